@@ -1,0 +1,26 @@
+/* What differs by processor, in one place.
+
+   TAILHOOK_X86: SSE2 is the baseline there, and AVX2 code may be compiled for
+   single functions (TAILHOOK_AVX2) and chosen at run time (tailhook_has_avx2). */
+
+#ifndef TAILHOOK_CPU_H
+#define TAILHOOK_CPU_H
+
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define TAILHOOK_X86 1
+#include <immintrin.h>
+#define TAILHOOK_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
+
+static inline int
+tailhook_has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+}
+#else
+#define TAILHOOK_X86 0
+#endif
+
+#define TAILHOOK_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TAILHOOK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#endif
