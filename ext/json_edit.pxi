@@ -1,0 +1,156 @@
+# A JSON text edited in place: one value set or removed, every other byte left.
+#
+# A person's settings and another program's state keep their white space, their
+# order, their spellings of numbers and escapes. An added member imitates the
+# layout of the members it joins.
+
+from libc.string cimport memcmp
+
+cdef struct JsonSlot:
+    Cursor before  # past the value before this one, or past the opening bracket
+    Cursor name    # the member's name; in an array the value itself
+    Cursor colon   # past the name
+    Cursor value
+    Cursor after   # past the value
+
+
+cdef bint json_name_is(Cursor name, Cursor colon, unicode wanted, bytes wanted_utf8):
+    """Is the name, quotation marks included, the wanted one, however it is spelt?"""
+    cdef Py_ssize_t size = colon - name - 2
+    if memchr(name, c"\\", size + 2) != NULL:
+        return json_decode(name + 1, colon - 1) == wanted
+    return size == PyBytes_GET_SIZE(wanted_utf8) and memcmp(name + 1, PyBytes_AS_STRING(wanted_utf8), size) == 0
+
+
+cdef Py_ssize_t json_count(Cursor p, Cursor end) noexcept:
+    """How many values the container at p has."""
+    cdef JsonFault fault
+    cdef Py_ssize_t count = 0
+    cdef bint in_object = p[0] == c"{"
+    p = json_space(p + 1, end)
+    while p[0] != c"}" and p[0] != c"]":
+        if p[0] == c",":
+            p = json_space(p + 1, end)
+        p = json_skip(json_name(p, end, &fault) if in_object else p, end, &fault)
+        p = json_space(p, end)
+        count += 1
+    return count
+
+
+cdef bint json_find(Cursor p, Cursor end, object step, JsonSlot* slot) except -1:
+    """Find a member by its name (the last of that name) or an element by its index in the container at p.
+
+    Not found: `slot` describes the last one there is; its `name` is NULL in an empty container.
+    """
+    cdef JsonFault fault
+    cdef JsonSlot seen
+    cdef bint in_object = isinstance(step, str)
+    cdef bint found = False
+    cdef Py_ssize_t index = 0
+    cdef Py_ssize_t wanted_index = 0
+    cdef bytes wanted_utf8 = b""
+    if p[0] != (c"{" if in_object else c"["):
+        raise KeyError(step)
+    if in_object:
+        wanted_utf8 = step.encode("utf-8", "surrogatepass")
+    else:
+        wanted_index = step
+        if wanted_index < 0:
+            wanted_index += json_count(p, end)
+    slot.before = seen.before = p + 1
+    slot.name = NULL
+    p = json_space(p + 1, end)
+    while p[0] != c"}" and p[0] != c"]":
+        seen.name = seen.colon = seen.value = p
+        if in_object:
+            seen.colon = json_string(p + 1, end, &fault)
+            seen.value = json_name(p, end, &fault)
+        seen.after = json_skip(seen.value, end, &fault)
+        if json_name_is(seen.name, seen.colon, step, wanted_utf8) if in_object else index == wanted_index:
+            found = True
+            slot[0] = seen
+        elif not found:
+            slot[0] = seen
+        seen.before = seen.after
+        index += 1
+        p = json_space(seen.after, end)
+        if p[0] == c",":
+            p = json_space(p + 1, end)
+    return found
+
+
+cdef bytes json_between(Cursor p, Cursor end):
+    return PyBytes_FromStringAndSize(<const char*>p, end - p)
+
+
+cdef bytes json_without(Cursor start, Cursor end, JsonSlot* slot):
+    """The text without the slot's member and the one comma that goes with it."""
+    cdef Cursor following = json_space(slot.after, end)
+    cdef Cursor comma = json_space(slot.before, end)
+    if comma[0] == c",":
+        return json_between(start, slot.before) + json_between(slot.after, end)
+    if following[0] == c",":
+        return json_between(start, slot.name) + json_between(json_space(following + 1, end), end)
+    return json_between(start, slot.before) + json_between(slot.after, end)
+
+
+cdef bytes json_with(Cursor start, Cursor end, JsonSlot* last, bytes colon, object name, bytes value):
+    """The text with a member more, after the last one or in an empty object whose layout nobody knows but its parents."""
+    cdef bytes separator = b""
+    cdef Cursor comma
+    cdef Cursor place = last.before
+    if last.name != NULL:
+        colon = json_between(last.colon, last.value)
+        comma = json_space(last.before, end)
+        place = last.after
+        if comma[0] == c",":
+            separator = json_between(comma, last.name)
+        else:
+            separator = b"," + (json_between(last.before, last.name) or (b" " if colon.endswith(b" ") else b""))
+    return json_between(start, place) + separator + json_bytes(name, 0) + colon + value + json_between(place, end)
+
+
+cdef bytes json_edited(bytes data, tuple path, bytes value):
+    cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
+    cdef Cursor end = start + PyBytes_GET_SIZE(data)
+    cdef Cursor parent = json_space(start, end)
+    cdef JsonFault fault
+    cdef JsonSlot slot
+    cdef bytes colon = b":"
+    if not path:
+        if value is None:
+            raise KeyError("the whole text cannot be removed")
+        return json_between(start, parent) + value + json_between(json_skip(parent, end, &fault), end)
+    for step in path[:len(path) - 1]:
+        if not json_find(parent, end, step, &slot):
+            raise KeyError(step)
+        parent = slot.value
+        if slot.colon != slot.value:
+            colon = json_between(slot.colon, slot.value)
+    step = path[len(path) - 1]
+    if json_find(parent, end, step, &slot):
+        if value is None:
+            return json_without(start, end, &slot)
+        return json_between(start, slot.value) + value + json_between(slot.after, end)
+    if not isinstance(step, str):
+        raise KeyError(step)
+    return data if value is None else json_with(start, end, &slot, colon, step, value)
+
+
+cdef int json_require_bytes(bytes text) except -1:
+    cdef Cursor start = <Cursor>PyBytes_AS_STRING(text)
+    return json_require(start, start + PyBytes_GET_SIZE(text))
+
+
+cdef bytes json_edit(bytes data, object edits):
+    cdef bytes before
+    json_require_bytes(data)
+    for path, value in edits:
+        if value is not None:
+            json_require_bytes(value)
+        before, data = data, json_edited(data, path, value)
+        if value is None and isinstance(path[len(path) - 1], str):
+            # An earlier member of the same name must not come to light.
+            while data is not before:
+                before, data = data, json_edited(data, path, None)
+    return data
