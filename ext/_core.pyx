@@ -3,6 +3,7 @@
 
 include "json.pxi"        # JSON texts: grammar, reader, writer
 include "json_edit.pxi"   # one member replaced, every other byte left
+include "system.pxi"      # locks and waiting
 
 
 # ---- JSON --------------------------------------------------------------------
@@ -28,3 +29,23 @@ cdef class JsonFramer:
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
         return json_frame(&self.frame, start, start + PyBytes_GET_SIZE(data))
+
+
+# ---- the operating system ----------------------------------------------------
+
+def flock_within(int fd, double seconds):
+    cdef int got
+    with nogil:
+        got = lock_exclusively(fd, seconds)
+    if got < 0:
+        raise OSError(errno, strerror(errno).decode())
+    return got == 1
+
+
+def wait_readable(int fd, double seconds):
+    cdef int got
+    with nogil:
+        got = wait_input(fd, seconds)
+    if got < 0:
+        raise OSError(errno, strerror(errno).decode())
+    return got == 1

@@ -65,3 +65,17 @@ class JsonFramer:
 
         Only brackets and strings are looked at: `parse_json` decides whether the bytes before the offset are JSON.
         """
+
+# ---- the operating system ----------------------------------------------------
+
+def flock_within(fd: int, seconds: float) -> bool:
+    """Take an exclusive `flock` on a descriptor: True when it is held, False when `seconds` passed without it.
+
+    Raises OSError where the file cannot be locked at all.
+    """
+
+def wait_readable(fd: int, seconds: float) -> bool:
+    """Whether a read of the descriptor would return at once, within `seconds`; at the end of input it would.
+
+    Raises OSError where the descriptor cannot be waited for.
+    """

@@ -1,0 +1,59 @@
+# ---- what the hook asks of the operating system ------------------------------
+#
+# CPython has these in `fcntl` and `select`, which are shared libraries of their
+# own: loading one costs the hook more than reading a transcript.
+
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.string cimport strerror
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
+
+cdef extern from "<poll.h>" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+    int poll(pollfd* fds, unsigned long count, int milliseconds)
+    const short POLLIN
+    const short POLLNVAL
+
+cdef extern from "<sys/file.h>" nogil:
+    int flock(int fd, int operation)
+    int LOCK_EX
+    int LOCK_NB
+
+
+cdef inline double seconds_now() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
+
+
+cdef inline int wait_input(int fd, double seconds) noexcept nogil:
+    """1: a read will not block, 0: time is up, -1: errno is set."""
+    cdef pollfd one = pollfd(fd, POLLIN, 0)
+    cdef double deadline = seconds_now() + seconds
+    cdef double left = seconds
+    cdef int ready
+    while left > 0:
+        ready = poll(&one, 1, <int>(left * 1000) + 1)
+        if ready >= 0:
+            return ready > 0 and not one.revents & POLLNVAL
+        if errno != EINTR:
+            return -1
+        left = deadline - seconds_now()
+    return 0
+
+
+cdef inline int lock_exclusively(int fd, double seconds) noexcept nogil:
+    """1: locked, 0: time is up, -1: errno is set."""
+    cdef double deadline = seconds_now() + seconds
+    cdef timespec pause = timespec(0, 200_000)  # doubled up to 6.4 ms: a hook holds the lock for less than one
+    while flock(fd, LOCK_EX | LOCK_NB):
+        if errno != EAGAIN and errno != EINTR:
+            return -1
+        if seconds_now() >= deadline:
+            return 0
+        nanosleep(&pause, NULL)
+        if pause.tv_nsec < 6_400_000:
+            pause.tv_nsec *= 2
+    return 1

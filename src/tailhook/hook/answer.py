@@ -1,0 +1,37 @@
+"""The hook's output: at most one JSON object, in one write, and lines for people on stderr."""
+
+import posix
+
+from tailhook._core import write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SPACED = 1  # `write_json` style: one space after each colon and comma
+
+
+def put(fd: int, data: bytes) -> None:
+    """Write all of `data`; a reader that has gone away changes nothing."""
+    try:
+        while data:
+            data = data[posix.write(fd, data) :]
+    except OSError:
+        pass
+
+
+def answer(fields: "dict[str, Any]") -> None:
+    """The answer to the host: one line of JSON on stdout."""
+    put(1, write_json(fields, SPACED) + b"\n")
+
+
+def warn(words: str) -> None:
+    """One line for a person, on stderr."""
+    put(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
+
+
+def plain(words: str) -> str:
+    """`words` on one line, control and format characters made visible: text from elsewhere must not steer a terminal."""
+    if words.isprintable():
+        return words
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)

@@ -1,0 +1,85 @@
+"""The configuration as the hook reads it: the user's file, and the project's over it.
+
+A project's file comes with its clone, so what would let a stranger write elsewhere is the user's alone.
+"""
+
+import posix
+
+from tailhook._core import parse_json
+from tailhook.hook.answer import warn
+from tailhook.hook.payload import environment
+from tailhook.stores.atomic import open_folder, read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Config = dict[str, dict[str, Any]]
+
+# Every section and key that is read, with the type its value must have. A value of another type counts as absent.
+KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
+    "hook": {"machines": list, "unbound": str, "log": str},
+    "idle": {"stale_after": (int, float)},
+}
+USERS_ALONE = (("hook", "log"),)
+
+
+def load(project: str) -> "Config":
+    """The sections of both files, the values of the project's over the user's.
+
+    project: the project's root.  A file that is not there has no sections; a broken one has none either, and a line on
+    stderr says so.
+    """
+    config = parsed(user_path(), user_bytes)
+    ours = parsed(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
+    for section, key in USERS_ALONE:
+        ours[section].pop(key, None)
+    return {section: {**config[section], **ours[section]} for section in KEYS}
+
+
+def user_path() -> str:
+    """Where the user's file is, or would be."""
+    base = environment(b"XDG_CONFIG_HOME")
+    if not base.startswith("/"):
+        base = f"{environment(b'HOME')}/.config"
+    return f"{base}/tailhook/config.json"
+
+
+def user_bytes(path: str) -> bytes:
+    """The user's file; a link to it is the user's own choice."""
+    return read_file(path, flags=posix.O_CLOEXEC | posix.O_NONBLOCK)
+
+
+def project_bytes(project: str) -> bytes:
+    """The project's file, not through a link."""
+    folder = open_folder(project, ".claude")
+    try:
+        return read_file("tailhook.json", folder)
+    finally:
+        posix.close(folder)
+
+
+def parsed(path: str, read: "Callable[[str], bytes]") -> "Config":
+    """The known sections of one file, each with the values of the right type."""
+    try:
+        found = parse_json(read(path))
+        if not isinstance(found, dict):
+            raise ValueError("the file is no JSON object")
+    except OSError:
+        found = {}
+    except ValueError as error:
+        warn(f"tailhook: {path}: {error}. The defaults are used.")
+        found = {}
+    return {section: known(found.get(section), types) for section, types in KEYS.items()}
+
+
+def known(values: object, types: "dict[str, type | tuple[type, ...]]") -> "dict[str, Any]":
+    """The values of one section that may be used."""
+    if not isinstance(values, dict):
+        return {}
+    return {
+        key: values[key]
+        for key, kind in types.items()
+        if isinstance(values.get(key), kind) and not isinstance(values[key], bool)
+    }

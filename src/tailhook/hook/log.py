@@ -1,0 +1,23 @@
+"""The log: one line per machine asked, when the user wants one."""
+
+import posix
+
+from tailhook.hook.answer import plain, put
+from tailhook.machines.idle import iso
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.machines.idle import Verdict
+
+
+def write(path: str, now: float, machine: str, verdict: "Verdict | None", seconds: float) -> None:
+    """Append time, machine, decision, why and milliseconds, separated by tabs. A log that cannot be written changes nothing."""
+    decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
+    line = "\t".join((iso(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
+    try:
+        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
+        fd = posix.open(path, flags, 0o600)
+    except (OSError, ValueError):
+        return
+    put(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
+    posix.close(fd)

@@ -1,0 +1,114 @@
+"""The hook's input: one JSON object on stdin, and what it says of the session and the project."""
+
+import posix
+from time import monotonic
+
+from tailhook._core import JsonFramer, parse_json, wait_readable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Payload = dict[str, Any]
+
+SECONDS = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
+LARGEST = 64 << 20
+PAUSING = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent when they end
+BOM = b"\xef\xbb\xbf"
+
+
+def read(fd: int = 0) -> "Payload | None":
+    """The payload: the first complete JSON object that comes within 2 s; None for anything else.
+
+    Does not wait for the end of input once the object is complete: hosts do not always close stdin.
+    """
+    framer, data, deadline = JsonFramer(), bytearray(), monotonic() + SECONDS
+    end = -1
+    while end < 0 and len(data) < LARGEST and wait_readable(fd, deadline - monotonic()):
+        chunk = posix.read(fd, 1 << 20)
+        if not chunk:
+            end = len(data)
+            break
+        if not data and chunk.startswith(BOM):
+            chunk = chunk[len(BOM) :]
+        data += chunk
+        end = framer.feed(chunk)
+    if end <= 0:
+        return None
+    try:
+        payload = parse_json(bytes(data[:end]))
+    except ValueError:
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+def text(payload: "Payload", key: str) -> str:
+    """The string member `key`, "" when it is absent or no string."""
+    value = payload.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def is_paused(payload: "Payload") -> bool:
+    """Whether a background task of the payload will wake the agent again (a dev server will not)."""
+    tasks = payload.get("background_tasks")
+    for task in tasks if isinstance(tasks, list) else ():
+        if not isinstance(task, dict) or task.get("status") not in (None, "running"):
+            continue
+        kind = task.get("type")
+        if isinstance(kind, str) and any(word in kind.lower() for word in PAUSING):
+            return True
+    return False
+
+
+# ---- where the project is ----------------------------------------------------
+
+
+def environment(name: bytes) -> str:
+    """An environment variable, "" when it is not set."""
+    return posix.environ.get(name, b"").decode("utf-8", "surrogateescape")
+
+
+def project_root(payload: "Payload") -> str:
+    """The folder that the files we make go to."""
+    if root := environment(b"CLAUDE_PROJECT_DIR"):
+        return root
+    cwd = working_folder(payload)
+    return next((folder for folder in upwards(cwd) if exists(f"{folder}/.git")), cwd)
+
+
+def project_folders(payload: "Payload") -> "Iterator[str]":
+    """The folders a project's files are looked for in, in order, each once."""
+    root = environment(b"CLAUDE_PROJECT_DIR")
+    if root:
+        yield root
+    home = environment(b"HOME")
+    for folder in upwards(working_folder(payload)):
+        if folder != root:
+            yield folder
+        if folder == home or exists(f"{folder}/.git"):
+            return
+
+
+def working_folder(payload: "Payload") -> str:
+    """The agent's folder: the payload's, else the one that the hook itself was started in."""
+    cwd = text(payload, "cwd")
+    return cwd if cwd.startswith("/") and "\0" not in cwd else posix.getcwd()
+
+
+def upwards(folder: str) -> "Iterator[str]":
+    """`folder` and its parents, up to the root."""
+    folder = folder.rstrip("/")
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+    yield "/"
+
+
+def exists(path: str) -> bool:
+    """Whether something is at `path`, a broken link included."""
+    try:
+        posix.lstat(path)
+    except OSError:
+        return False
+    return True

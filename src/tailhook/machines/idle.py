@@ -1,0 +1,343 @@
+"""The idle machine: may a looping agent stop?  (docs/machines/idle.md)
+
+Pure: state, words and clock in; verdict out. Who loads, locks and saves is `tailhook.hook.process`.
+"""
+
+from time import gmtime, strftime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+STALE_AFTER = 7200  # seconds without an update before a loop counts as abandoned
+LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
+DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
+LONGEST_GOAL = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
+CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
+
+# What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
+# built from this table (ext/tables.py): a signal added here is found everywhere.
+LOOP_SIGNALS = {
+    "<loop-done>COMPLETE</loop-done>": "COMPLETE",
+    "<loop-done>MAX_ITERATIONS</loop-done>": "MAX_ITERATIONS",
+    "<loop-done>STUCK</loop-done>": "STUCK",
+}
+SIGNALS = {
+    "loop": LOOP_SIGNALS,
+    "issue": {**LOOP_SIGNALS, "<issue-complete>DONE</issue-complete>": "COMPLETE"},
+    "grind": {
+        "<grind-done>NO_MORE_ISSUES</grind-done>": "NO_MORE_ISSUES",
+        "<grind-done>MAX_ISSUES</grind-done>": "MAX_ISSUES",
+    },
+}
+
+
+class Facts:
+    """What the payload and the transcript say about one stop.
+
+    session_id: str, "" when the payload has none.  paused: bool, a background task will wake the agent.
+    signals: function without arguments, the signals that count in the final text, in order of appearance; asked only
+    when they decide.  folder: function of a path (str), its absolute form when it is a folder, else None.
+    unbound_acts: bool, whether a state that names no session is everyone's.
+    """
+
+    __slots__ = ("folder", "paused", "session_id", "signals", "unbound_acts")
+
+    def __init__(
+        self,
+        session_id: str = "",
+        paused: bool = False,
+        signals: "Callable[[], Sequence[str]]" = tuple,
+        folder: "Callable[[str], str | None]" = lambda path: None,
+        unbound_acts: bool = True,
+    ) -> None:
+        self.session_id = session_id
+        self.paused = paused
+        self.signals = signals
+        self.folder = folder
+        self.unbound_acts = unbound_acts
+
+
+class Verdict:
+    """What happens to one stop.
+
+    outcome: "block" or "allow".  state: dict to save, None where nothing moves.  why: str, for the log and, when `ended`,
+    for the person.  reason: str, the words to the agent when blocking.  warning: str for stderr, "" for none.
+    ended: bool, whether a loop ended here.
+    """
+
+    __slots__ = ("ended", "outcome", "reason", "state", "warning", "why")
+
+    def __init__(
+        self,
+        outcome: str,
+        why: str,
+        state: "dict[str, Any] | None" = None,
+        reason: str = "",
+        warning: str = "",
+        ended: bool = False,
+    ) -> None:
+        self.outcome = outcome
+        self.why = why
+        self.state = state
+        self.reason = reason
+        self.warning = warning
+        self.ended = ended
+
+
+def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> Verdict:
+    """What the next stop does to `state`.
+
+    state: the topic's newest body, any JSON value.  facts: Facts.  now: Unix seconds.  stale_after: seconds.
+    """
+    if not isinstance(state, dict):
+        return Verdict(
+            "allow",
+            "corrupted: no object",
+            ended_state({"schema": 1}, "ABORT", now, "CORRUPTED"),
+            warning="Warning: Loop state is corrupted (not an object), allowing exit",
+            ended=True,
+        )
+    frames, event = state.get("stack"), state.get("event")
+    if event == "ABORT":
+        if frames:
+            return Verdict("allow", "aborted before; its frames are cleared", ended_state(state, "ABORT", now))
+        return Verdict("allow", "aborted before")
+    if not frames or event == "DONE":
+        return Verdict("allow", "no loop")
+    if event not in ("STATE", None):
+        return Verdict("allow", f"unknown event {event!r}")
+    top = top_frame(frames)
+    if not is_ours(state, top, facts):
+        return Verdict("allow", "another session's loop")
+    claimed = claim(state, top, facts.session_id)
+    if (age := age_of(state, now)) is None or age > stale_after:
+        warning = f"Loop state is stale ({'unknown' if age is None else int(age)} seconds old), allowing exit"
+        return Verdict(
+            "allow",
+            "stale",
+            ended_state(claimed, "DONE", now, "STALENESS"),
+            warning=f"Warning: {warning}",
+            ended=True,
+        )
+    count, limit = whole_number(top.get("iter")), whole_number(top.get("max"))
+    if count is None or limit is None:
+        wrong = "iter" if count is None else "max"
+        return Verdict(
+            "allow",
+            f"corrupted: {wrong} is no whole number",
+            ended_state(claimed, "ABORT", now, "CORRUPTED"),
+            warning=f"Warning: Loop state is corrupted ({wrong} is not a whole number), allowing exit",
+            ended=True,
+        )
+    if facts.paused:
+        return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
+    if word := completion(top, facts):
+        if len(frames) > 1:
+            outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": iso(now)}
+            return Verdict("allow", f"inner loop completed: {word}", outer, ended=True)
+        return Verdict("allow", f"completed: {word}", ended_state(claimed, "DONE", now, word), ended=True)
+    if count >= limit:
+        return Verdict(
+            "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
+        )
+    return iterate(claimed, count + 1, limit, facts, now)
+
+
+def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float) -> Verdict:
+    """Block, and count the turn that follows."""
+    *outer, top = state["stack"]
+    reason = (
+        f"[ITERATION {count}/{limit}] Continue working on the task. "
+        "Check your progress and either complete the task or keep iterating."
+    )
+    if place := worktree(top, facts):
+        reason += f"\n\n{place}"
+    moved = {**state, "stack": [*outer, {**top, "iter": count}], "updated_at": iso(now)}
+    return Verdict("block", f"iteration {count}/{limit}", moved, reason)
+
+
+def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | None = None) -> "dict[str, Any]":
+    """The state after its last frame is gone; every other top-level field stays."""
+    ended = {**state, "event": event, "stack": [], "updated_at": iso(now)}
+    if reason is not None:
+        ended["reason"] = reason
+    return ended
+
+
+def is_ours(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
+    """Whether the stop of session `facts.session_id` may move this loop."""
+    named = [owner for owner in (state.get("session_id"), top.get("session_id")) if owner is not None]
+    if not named:
+        return facts.unbound_acts
+    return facts.session_id != "" and all(owner in (facts.session_id, CLAIM) for owner in named)
+
+
+def top_frame(frames: object) -> "dict[str, Any]":
+    """The last frame; an empty one, which has no counts, in place of what is none."""
+    top = frames[-1] if isinstance(frames, list) else None
+    return top if isinstance(top, dict) else {}
+
+
+def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "dict[str, Any]":
+    """`state` with each claim, of its top frame and of itself, replaced by this session's id."""
+    if top.get("session_id") == CLAIM:
+        state = {**state, "stack": [*state["stack"][:-1], {**top, "session_id": session_id}]}
+    if state.get("session_id") == CLAIM:
+        state = {**state, "session_id": session_id}
+    return state
+
+
+def completion(top: "dict[str, Any]", facts: Facts) -> str:
+    """The reason of the last signal of the frame's mode that counts in the final text, "" for none."""
+    mode = top.get("mode")
+    words = SIGNALS.get(mode if isinstance(mode, str) else "loop" if mode is None else "")
+    if words is None:
+        return ""
+    for signal in reversed(facts.signals()):
+        if signal in words:
+            return words[signal]
+    return ""
+
+
+def worktree(top: "dict[str, Any]", facts: Facts) -> str:
+    """The paragraph that tells the agent where the work is, "" when the frame names no folder that is there."""
+    path = top.get("worktree_path")
+    folder = facts.folder(path) if isinstance(path, str) and path else None
+    if folder is None:
+        return ""
+    parts = [f"Work in the worktree {folder}"]
+    for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
+        if isinstance(value := top.get(field), str) and value:
+            parts.append(words.format(value))
+    return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
+
+
+def briefing(state: "dict[str, Any]", goal: str) -> str:
+    """What an agent in a loop must know: the goal, where it stands, and how to end it.
+
+    state: a state that `decide` reads as a live loop.  goal: the prompt, cut when it is long.
+    """
+    top = top_frame(state.get("stack"))
+    mode = top.get("mode") or "loop"
+    if len(goal) > LONGEST_GOAL:
+        goal = f"{goal[:LONGEST_GOAL]}… (cut; the whole is in {top.get('prompt_file')})"
+    lines = [f"Goal: {goal}"] if goal else []
+    lines += [
+        f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode}): you are sent on each time you stop.",
+        "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
+        *(f"  {signal}" for signal in SIGNALS.get(mode, ())),
+    ]
+    return "\n".join(lines)
+
+
+# ---- numbers and times as the state spells them ------------------------------
+
+
+def whole_number(value: object) -> int | None:
+    """`value` as a count, None for what is no whole number from 0 to 2**53; strings of ASCII digits count, base 10."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
+        return value
+    return None
+
+
+def age_of(state: "dict[str, Any]", now: float) -> float | None:
+    """Seconds since the state's last change: 0 when it names none or a later one, None when it cannot be read."""
+    stamp = state.get("updated_at")
+    if stamp is None:
+        return 0
+    changed = unix_time(stamp) if isinstance(stamp, str) else None
+    return None if changed is None else max(0, now - changed)
+
+
+def words_since(state: object, now: float, slack: float) -> float | None:
+    """The time (Unix seconds) from which on an agent's words are about this state; None when any are.
+
+    slack: seconds by which words may be older than the state's last change. A change in the future is ignored.
+    """
+    stamp = state.get("updated_at") if isinstance(state, dict) else None
+    changed = unix_time(stamp) if isinstance(stamp, str) else None
+    return None if changed is None or changed > now else changed - slack
+
+
+def is_live(state: object, now: float, stale_after: float = STALE_AFTER) -> bool:
+    """Whether a loop runs here, whoever's it is: not ended, not stale, not corrupted."""
+    if not isinstance(state, dict) or not state.get("stack") or state.get("event") not in ("STATE", None):
+        return False
+    top, age = top_frame(state["stack"]), age_of(state, now)
+    if age is None or age > stale_after:
+        return False
+    return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
+
+
+def iso(now: float) -> str:
+    """Unix seconds as ISO 8601 in UTC, to the second."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))
+
+
+def unix_time(stamp: str) -> float | None:
+    """Unix seconds of an ISO 8601 date and time, None when it is none.
+
+    Calendar date and time of day in the extended or the basic format, with seconds and fractions optional and `Z`,
+    `±hh`, `±hhmm` or `±hh:mm` (ISO 8601-1:2019, 5.4.2); a time without a zone counts as UTC.
+
+    >>> unix_time("2026-01-02T03:04:05.5+05:30")
+    1767303245.5
+    """
+    date, _, clock = stamp.partition("T")
+    clock, offset = split_offset(clock)
+    clock, _, fraction = clock.replace(",", ".").partition(".")
+    if "-" not in date and ":" not in clock:
+        date, clock = f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{clock[:2]}:{clock[2:4]}:{clock[4:] or '00'}"
+    year, month, day = fields(date, (4, 2, 2), "-") or (0, 0, 0)
+    hour, minute, second = fields(clock, (2, 2, 2), ":") or fields(f"{clock}:00", (2, 2, 2), ":") or (24, 0, 0)
+    if not (1 <= month <= 12 and 1 <= day <= days_in(year, month)):
+        return None
+    if offset is None or hour > 23 or minute > 59 or second > 60:
+        return None
+    if fraction and not (fraction.isascii() and fraction.isdigit()):
+        return None
+    seconds = ((days_since_1970(year, month, day) * 24 + hour) * 60 + minute - offset) * 60 + second
+    return seconds + (float(f"0.{fraction}") if fraction else 0)
+
+
+def fields(text: str, widths: "tuple[int, ...]", separator: str) -> "tuple[int, ...] | None":
+    """The decimal fields of `text`, each of its width, or None."""
+    parts = text.split(separator)
+    if [len(part) for part in parts] != list(widths):
+        return None
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    return tuple(map(int, parts))
+
+
+def split_offset(clock: str) -> "tuple[str, int | None]":
+    """A time of day without its zone, and the zone in minutes east of UTC; None for a zone that is none."""
+    if clock.endswith("Z"):
+        return clock[:-1], 0
+    at = max(clock.rfind("+"), clock.rfind("-"))
+    if at < 0:
+        return clock, 0
+    zone = clock[at + 1 :].replace(":", "", 1)
+    hour, minute = fields(f"{zone[:2]}:{zone[2:] or '00'}", (2, 2), ":") or (24, 0)
+    if hour > 23 or minute > 59:
+        return clock, None
+    return clock[:at], (1 if clock[at] == "+" else -1) * (hour * 60 + minute)
+
+
+def days_in(year: int, month: int) -> int:
+    """Days of a month of the Gregorian calendar."""
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def days_since_1970(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01 to a date of the Gregorian calendar."""
+    # Years that begin in March end with their leap day, so the days before a month follow one formula.
+    if month <= 2:
+        year, month = year - 1, month + 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469

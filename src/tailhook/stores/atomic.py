@@ -1,0 +1,169 @@
+"""Files that are seen whole or not at all: opening, locking, saving, and the private state folder.
+
+Nothing here follows a symbolic link among a project's own files: a clone could point them anywhere.
+"""
+
+import posix
+
+from tailhook._core import flock_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
+# No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
+SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
+FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
+
+
+class LockTimeout(OSError):
+    """Another process held the lock for all of the time that a hook may wait."""
+
+
+class Lock:
+    """An exclusive `flock` on a file, made when it is not there; a context manager.
+
+    path: str, taken below `folder` (a descriptor) when one is given.  seconds: how long to wait.
+    Raises LockTimeout, or OSError when the file cannot be opened.
+    """
+
+    __slots__ = ("fd", "folder", "path", "seconds")
+
+    def __init__(self, path: str, folder: int | None = None, seconds: float = LOCK_SECONDS) -> None:
+        self.path = path
+        self.folder = folder
+        self.seconds = seconds
+
+    def __enter__(self) -> "Self":
+        self.fd = posix.open(self.path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o666, dir_fd=self.folder)
+        try:
+            if not flock_within(self.fd, self.seconds):
+                raise LockTimeout(f"{self.path}: locked by another process for {self.seconds:g} s")
+        except BaseException:
+            posix.close(self.fd)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        posix.close(self.fd)
+
+
+# ---- the private state folder ------------------------------------------------
+
+
+def state_folder() -> str:
+    """The private folder for run-time files, made when it is not there: `$XDG_STATE_HOME/tailhook`, mode 0700.
+
+    Raises OSError when it cannot be made, or when neither XDG_STATE_HOME nor HOME is an absolute path.
+    """
+    folder = state_folder_path()
+    make_folders(folder)
+    return folder
+
+
+def state_folder_path() -> str:
+    """Where the private state folder is, or would be."""
+    base = posix.environ.get(b"XDG_STATE_HOME", b"").decode("utf-8", "surrogateescape")
+    if not base.startswith("/"):
+        home = posix.environ.get(b"HOME", b"").decode("utf-8", "surrogateescape")
+        if not home.startswith("/"):
+            raise OSError("no private state folder: neither XDG_STATE_HOME nor HOME is an absolute path")
+        base = f"{home}/.local/state"
+    return f"{base}/tailhook"
+
+
+def make_folders(path: str) -> None:
+    """Make `path` and what is missing of its parents, each mode 0700; what is there already is fine."""
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        make_folders(path.rpartition("/")[0])
+        posix.mkdir(path, 0o700)
+
+
+def private_name(path: str) -> str:
+    """A file name for the private folder that stands for the absolute `path`: its own end and a hash of the whole."""
+    digest = 0xCBF29CE484222325  # FNV-1a, 64 bits: hashlib costs more than the whole hook
+    for byte in path.encode("utf-8", "surrogateescape"):
+        digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{path.rpartition('/')[2][-40:]}-{digest:016x}"
+
+
+# ---- reading and replacing ---------------------------------------------------
+
+
+def open_folder(folder: str, *names: str) -> int:
+    """A descriptor of folder/names…, where no name may be a symbolic link; `folder` may be reached through one.
+
+    Raises OSError: FileNotFoundError, or NotADirectoryError for a link.
+    """
+    fd = posix.open(folder, FOLDER)
+    for name in names:
+        try:
+            below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            posix.close(fd)
+        fd = below
+    return fd
+
+
+def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
+    """The bytes of the file `name`, below the descriptor `folder` when one is given; OSError for a link."""
+    fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
+    try:
+        chunks = []
+        while chunk := posix.read(fd, 1 << 20):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    finally:
+        posix.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """All of `data`, in one write wherever the system takes it in one."""
+    written = posix.write(fd, data)
+    while written < len(data):
+        written += posix.write(fd, data[written:])
+
+
+def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
+    """Put `data` in place of the file `name` in one step; its mode is kept, a new file gets 0600.
+
+    Whoever reads meanwhile sees the old bytes or the new. Raises OSError, and then the old file stands.
+    """
+    try:
+        mode = posix.lstat(name, dir_fd=folder).st_mode & 0o7777
+    except FileNotFoundError:
+        mode = 0o600
+    draft = f"{name}.{posix.getpid()}.tmp"
+    fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
+    try:
+        try:
+            write_all(fd, data)
+            posix.fchmod(fd, mode)
+            sync(fd)
+        finally:
+            posix.close(fd)
+        posix.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        posix.unlink(draft, dir_fd=folder)
+        raise
+    if folder is not None:
+        sync(folder)
+
+
+def sync(fd: int) -> None:
+    """Wait until the disk has it, where the user asked for that with TAILHOOK_FSYNC=1."""
+    if posix.environ.get(b"TAILHOOK_FSYNC") == b"1":
+        posix.fsync(fd)
+
+
+def remove_file(name: str, folder: int | None = None) -> None:
+    """Remove a file; one that is already gone is fine."""
+    try:
+        posix.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,130 @@
+"""Front matter: `key: value` lines between two `---` lines at a file's first byte, read and edited in place.
+
+Only the value that is set changes; every other byte of the file stays as it was.
+
+>>> page = FrontMatter("---\\nactive: true\\niteration: 1\\n---\\nThe prompt.")
+>>> page["iteration"]
+'1'
+>>> page.set("iteration", "2")
+'---\\nactive: true\\niteration: 2\\n---\\nThe prompt.'
+"""
+
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
+
+NULLS = ("", "null", "~")
+
+
+class FrontMatter:
+    """A file's text with front matter.  ValueError when it has none.
+
+    Keys are looked up as in a dict; the first of several of one name counts. Values are strings, without their quotes.
+    """
+
+    __slots__ = ("body", "spans", "text", "top")
+
+    def __init__(self, text: str) -> None:
+        if text.startswith("---\r\n"):
+            top = 5
+        elif text.startswith("---\n"):
+            top = 4
+        else:
+            raise ValueError("no front matter: the first line is not ---")
+        end = text.find("\n---", top)
+        if end < 0:
+            raise ValueError("no front matter: the second --- is missing")
+        self.text = text
+        self.top = top  # where the first key stands, or would
+        self.body = text[end + 4 :].strip()
+        self.spans: dict[str, tuple[int, int]] = {}
+        start = top
+        for line in text[top:end].split("\n"):
+            key, colon, value = line.partition(":")
+            if colon and key.strip() and key.strip() not in self.spans:
+                at = start + len(key) + 1
+                self.spans[key.strip()] = value_span(value, at)
+            start += len(line) + 1
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.spans
+
+    def __getitem__(self, key: str) -> str:
+        start, end = self.spans[key]
+        return unquoted(self.text[start:end])
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        """The value of `key`; `default` when it is absent, empty or null."""
+        if key not in self.spans:
+            return default
+        start, end = self.spans[key]
+        return default if self.text[start:end] in NULLS else self[key]
+
+    def set(self, key: str, value: str) -> str:
+        """The whole text with the value of `key` replaced, or with the key put first when it is absent."""
+        if key in self.spans:
+            start, end = self.spans[key]
+            space = " " if start == end and self.text[start - 1] == ":" else ""
+            return f"{self.text[:start]}{space}{value}{self.text[end:]}"
+        newline = "\r\n" if self.text[self.top - 2] == "\r" else "\n"
+        return f"{self.text[: self.top]}{key}: {value}{newline}{self.text[self.top :]}"
+
+
+def value_span(value: str, at: int) -> tuple[int, int]:
+    """Where the value proper stands in the text: without the blank space around it and without a comment."""
+    stripped = value.strip()
+    start = at + len(value) - len(value.lstrip()) if stripped else at
+    if stripped[:1] in ("'", '"'):
+        close = closing_quote(stripped)
+        if close:
+            return start, start + close + 1
+    comment = stripped.find(" #")
+    if comment >= 0:
+        stripped = stripped[:comment].rstrip()
+    return start, start + len(stripped)
+
+
+def closing_quote(value: str) -> int:
+    """The index of the quote that ends a quoted value, 0 when it is not closed."""
+    quote, at = value[0], 1
+    while at < len(value):
+        if value[at] == "\\" and quote == '"':
+            at += 2
+            continue
+        if value[at] == quote:
+            if quote == "'" and value[at + 1 : at + 2] == "'":
+                at += 2
+                continue
+            return at
+        at += 1
+    return 0
+
+
+def unquoted(value: str) -> str:
+    """A value without its quotes: YAML 1.2's double quotes with the common escapes, or its single quotes (7.3)."""
+    if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"":
+        return value
+    inner = value[1:-1]
+    if value[0] == "'":
+        return inner.replace("''", "'")
+    parts = inner.split("\\")
+    words, literal = [parts[0]], False
+    for part in parts[1:]:
+        if literal:
+            words.append(part)
+            literal = False
+        elif not part:
+            words.append("\\")
+            literal = True
+        else:
+            words.append(unescaped(part))
+    return "".join(words)
+
+
+def unescaped(part: str) -> str:
+    """What follows a backslash, with the escape it begins with resolved; an unknown escape stays as written."""
+    if part[0] in ESCAPES:
+        return ESCAPES[part[0]] + part[1:]
+    width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)
+    try:
+        return chr(int(part[1 : 1 + width], 16)) + part[1 + width :] if width else f"\\{part}"
+    except ValueError:
+        return f"\\{part}"

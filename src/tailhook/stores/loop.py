@@ -1,0 +1,133 @@
+"""Where the idle machine's loop lives: a topic of the project's jwz store, or the fallback file.
+
+Both give the state as the machine reads it (docs/machines/idle.md, "State") and take back a changed one; what did not
+change keeps its bytes.
+"""
+
+import posix
+
+from tailhook._core import edit_json, parse_json, write_json
+from tailhook.stores.atomic import read_file, state_folder_path
+from tailhook.stores.jwz import Message, Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from tailhook.stores.atomic import Lock
+    from tailhook.stores.fallback import FileLoop
+
+TOPIC = "loop:current"
+FALLBACK = ".claude/idle-loop.local.md"
+
+
+class JwzLoop:
+    """The loop in a jwz store's topic `loop:current`."""
+
+    def __init__(self, store: Store, newest: Message) -> None:
+        self.store = store
+        self.newest: Message | None = newest
+        self.path = store.path
+
+    def lock(self) -> "Lock":
+        """The lock to hold from `reload` to `save`."""
+        return self.store.lock()
+
+    def reload(self) -> None:
+        """Read the newest message again."""
+        self.newest = self.store.newest(TOPIC)
+
+    @property
+    def state(self) -> object:
+        """The newest body as a JSON value; None when it is no JSON or there is no message."""
+        return parse_body(self.newest.body) if self.newest else None
+
+    @property
+    def goal(self) -> str:
+        """The prompt that `tailhook loop start` stored for the top frame, "" when there is none."""
+        state = self.state
+        stack = state.get("stack") if isinstance(state, dict) else None
+        top = stack[-1] if isinstance(stack, list) and stack else None
+        return read_prompt(top.get("prompt_file")) if isinstance(top, dict) else ""
+
+    def save(self, state: "dict[str, Any]", now: float) -> None:
+        """Post the state that follows. Only under the lock. Raises OSError."""
+        old = self.state
+        if self.newest and isinstance(old, dict):
+            body = edit_json(self.newest.body.encode("utf-8", "surrogatepass"), list(edits_between(old, state)))
+        else:
+            body = write_json(state)
+        self.newest = self.store.post(TOPIC, body.decode("utf-8"), now, self.newest)
+
+
+def find(folders: "Iterable[str]") -> "JwzLoop | FileLoop | None":
+    """The loop of the first folder that has one: a store's message that is a state, else a fallback file."""
+    folders = list(folders)
+    for folder in folders:
+        store = Store.find(folder)
+        newest = store.newest(TOPIC) if store else None
+        if store and newest and is_state(parse_body(newest.body)):
+            return JwzLoop(store, newest)
+    for folder in folders:
+        try:
+            posix.lstat(f"{folder}/{FALLBACK}")
+            from tailhook.stores.fallback import FileLoop
+
+            return FileLoop(folder)
+        except OSError:
+            continue
+    return None
+
+
+def prompt_folder() -> str:
+    """Where the prompts of loops are kept."""
+    return f"{state_folder_path()}/prompts"
+
+
+def read_prompt(path: object) -> str:
+    """A stored prompt, "" for any other file: a state that came with a clone must not have files read out."""
+    name = path.rpartition("/")[2] if isinstance(path, str) else ""
+    if not name or path != f"{prompt_folder()}/{name}":
+        return ""
+    try:
+        return read_file(f"{prompt_folder()}/{name}").decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def parse_body(body: str) -> object:
+    """The JSON value of a message's body, None for what is none."""
+    try:
+        return parse_json(body)
+    except ValueError:
+        return None
+
+
+def is_state(body: object) -> bool:
+    """Whether the idle machine answers for this body: an object of another kind, without `schema`, is not a state."""
+    return not isinstance(body, dict) or body.get("schema") is not None
+
+
+def edits_between(
+    old: object, new: object, path: "tuple[str | int, ...]" = ()
+) -> "Iterator[tuple[tuple[str | int, ...], bytes | None]]":
+    """The edits that make `new` of `old`, the smallest values that hold a difference."""
+    if old is new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old:
+            if key not in new:
+                yield (*path, key), None
+        for key, value in new.items():
+            if key in old:
+                yield from edits_between(old[key], value, (*path, key))
+            else:
+                yield (*path, key), write_json(value)
+    elif isinstance(old, list) and isinstance(new, list) and 0 < len(new) <= len(old):
+        for index, value in enumerate(new):
+            yield from edits_between(old[index], value, (*path, index))
+        for _ in range(len(old) - len(new)):
+            yield (*path, -1), None
+    elif old != new or type(old) is not type(new):
+        yield path, write_json(new)
