@@ -1,3 +1,27 @@
 """tailhook answers coding-agent hooks in milliseconds, however huge the transcript."""
 
 __version__ = "0.1.0"
+__all__ = ["Match", "PatternSet", "Record", "Span", "TailhookError", "ToolUse", "Transcript", "code_spans", "open"]
+
+_HOMES = {
+    "TailhookError": "errors",
+    "Match": "patterns",
+    "PatternSet": "patterns",
+    "Span": "patterns",
+    "code_spans": "patterns",
+    "Record": "transcript",
+    "ToolUse": "transcript",
+    "Transcript": "transcript",
+    "open": "transcript",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used: the hook imports this package and none of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -25,9 +25,9 @@ FALLBACK = ".claude/idle-loop.local.md"
 class JwzLoop:
     """The loop in a jwz store's topic `loop:current`."""
 
-    def __init__(self, store: Store, newest: Message) -> None:
+    def __init__(self, store: Store, newest: Message | None) -> None:
         self.store = store
-        self.newest: Message | None = newest
+        self.newest = newest
         self.path = store.path
 
     def lock(self) -> "Lock":
@@ -50,6 +50,10 @@ class JwzLoop:
         stack = state.get("stack") if isinstance(state, dict) else None
         top = stack[-1] if isinstance(stack, list) and stack else None
         return read_prompt(top.get("prompt_file")) if isinstance(top, dict) else ""
+
+    def begin(self, state: "dict[str, Any]", now: float) -> None:
+        """Post the first state of a loop. Only under the lock. Raises OSError."""
+        self.newest = self.store.post(TOPIC, write_json(state).decode("utf-8"), now, self.newest)
 
     def save(self, state: "dict[str, Any]", now: float) -> None:
         """Post the state that follows. Only under the lock. Raises OSError."""

@@ -1,0 +1,282 @@
+"""`tailhook loop`: start, look at, hand over and end the idle machine's loops."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tailhook.cli.output import CommandError, Commands, add_json, command, print_json, say
+from tailhook.hook.answer import plain
+from tailhook.hook.payload import project_folders, project_root
+from tailhook.hook.process import load_config
+from tailhook.machines import idle
+from tailhook.stores import loop as loops
+from tailhook.stores.atomic import make_folders, replace_file, state_folder_path
+from tailhook.stores.fallback import FileLoop
+from tailhook.stores.jwz import Store
+from tailhook.stores.loop import JwzLoop
+
+BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
+PROMPT_DAYS = 30
+
+
+def add(commands: Commands) -> None:
+    """Declare the group's commands."""
+    group = commands.add_parser("loop", help="start, look at, hand over and end the idle machine's loops")
+    actions = group.add_subparsers(metavar="ACTION", required=True)
+
+    parser = command(
+        actions,
+        "start",
+        start,
+        "start a loop in this project",
+        "tailhook loop start --max 20 'Make the tests pass.'",
+    )
+    parser.add_argument("--mode", choices=tuple(idle.SIGNALS), default="loop", help="which signals end it (default: loop)")
+    parser.add_argument("--max", type=positive, metavar="N", help="the most iterations (default: 10, grind: 100)")
+    parser.add_argument("--issue", metavar="ID", help="the issue that is worked on")
+    parser.add_argument("--filter", metavar="F", help="which issues a grind takes")
+    parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
+    nested = parser.add_mutually_exclusive_group()
+    nested.add_argument("--push", action="store_true", help="nest it in the loop that runs")
+    nested.add_argument("--replace", action="store_true", help="end the loop that runs")
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
+    add_json(parser)
+
+    for name, run, about in (
+        ("status", status, "say where the loop of this project stands"),
+        ("adopt", adopt, "hand the loop over to this session"),
+        ("cancel", cancel, "end the loop of this project"),
+    ):
+        add_json(command(actions, name, run, about, f"tailhook loop {name}"))
+
+
+def positive(word: str) -> int:
+    """A whole number from 1 on, as argparse wants it."""
+    number = idle.whole_number(word)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
+    return number
+
+
+# ---- start -------------------------------------------------------------------
+
+
+def start(arguments: argparse.Namespace) -> None:
+    """Post the first state of a loop and print what its agent must know."""
+    goal = read_goal(arguments)
+    now = time.time()
+    home = loops.find(project_folders({}))
+    if isinstance(home, FileLoop) and idle.is_live(home.state, now, stale_after()):
+        if not arguments.replace:
+            raise CommandError(f"{home.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
+        end(home, "REPLACED", now)
+    if not isinstance(home, JwzLoop):
+        home = JwzLoop(Store.make(project_root({})), None)
+    with home.lock():
+        home.reload()
+        outer = outer_state(home, arguments, now)
+        frame = new_frame(arguments, now)
+        frame["prompt_file"] = store_prompt(frame["id"], goal)
+        if outer:
+            state = {**outer, "updated_at": idle.iso(now), "stack": [*outer["stack"], frame]}
+            home.save(state, now)
+        else:
+            run_id = f"loop-{int(now)}-{os.getpid()}"
+            state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": idle.iso(now), "stack": [frame]}
+            home.begin(state, now)
+    if arguments.json:
+        print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
+    else:
+        say(f"Loop started in {plain(home.path)}.", idle.briefing(state, goal))
+    warn_of_cap(frame["max"])
+
+
+def read_goal(arguments: argparse.Namespace) -> str:
+    """The prompt from the arguments, a file or stdin. A loop without an issue or a filter needs one."""
+    if arguments.prompt_file and arguments.prompt:
+        raise CommandError("the prompt is given twice: in the arguments and as --prompt-file")
+    if arguments.prompt_file == "-":
+        goal = sys.stdin.read()
+    elif arguments.prompt_file:
+        goal = Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace")
+    else:
+        goal = " ".join(arguments.prompt)
+    goal = goal.strip()
+    if not goal and arguments.mode == "loop":
+        raise CommandError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
+    return goal
+
+
+def outer_state(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
+    """The state of the loop that the new one is nested in, None for a loop of its own. Only under the lock."""
+    state = home.state
+    if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+        if arguments.push:
+            raise CommandError("no loop runs that another could be nested in; start one without --push")
+        return None
+    top = state["stack"][-1]
+    stands = f"{plain(home.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
+    if arguments.replace:
+        home.save(idle.ended_state(state, "ABORT", now, "REPLACED"), now)
+        return None
+    if not arguments.push:
+        raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
+    if not idle.is_ours(state, top, idle.Facts(session_id() or idle.CLAIM)):
+        raise CommandError(f"{stands}, and it is another session's. Take it over with `tailhook loop adopt` first.")
+    return state
+
+
+def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
+    """The frame of a loop that begins."""
+    frame: dict[str, Any] = {
+        "id": f"{arguments.mode}-{int(now)}-{os.getpid()}",
+        "mode": arguments.mode,
+        "iter": 1,
+        "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
+        "session_id": session_id() or idle.CLAIM,
+    }
+    if arguments.issue:
+        frame["issue_id"] = arguments.issue
+    if arguments.filter:
+        frame["filter"] = arguments.filter
+    return frame
+
+
+def store_prompt(frame_id: str, goal: str) -> str:
+    """Keep the prompt in the private state folder; returns its path. Prompts of long ago are removed."""
+    folder = loops.prompt_folder()
+    make_folders(state_folder_path())
+    make_folders(folder)
+    for entry in os.scandir(folder):
+        if time.time() - entry.stat(follow_symlinks=False).st_mtime > PROMPT_DAYS * 86400:
+            Path(entry.path).unlink(missing_ok=True)
+    path = f"{folder}/{frame_id}.md"
+    replace_file(path, goal.encode("utf-8", "surrogateescape"))
+    return path
+
+
+def warn_of_cap(limit: int) -> None:
+    """Say so when the host would end the turn before the loop's own limit."""
+    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
+    cap = idle.whole_number(word) if word else BLOCK_CAP
+    if cap and limit > cap:
+        sys.stderr.write(
+            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, before this loop's {limit}.\n"
+            "          Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that.\n"
+        )
+
+
+# ---- status, adopt, cancel ---------------------------------------------------
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """The state, its age, and what the next stop would get."""
+    now = time.time()
+    home = loops.find(project_folders({}))
+    state = home.state if home else None
+    verdict = idle.decide(state, asking(state), now, stale_after()) if home else idle.Verdict("allow", "no loop")
+    age = idle.age_of(state, now) if isinstance(state, dict) else None
+    if arguments.json:
+        print_json(
+            {
+                "path": home.path if home else None,
+                "state": state,
+                "age": age,
+                "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
+            }
+        )
+        return
+    if home is None or not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+        say(f"No loop runs here ({verdict.why}).")
+        return
+    top = idle.top_frame(state["stack"])
+    say(
+        f"A loop runs in {plain(home.path)}, changed {int(age or 0)} s ago.",
+        plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
+        idle.briefing(state, home.goal),
+        f"The next stop: {verdict.outcome} ({verdict.why}).",
+    )
+
+
+def asking(state: object) -> idle.Facts:
+    """The facts of a stop of the session that the loop belongs to, in which nothing is said."""
+    top = idle.top_frame(state.get("stack")) if isinstance(state, dict) else {}
+    owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
+    owner = next((owner for owner in owners if isinstance(owner, str) and owner), "")
+    return idle.Facts(session_id=session_id() or owner, folder=lambda path: path if Path(path).is_dir() else None)
+
+
+def adopt(arguments: argparse.Namespace) -> None:
+    """Make the loop this session's, or the first session's that stops."""
+    now, owner = time.time(), session_id() or idle.CLAIM
+    home = running(now)
+    with home.lock():
+        home.reload()
+        state = live(home, now)
+        frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
+        adopted = {**state, "stack": frames}
+        if "session_id" in state:
+            adopted["session_id"] = owner
+        home.save(adopted, now)
+    whose = "the first session of this project that stops" if owner == idle.CLAIM else f"session {plain(owner)}"
+    report(arguments, {"path": home.path, "session_id": owner}, f"The loop now belongs to {whose}.")
+
+
+def cancel(arguments: argparse.Namespace) -> None:
+    """End every frame of the loop."""
+    now = time.time()
+    home = running(now)
+    state = end(home, "USER_CANCELLED", now)
+    top = idle.top_frame(state["stack"])
+    facts = {"path": home.path, "iteration": top.get("iter"), "max": top.get("max")}
+    report(arguments, facts, f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.")
+
+
+def end(home: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
+    """Post the end of a live loop; returns the state before."""
+    with home.lock():
+        home.reload()
+        state = live(home, now)
+        home.save(idle.ended_state(state, "ABORT", now, reason), now)
+    return state
+
+
+def running(now: float) -> JwzLoop | FileLoop:
+    """This project's live loop; CommandError where there is none."""
+    home = loops.find(project_folders({}))
+    if home is None:
+        raise CommandError("no loop runs here")
+    live(home, now)
+    return home
+
+
+def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
+    """The state of a live loop; CommandError for any other."""
+    state = home.state
+    if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+        raise CommandError(f"{plain(home.path)}: no loop runs here")
+    return state
+
+
+def report(arguments: argparse.Namespace, facts: Mapping[str, Any], words: str) -> None:
+    """What was done, for a person or for a program."""
+    if arguments.json:
+        print_json(facts)
+    else:
+        say(words)
+
+
+def session_id() -> str:
+    """The session whose agent runs this command, "" outside of one."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def stale_after() -> float:
+    """Seconds after which a loop counts as abandoned, as configured."""
+    return float(load_config(project_root({})).get("idle", {}).get("stale_after", idle.STALE_AFTER))
+
+

@@ -1,0 +1,55 @@
+"""What the commands have in common: how they are declared, how they print, how they fail."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+
+class CommandError(Exception):
+    """A command cannot be done; the message says what happened, where, and what to do."""
+
+
+class Commands(Protocol):
+    """What `ArgumentParser.add_subparsers` gives."""
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+
+def command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int | None], about: str, example: str
+) -> argparse.ArgumentParser:
+    """Declare a command with its help and an example."""
+    parser = commands.add_parser(
+        name,
+        help=about,
+        description=f"{about[0].upper()}{about[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The flag of every command that prints facts."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Facts for a program."""
+    sys.stdout.write(f"{json.dumps(facts, indent=2, ensure_ascii=False)}\n")
+
+
+def say(*lines: str) -> None:
+    """Lines for a person."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def coloured(words: str, colour: int) -> str:
+    """`words` in an ANSI colour where stdout is a terminal that has them (https://no-color.org)."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return words
+    return f"\x1b[{colour}m{words}\x1b[0m"

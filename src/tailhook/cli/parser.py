@@ -1,0 +1,37 @@
+"""The command line: one parser, one small module per command group."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tailhook import __version__
+from tailhook.cli import bench, hook, loop
+from tailhook.cli.output import CommandError
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parse and run; what goes wrong is one line on stderr and exit code 1."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments) or 0)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
+        return 0
+    except (CommandError, OSError) as error:
+        sys.stderr.write(f"tailhook: {error}\n")
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of every command."""
+    top = argparse.ArgumentParser(
+        prog="tailhook",
+        description="Answers coding-agent hooks in milliseconds, however huge the transcript.",
+        epilog="example:\n  tailhook loop start --max 20 'Make the tests pass.'",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"tailhook {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for group in (hook, loop, bench):
+        group.add(commands)
+    return top

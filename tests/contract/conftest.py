@@ -1,0 +1,160 @@
+"""A project with its agent, and the hook run on it as a host runs it: by the argv of `tailhook hook-command`."""
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from . import jwz
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the `tailhook` command of this interpreter's environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "tailhook", *words],
+        env={**ENVIRONMENT, **env},
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.fixture(scope="session")
+def hook_argv(tmp_path_factory) -> list[str]:
+    """The argv that a host is told to run."""
+    done = tailhook("hook-command", "idle", env={}, cwd=tmp_path_factory.mktemp("argv"))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@dataclass
+class Stop:
+    """What one run of the hook came to."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    state: dict | None = None
+
+    @property
+    def answer(self) -> dict:
+        """The one JSON object on stdout."""
+        assert self.stdout.endswith("\n")
+        assert self.stdout.count("\n") == 1
+        return json.loads(self.stdout)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the agent may stop, without a word to the host."""
+        return self.exit_code == 0 and self.stdout == ""
+
+
+@dataclass
+class Project:
+    """A project folder, the home of its user, and a transcript."""
+
+    folder: Path
+    home: Path
+    argv: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / ".git").mkdir(parents=True)
+        self.home.mkdir()
+        self.transcript = self.home / "session.jsonl"
+        self.env = {**ENVIRONMENT, "HOME": str(self.home), **self.env}
+
+    def payload(self, **fields: object) -> dict:
+        """A Stop payload; fields set to None are left out."""
+        common = {
+            "session_id": "mine",
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.folder),
+            "hook_event_name": "Stop",
+            "stop_hook_active": False,
+            **fields,
+        }
+        return {key: value for key, value in common.items() if value is not None}
+
+    def hook(self, stdin: bytes, *flags: str, timeout: float = 30, read: bool = True) -> Stop:
+        """Run the hook on raw input, and read the store it left."""
+        done = subprocess.run(
+            [*self.argv, *flags],
+            input=stdin,
+            env=self.env,
+            cwd=self.folder,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        state = jwz.newest(self.folder) if read else None
+        return Stop(done.returncode, done.stdout.decode(), done.stderr.decode(), state)
+
+    def stop(self, said: str | None = None, *flags: str, **fields: object) -> Stop:
+        """The agent stops, its last message being `said`."""
+        return self.hook(json.dumps(self.payload(last_assistant_message=said, **fields)).encode(), *flags)
+
+    def write(self, *records: dict) -> None:
+        """Append records to the transcript."""
+        with self.transcript.open("a") as out:
+            for record in records:
+                out.write(json.dumps(record, separators=(",", ":"), ensure_ascii=False) + "\n")
+
+    def tailhook(self, *words: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run the command in the project."""
+        return tailhook(*words, env={**self.env, **env}, cwd=self.folder, stdin=stdin)
+
+    def loop(self, *frames: dict, **fields: object) -> dict:
+        """Post a state through another program; returns it."""
+        state = looping(*frames, **fields)
+        jwz.post(self.folder, json.dumps(state))
+        return state
+
+
+def frame(**fields: object) -> dict:
+    """A frame of a loop that has just begun."""
+    return {"id": "f", "mode": "loop", "iter": 1, "max": 10, **fields}
+
+
+def looping(*frames: dict, age: float = 60, **fields: object) -> dict:
+    """A live state of one frame, or of those given."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
+    stack = list(frames) or [frame()]
+    return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": stamp, "stack": stack, **fields}
+
+
+def assistant(*texts: str, at: float | None = None, id: str = "msg_1", **fields: object) -> dict:
+    """A transcript record of an assistant message, as Claude Code writes it."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() if at is None else at))
+    content = [{"type": "text", "text": words} for words in texts]
+    message = {"id": id, "type": "message", "role": "assistant", "content": content}
+    return {"isSidechain": False, "message": message, "type": "assistant", "uuid": "u", "timestamp": stamp, **fields}
+
+
+@pytest.fixture
+def project(tmp_path, hook_argv) -> Project:
+    """An empty project."""
+    return Project(tmp_path / "project", tmp_path / "home", hook_argv)
+
+
+@pytest.fixture
+def run_idle(project):
+    """Start from `state` (none when not given), let the agent say `said`, and stop."""
+
+    def run(said: str | None = None, *flags: str, state: dict | None = None, **fields: object) -> Stop:
+        if state is not None:
+            jwz.post(project.folder, json.dumps(state))
+        return project.stop(said, *flags, **fields)
+
+    return run
+
+

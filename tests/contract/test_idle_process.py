@@ -1,0 +1,493 @@
+"""The idle machine as a host meets it: whole processes, by the argv of `tailhook hook-command idle`."""
+
+import json
+import os
+import time
+
+import pytest
+
+from . import jwz
+from .conftest import assistant, frame, looping
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+GO_ON = "Continue working on the task. Check your progress and either complete the task or keep iterating."
+
+
+# ---- answers -----------------------------------------------------------------
+
+
+def test_without_a_loop_the_agent_may_stop(run_idle):
+    stop = run_idle(said="All done.")
+    assert stop.allowed
+    assert stop.stderr == ""
+
+
+def test_a_live_loop_sends_the_agent_on_in_exactly_these_words(run_idle):
+    stop = run_idle(said="Not yet.", state=looping(frame(iter=3)))
+    assert stop.exit_code == 2
+    assert stop.stdout == f'{{"decision": "block", "reason": "[ITERATION 4/10] {GO_ON}"}}\n'
+    assert stop.stderr == f"[ITERATION 4/10] {GO_ON}\n"
+    assert stop.state["stack"][-1]["iter"] == 4
+
+
+@pytest.mark.parametrize("how", ["flag", "environment"])
+def test_a_block_can_exit_0(project, run_idle, how):
+    flags = ("--exit", "0") if how == "flag" else ()
+    if how == "environment":
+        project.env["TAILHOOK_EXIT"] = "0"
+    stop = run_idle("Not yet.", *flags, state=looping())
+    assert (stop.exit_code, stop.answer["decision"], stop.stderr) == (0, "block", "")
+
+
+def test_completion_ends_the_loop_without_a_word(run_idle):
+    stop = run_idle(said=f"All tests pass.\n\n{DONE}", state=looping(mine=1.50))
+    assert stop.allowed
+    assert (stop.state["event"], stop.state["reason"], stop.state["stack"]) == ("DONE", "COMPLETE", [])
+    assert stop.state["mine"] == 1.5
+
+
+def test_with_announce_the_end_of_a_loop_is_told_to_the_user(run_idle):
+    stop = run_idle(DONE, "--announce", state=looping())
+    assert stop.exit_code == 0
+    assert set(stop.answer) == {"systemMessage"}
+    assert "COMPLETE" in stop.answer["systemMessage"]
+
+
+def test_with_announce_an_ordinary_stop_stays_silent(run_idle):
+    assert run_idle("Done.", "--announce").allowed
+
+
+def test_at_the_limit_the_loop_is_over(run_idle):
+    stop = run_idle(said="Still at it.", state=looping(frame(iter=10)))
+    assert stop.allowed
+    assert (stop.state["event"], stop.state["reason"]) == ("DONE", "MAX_ITERATIONS")
+
+
+def test_a_stale_loop_is_ended_with_a_warning(run_idle):
+    stop = run_idle(said="Hello again.", state=looping(age=7300))
+    assert (stop.exit_code, stop.stdout, stop.state["reason"]) == (0, "", "STALENESS")
+    assert stop.stderr.startswith("Warning: Loop state is stale (730")
+    assert stop.stderr.endswith(" seconds old), allowing exit\n")
+
+
+def test_a_corrupted_count_aborts(run_idle):
+    stop = run_idle(said="Hm.", state=looping(frame(iter="$(touch /tmp/x)")))
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert (stop.state["event"], stop.state["reason"]) == ("ABORT", "CORRUPTED")
+
+
+@pytest.mark.parametrize("body", ["not json", "[]", '"STATE"', "null", '{"schema": 1, "stack": [', ""])
+def test_a_body_that_is_no_object_aborts_once(project, body):
+    jwz.post(project.folder, body)
+    first, second = project.stop("Hm."), project.stop("Hm.")
+    assert (first.exit_code, first.stdout, first.state["event"]) == (0, "", "ABORT")
+    assert "Warning" in first.stderr
+    assert second.allowed
+    assert second.stderr == ""
+    assert len(jwz.messages(project.folder)) == 2
+
+
+def test_a_worktree_is_named_in_the_reason(project, run_idle):
+    tree = project.folder / "tree"
+    tree.mkdir()
+    stop = run_idle("Hm.", state=looping(frame(worktree_path=str(tree), branch="b1", issue_id="T-1")))
+    assert stop.answer["reason"].startswith(f"[ITERATION 2/10] {GO_ON}\n\n")
+    assert all(word in stop.answer["reason"] for word in (str(tree), "b1", "T-1"))
+
+
+# ---- signals and code --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        DONE,
+        f"Done.\n{DONE}\nSee you.",
+        f"- {DONE}",
+        f"> {DONE}",
+        f"1. > {DONE}  ",
+        f"Done.\r\n{DONE}\r\n",
+        f"<div>\n{DONE}\n</div>",
+        f"{DONE}\n" + "and then much text. " * 20_000,
+    ],
+)
+def test_a_signal_alone_on_its_line_ends_the_loop(run_idle, said):
+    assert run_idle(said=said, state=looping()).state["event"] == "DONE"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"```\n{DONE}\n```",
+        f"Example:\n```\n{DONE}",
+        f"~~~xml\n{DONE}\n~~~",
+        f"> ```\n> {DONE}\n> ```",
+        f"- a\n\n      {DONE}",
+        f"Text\n\n    {DONE}\n",
+        f"`{DONE}`",
+        f"`` \n{DONE}\n ``",
+        f"<!--\n{DONE}\n-->",
+        f"<pre>\n{DONE}\n</pre>",
+        f"I will say {DONE} later.",
+        f"{DONE}.",
+        f"# {DONE}",
+        "<loop-done>complete</loop-done>",
+        "<loop-done> COMPLETE </loop-done>",
+        "COMPLETE",
+    ],
+)
+def test_a_signal_in_code_or_among_words_does_not(run_idle, said):
+    stop = run_idle(said=said, state=looping())
+    assert stop.exit_code == 2
+    assert stop.state["stack"][0]["iter"] == 2
+
+
+def test_an_inner_loop_that_completes_leaves_the_outer_one(project, run_idle):
+    outer = frame(id="outer", iter=4, mode="grind", max=100)
+    stop = run_idle(said=DONE, state=looping(outer, frame(id="inner")))
+    assert stop.allowed
+    assert (stop.state["event"], stop.state["stack"]) == ("STATE", [outer])
+    resumed = project.stop("Next.")
+    assert resumed.answer["reason"].startswith("[ITERATION 5/100]")
+
+
+# ---- where the words come from -----------------------------------------------
+
+
+def test_without_a_last_message_the_transcript_is_read(project, run_idle):
+    project.write(assistant("All done.", DONE), {"type": "system", "subtype": "x"})
+    assert run_idle(state=looping()).state["event"] == "DONE"
+
+
+def test_a_blank_last_message_counts_as_none(project, run_idle):
+    project.write(assistant(DONE))
+    assert run_idle(" \n", state=looping()).state["event"] == "DONE"
+
+
+def test_the_payloads_message_is_believed_before_the_transcript_that_lags(project, run_idle):
+    project.write(assistant(DONE, at=time.time() - 3, id="before"))
+    assert run_idle("More to do.", state=looping()).exit_code == 2
+
+
+def test_of_a_message_that_is_written_already_every_block_counts(project, run_idle):
+    project.write(assistant(DONE, id="m"), assistant("That was all.", id="m"))
+    assert run_idle("That was all.", state=looping()).state["event"] == "DONE"
+
+
+def test_a_signal_from_before_the_loop_does_not_end_it(project, run_idle):
+    project.write(assistant(DONE, at=time.time() - 30))
+    assert run_idle(state=looping(age=10)).exit_code == 2
+
+
+def test_a_signal_of_another_voice_does_not_end_the_loop(project, run_idle):
+    nested = {"type": "progress", "data": assistant(DONE), "timestamp": "2099-01-01T00:00:00Z"}
+    others = [
+        assistant(DONE, isSidechain=True),
+        assistant(DONE, isApiErrorMessage=True),
+        assistant(DONE, isMeta=True),
+        {"type": "user", "message": {"role": "user", "content": DONE}},
+        nested,
+    ]
+    project.write(assistant("Working on it."), *others)
+    assert run_idle(state=looping()).exit_code == 2
+
+
+@pytest.mark.parametrize("path", [None, "", "/nowhere/x.jsonl", "/dev/null", "/", 5, "a\x00b", ["x"]])
+def test_a_transcript_that_cannot_be_read_says_nothing(run_idle, path):
+    assert run_idle(state=looping(), transcript_path=path).exit_code == 2
+
+
+def test_a_tilde_in_the_transcripts_path_is_the_home_folder(project, run_idle):
+    project.write(assistant(DONE))
+    assert run_idle(state=looping(), transcript_path="~/session.jsonl").state["event"] == "DONE"
+
+
+def test_the_flat_shape_of_older_hosts_is_read(project, run_idle):
+    project.write({"type": "human", "content": "go"}, {"type": "assistant", "content": f"Done.\n{DONE}"})
+    assert run_idle(state=looping()).state["event"] == "DONE"
+
+
+def test_a_transcript_of_10_gb_makes_no_difference(project, run_idle):
+    project.transcript.touch()
+    os.truncate(project.transcript, 10 << 30)
+    with project.transcript.open("ab") as out:
+        out.write(b"\n" + json.dumps(assistant(DONE)).encode() + b"\n")
+    assert run_idle(state=looping()).state["event"] == "DONE"
+
+
+# ---- sessions ----------------------------------------------------------------
+
+
+def test_another_sessions_loop_is_left_alone(run_idle):
+    state = looping(frame(session_id="other"))
+    stop = run_idle(said=DONE, state=state)
+    assert stop.allowed
+    assert stop.state == state
+
+
+def test_the_first_session_to_stop_claims_the_loop(project, run_idle):
+    first = run_idle("Hm.", state=looping(frame(session_id="claim")))
+    assert first.state["stack"][-1]["session_id"] == "mine"
+    assert project.stop("Hm.", session_id="other").allowed
+    assert project.stop("Hm.").state["stack"][-1]["iter"] == 3
+
+
+def test_a_sub_agents_stop_is_none_of_ours(run_idle):
+    state = looping()
+    stop = run_idle(said=DONE, state=state, agent_id="a1")
+    assert stop.allowed
+    assert stop.state == state
+
+
+def test_an_unbound_loop_can_be_refused_by_the_configuration(project, run_idle):
+    config = project.home / ".config" / "tailhook"
+    config.mkdir(parents=True)
+    (config / "config.json").write_text('{"hook": {"unbound": "refuse"}}')
+    assert run_idle("Hm.", state=looping()).allowed
+
+
+# ---- paused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["subagent", "workflow", "teammate", "cloud_session", "remote-agent", "LocalAgent"])
+def test_a_task_that_will_wake_the_agent_pauses_the_loop(run_idle, kind):
+    state = looping()
+    stop = run_idle(said=DONE, state=state, background_tasks=[{"type": kind, "status": "running"}])
+    assert stop.allowed
+    assert stop.state == state
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [[], None, "x", [1], [{}], [{"type": "shell", "status": "running"}], [{"type": "subagent", "status": "completed"}]],
+)
+def test_a_task_that_will_not_wake_the_agent_does_not(run_idle, tasks):
+    assert run_idle("Hm.", state=looping(), background_tasks=tasks).exit_code == 2
+
+
+# ---- escape hatches ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["TAILHOOK_DISABLE", "IDLE_LOOP_DISABLE"])
+def test_an_escape_hatch_lets_the_agent_go_before_stdin_is_read(project, run_idle, name):
+    state = project.loop()
+    project.env[name] = "1"
+    stop = run_idle("Hm.")
+    assert stop.allowed
+    assert stop.state == state
+
+
+def test_a_file_at_the_projects_root_disables_the_machine(project, run_idle):
+    (project.folder / ".idle-disabled").touch()
+    assert run_idle("Hm.", state=looping()).allowed
+
+
+# ---- the store ---------------------------------------------------------------
+
+
+def test_the_posts_of_a_loop_can_be_read_by_the_record_format_alone(project):
+    project.loop()
+    for count in range(2, 12):
+        project.stop("Hm.")
+        found = jwz.messages(project.folder)
+        assert len(found) == count
+        assert [record["created_at"] for record in found] == sorted(record["created_at"] for record in found)
+    assert list(found[-1]) == ["type", "id", "topic_id", "parent_id", "body", "created_at", "sender", "git"]
+    assert (found[-1]["parent_id"], found[-1]["sender"], found[-1]["git"]) == (None, None, None)
+    assert len(found[-1]["id"]) == 26
+    assert jwz.newest(project.folder)["reason"] == "MAX_ITERATIONS"
+
+
+def test_what_a_state_holds_beyond_the_known_keeps_its_bytes(project):
+    body = (
+        '{ "schema":1, "mine": 1.50, "event":"STATE",\n "stack": [{"iter": "08" , "max":10, "é": "\\u00e9"}], "z": 1e3 }'
+    )
+    jwz.post(project.folder, body)
+    project.stop("Hm.")
+    posted = jwz.messages(project.folder)[-1]["body"]
+    assert posted.replace('"iter": 9', '"iter": "08"').startswith(body[:-2])
+
+
+def test_a_torn_last_line_is_mended_and_left_out(project):
+    project.loop()
+    with (project.folder / ".jwz" / "messages.jsonl").open("a") as out:
+        out.write('{"type":"message","id":"01')
+    stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode(), read=False)
+    assert stop.exit_code == 2
+    lines = (project.folder / ".jwz" / "messages.jsonl").read_text().splitlines()
+    assert lines[-2] == '{"type":"message","id":"01'
+    assert json.loads(json.loads(lines[-1])["body"])["stack"][0]["iter"] == 2
+
+
+def test_the_older_name_of_the_store_is_read(project):
+    project.loop()
+    (project.folder / ".jwz").rename(project.folder / ".zawinski")
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_the_newest_message_is_the_latest_by_time_and_then_by_line(project):
+    now = int(time.time() * 1000)
+    jwz.post(project.folder, json.dumps(looping(frame(iter=5))), created_at=now)
+    jwz.post(project.folder, json.dumps(looping(frame(iter=1))), created_at=now - 5000)
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 6/10]")
+
+
+def test_a_post_is_never_older_than_the_newest_message(project):
+    future = int((time.time() + 10_000) * 1000)
+    jwz.post(project.folder, json.dumps(looping()), created_at=future)
+    project.stop("Hm.")
+    assert jwz.messages(project.folder)[-1]["created_at"] == future
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/10]")
+
+
+def test_other_topics_are_none_of_ours(project):
+    jwz.post(project.folder, json.dumps(looping()), topic="notes")
+    assert project.stop("Hm.").allowed
+    jwz.post(project.folder, json.dumps({"about": "loop:current"}), topic="notes")
+    assert project.stop("Hm.").allowed
+
+
+def test_a_store_that_cannot_be_written_lets_the_agent_go(project):
+    state = project.loop()
+    lock = project.folder / ".jwz" / "lock"
+    lock.unlink()
+    lock.mkdir()
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout, stop.state) == (0, "", state)
+    assert "could not be saved" in stop.stderr
+
+
+def test_a_loop_is_found_from_a_folder_inside_the_project(project, run_idle):
+    inner = project.folder / "a" / "b"
+    inner.mkdir(parents=True)
+    assert run_idle("Hm.", state=looping(), cwd=str(inner)).exit_code == 2
+
+
+def test_the_search_ends_at_the_first_repository(project, run_idle):
+    inner = project.folder / "other"
+    (inner / ".git").mkdir(parents=True)
+    assert run_idle("Hm.", state=looping(), cwd=str(inner)).allowed
+
+
+def test_the_hosts_project_folder_is_looked_in_first(project, run_idle, tmp_path):
+    project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
+    assert run_idle("Hm.", state=looping(), cwd=str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize("linked", ["folder", "messages", "fallback", "claude"])
+def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if linked in ("folder", "messages"):
+        jwz.post(elsewhere, json.dumps(looping()))
+        if linked == "folder":
+            (project.folder / ".jwz").symlink_to(elsewhere / ".jwz")
+        else:
+            (project.folder / ".jwz").mkdir()
+            (project.folder / ".jwz" / "messages.jsonl").symlink_to(elsewhere / ".jwz" / "messages.jsonl")
+    else:
+        (elsewhere / "idle-loop.local.md").write_text(FALLBACK)
+        if linked == "claude":
+            (project.folder / ".claude").symlink_to(elsewhere)
+        else:
+            (project.folder / ".claude").mkdir()
+            (project.folder / ".claude" / "idle-loop.local.md").symlink_to(elsewhere / "idle-loop.local.md")
+    stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode())
+    assert (stop.exit_code, stop.stdout) == (0, "")
+
+
+# ---- the fallback file -------------------------------------------------------
+
+FALLBACK = '---\nactive: true\nmode: "loop"\niteration: 3  # so far\nmax_iterations: 10\n---\n\nThe prompt.\niteration: 3\n'
+
+
+@pytest.fixture
+def fallback(project):
+    """The fallback file with its text, made anew."""
+
+    def make(text: str = FALLBACK):
+        path = project.folder / ".claude" / "idle-loop.local.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_fallback_files_count_alone_is_rewritten(project, fallback, newline):
+    text = FALLBACK.replace("\n", newline)
+    path = fallback(text)
+    path.chmod(0o640)
+    stop = project.stop("Hm.")
+    assert stop.answer["reason"].startswith("[ITERATION 4/10]")
+    assert path.read_bytes().decode() == text.replace("iteration: 3  #", "iteration: 4  #")
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "warns"),
+    [
+        (FALLBACK, DONE, False),
+        (FALLBACK.replace("iteration: 3 ", "iteration: 10"), "Hm.", False),
+        (FALLBACK.replace("true", "false"), "Hm.", False),
+        (FALLBACK.replace("active: true\n", ""), "Hm.", False),
+        (FALLBACK.replace("iteration: 3 ", "iteration: x "), "Hm.", True),
+        (FALLBACK.replace("max_iterations: 10\n", ""), "Hm.", True),
+        ("no front matter", "Hm.", True),
+        ("", "Hm.", True),
+        ("---\n\xff\x00", "Hm.", True),
+    ],
+)
+def test_the_fallback_file_of_an_ended_loop_is_removed(project, fallback, text, said, warns):
+    path = fallback(text)
+    stop = project.stop(said)
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert bool(stop.stderr) is warns
+    assert not path.exists()
+    assert project.stop("Hm.").allowed
+
+
+def test_the_fallback_files_clock_is_its_own_time(project, fallback):
+    path = fallback()
+    old = time.time() - 7300
+    os.utime(path, (old, old))
+    stop = project.stop("Hm.")
+    assert "stale" in stop.stderr
+    assert not path.exists()
+
+
+def test_a_message_that_is_no_state_leaves_the_fallback_file_to_decide(project, fallback):
+    fallback()
+    jwz.post(project.folder, '{"note": "of another kind"}')
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 4/10]")
+    jwz.post(project.folder, '{"schema": null, "stack": [1]}')
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 5/10]")
+
+
+def test_a_state_in_the_store_comes_before_the_fallback_file(project, fallback):
+    path = fallback()
+    project.loop(frame(iter=8))
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 9/10]")
+    assert path.read_text() == FALLBACK
+
+
+# ---- compaction --------------------------------------------------------------
+
+
+def test_after_a_compaction_the_loop_is_told_again(project):
+    done = project.tailhook("loop", "start", "--max", "7", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
+    assert done.returncode == 0, done.stderr
+    before = jwz.newest(project.folder)
+    stop = project.stop(hook_event_name="SessionStart", source="compact")
+    output = stop.answer["hookSpecificOutput"]
+    assert (stop.exit_code, output["hookEventName"]) == (0, "SessionStart")
+    assert all(word in output["additionalContext"] for word in ("Make it so.", "Iteration 1 of at most 7", DONE))
+    assert stop.state == before
+
+
+@pytest.mark.parametrize("fields", [{"source": "startup"}, {"source": "compact", "session_id": "other"}])
+def test_no_other_start_of_a_session_is_told_anything(project, fields):
+    project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
+    assert project.stop(hook_event_name="SessionStart", **fields).allowed

@@ -1,0 +1,67 @@
+"""Front matter: read as it stands, changed in one place only."""
+
+import pytest
+
+from tailhook.stores.frontmatter import FrontMatter
+
+PAGE = '---\nactive: true\niteration: 1\nmode: "loop"\n---\n\nThe prompt.\n---\niteration: 5\n'
+
+
+def test_values_are_read_without_quotes_and_blank_space():
+    page = FrontMatter('---\na: 1\nb:   two words  \nc: "x: y"\nd: \'it\'\'s\'\ne:5\n f : g\n---\n')
+    assert [page[key] for key in "abcdef"] == ["1", "two words", "x: y", "it's", "5", "g"]
+
+
+def test_escapes_in_double_quotes_are_resolved():
+    page = FrontMatter('---\nq: "a\\"b\\\\c\\nd\\u00e9\\x41\\q"\n---\n')
+    assert page["q"] == 'a"b\\c\ndéA\\q'
+
+
+def test_a_comment_ends_a_plain_value_and_not_a_quoted_one():
+    page = FrontMatter('---\na: 5 # five\nb: "x # y" # z\nc: a#b\n---\n')
+    assert [page[key] for key in "abc"] == ["5", "x # y", "a#b"]
+
+
+def test_absent_empty_and_null_values_are_the_default():
+    page = FrontMatter("---\na:\nb: null\nc: ~\nd: 'null'\n---\n")
+    assert [page.get(key, "?") for key in "abcde"] == ["?", "?", "?", "null", "?"]
+
+
+def test_the_first_of_several_keys_counts():
+    assert FrontMatter("---\na: 1\na: 2\n---\n")["a"] == "1"
+
+
+def test_the_body_is_what_follows_the_second_delimiter_and_may_hold_more():
+    assert FrontMatter(PAGE).body == "The prompt.\n---\niteration: 5"
+
+
+@pytest.mark.parametrize("text", ["", "---", "--- \na: 1\n---\n", "\n---\na: 1\n---\n", "---\na: 1\n", "x"])
+def test_a_text_without_front_matter_is_an_error(text):
+    with pytest.raises(ValueError, match="no front matter"):
+        FrontMatter(text)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_setting_a_value_changes_that_value_and_no_other_byte(newline):
+    text = PAGE.replace("\n", newline)
+    assert FrontMatter(text).set("iteration", "2") == text.replace("iteration: 1", "iteration: 2", 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("iteration:1", "iteration:2"),
+        ("iteration:   1   # one", "iteration:   2   # one"),
+        ("iteration: '1'", "iteration: 2"),
+        ("iteration:", "iteration: 2"),
+        (" iteration : 1", " iteration : 2"),
+    ],
+)
+def test_a_value_is_set_however_its_line_is_laid_out(before, after):
+    assert FrontMatter(f"---\n{before}\nb: 1\n---\n").set("iteration", "2") == f"---\n{after}\nb: 1\n---\n"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_an_absent_key_becomes_the_first(newline):
+    text = "---\na: 1\n---\nbody".replace("\n", newline)
+    assert FrontMatter(text).set("iteration", "1") == text.replace("---", f"---{newline}iteration: 1", 1)

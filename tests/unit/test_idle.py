@@ -1,0 +1,427 @@
+"""The idle machine as a pure function: every row of its page's order of decisions, of the seed's transitions and edges."""
+
+import pytest
+
+from tailhook.machines.idle import (
+    CLAIM,
+    SIGNALS,
+    Facts,
+    briefing,
+    decide,
+    iso,
+    unix_time,
+    whole_number,
+    words_since,
+)
+
+NOW = 1_767_312_245  # 2026-01-02T00:04:05Z
+DONE = "<loop-done>COMPLETE</loop-done>"
+
+
+def frame(**fields):
+    return {"id": "f", "mode": "loop", "iter": 1, "max": 10, **fields}
+
+
+def looping(*frames, age=60, **fields):
+    """A live state of one frame or of those given, outer ones first."""
+    stack = list(frames) or [frame()]
+    return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": iso(NOW - age), "stack": stack, **fields}
+
+
+def saying(*words, **fields):
+    return Facts(signals=lambda: words, **fields)
+
+
+# ---- 2, 3: no loop -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [None, 1, "text", [], [{}], True])
+def test_a_body_that_is_no_object_is_aborted(body):
+    verdict = decide(body, Facts(), NOW)
+    assert (verdict.outcome, verdict.ended) == ("allow", True)
+    assert verdict.state == {
+        "schema": 1,
+        "event": "ABORT",
+        "stack": [],
+        "updated_at": iso(NOW),
+        "reason": "CORRUPTED",
+    }
+    assert "corrupted" in verdict.warning
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"schema": 1, "event": "STATE", "stack": []},
+        {"schema": 1, "event": "STATE"},
+        {"schema": 1, "event": "STATE", "stack": None},
+        {"schema": 1},
+        looping(event="DONE"),
+        looping(event="DONE", age=99999),
+        looping(stack=[]),
+    ],
+)
+def test_an_empty_stack_or_a_done_event_is_idle(state):
+    verdict = decide(state, saying(DONE), NOW)
+    assert (verdict.outcome, verdict.state, verdict.warning, verdict.ended) == ("allow", None, "", False)
+
+
+def test_an_aborted_state_without_frames_is_left_as_it_is():
+    verdict = decide({"schema": 1, "event": "ABORT", "stack": []}, Facts(), NOW)
+    assert (verdict.outcome, verdict.state) == ("allow", None)
+
+
+def test_an_aborted_state_with_frames_left_over_is_cleared_and_keeps_its_other_fields():
+    verdict = decide(looping(event="ABORT", reason="USER_CANCELLED", mine=[1]), Facts(), NOW)
+    assert verdict.outcome == "allow"
+    assert verdict.state == {
+        **looping(event="ABORT", reason="USER_CANCELLED", mine=[1]),
+        "stack": [],
+        "updated_at": iso(NOW),
+    }
+
+
+def test_an_absent_or_null_event_is_a_state():
+    for state in (looping(event=None), {key: value for key, value in looping().items() if key != "event"}):
+        assert decide(state, Facts(), NOW).outcome == "block"
+
+
+@pytest.mark.parametrize("event", ["PAUSED", "state", "", 1, {}, []])
+def test_an_unknown_event_allows_and_moves_nothing(event):
+    verdict = decide(looping(event=event), saying(DONE), NOW)
+    assert (verdict.outcome, verdict.state) == ("allow", None)
+
+
+# ---- 4: whose loop -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("owner", "asking", "acts"),
+    [
+        ("mine", "mine", True),
+        ("mine", "other", False),
+        ("mine", "", False),
+        ("", "", False),
+        ("", "mine", False),
+        (5, "5", False),
+        (None, "mine", True),
+        (None, "", True),
+        (CLAIM, "mine", True),
+        (CLAIM, "", False),
+    ],
+)
+@pytest.mark.parametrize("place", ["state", "frame"])
+def test_a_named_session_alone_moves_its_loop(place, owner, asking, acts):
+    named = looping(session_id=owner) if place == "state" else looping(frame(session_id=owner))
+    verdict = decide(named, Facts(session_id=asking), NOW)
+    assert (verdict.outcome == "block") is acts
+    if not acts:
+        assert verdict.state is None
+
+
+def test_a_state_and_a_frame_that_name_different_sessions_act_for_neither():
+    state = looping(frame(session_id="one"), session_id="two")
+    assert [decide(state, Facts(session_id=name), NOW).outcome for name in ("one", "two")] == ["allow", "allow"]
+
+
+def test_only_the_top_frame_and_the_state_say_whose_loop_it_is():
+    state = looping(frame(session_id="other"), frame(session_id="mine"))
+    assert decide(state, Facts(session_id="mine"), NOW).outcome == "block"
+
+
+def test_a_stale_loop_of_another_session_is_left_alone():
+    verdict = decide(looping(frame(session_id="other"), age=99999), Facts(session_id="mine"), NOW)
+    assert (verdict.state, verdict.warning) == (None, "")
+
+
+def test_an_unbound_state_can_be_refused():
+    assert decide(looping(), Facts(session_id="mine", unbound_acts=False), NOW).state is None
+    assert decide(looping(frame(session_id="mine")), Facts(session_id="mine", unbound_acts=False), NOW).state
+
+
+def test_the_first_session_to_stop_claims_the_loop():
+    state = looping(frame(session_id=CLAIM), session_id=CLAIM)
+    moved = decide(state, Facts(session_id="mine"), NOW).state
+    assert (moved["session_id"], moved["stack"][-1]["session_id"]) == ("mine", "mine")
+
+
+def test_a_claim_is_saved_even_when_nothing_else_moves():
+    state = looping(frame(session_id=CLAIM))
+    verdict = decide(state, Facts(session_id="mine", paused=True), NOW)
+    assert verdict.outcome == "allow"
+    assert verdict.state == {**state, "stack": [{**state["stack"][0], "session_id": "mine"}]}
+
+
+# ---- 5: staleness ------------------------------------------------------------
+
+
+def test_a_stale_loop_is_done_and_never_goes_on():
+    verdict = decide(looping(age=7201), Facts(), NOW)
+    assert (verdict.outcome, verdict.ended) == ("allow", True)
+    assert verdict.warning == "Warning: Loop state is stale (7201 seconds old), allowing exit"
+    assert verdict.state == {**looping(), "event": "DONE", "reason": "STALENESS", "stack": [], "updated_at": iso(NOW)}
+
+
+def test_a_loop_of_exactly_the_limit_is_fresh():
+    assert decide(looping(age=7200), Facts(), NOW).outcome == "block"
+
+
+def test_the_limit_of_age_can_be_set():
+    assert decide(looping(age=90), Facts(), NOW, stale_after=60).state["reason"] == "STALENESS"
+
+
+@pytest.mark.parametrize("stamp", ["yesterday", "", 5, True, [], "2026-13-01T00:00:00Z", "2026-01-02T00:00:00+25:00"])
+def test_a_time_that_cannot_be_read_is_stale(stamp):
+    verdict = decide(looping(updated_at=stamp), Facts(), NOW)
+    assert verdict.warning == "Warning: Loop state is stale (unknown seconds old), allowing exit"
+    assert verdict.state["reason"] == "STALENESS"
+
+
+def test_a_missing_time_and_a_future_one_are_fresh():
+    missing = {key: value for key, value in looping().items() if key != "updated_at"}
+    for state in (missing, looping(updated_at=None), looping(age=-5000)):
+        assert decide(state, Facts(), NOW).outcome == "block"
+
+
+def test_staleness_is_seen_before_corruption_and_before_a_signal():
+    assert decide(looping(frame(iter="x"), age=8000), saying(DONE), NOW).state["reason"] == "STALENESS"
+
+
+# ---- 6: corruption -----------------------------------------------------------
+
+CORRUPT = [None, True, False, 1.0, 1.5, -1, "-1", "", " 1", "1.0", "x", [], {}, 2**53 + 1, "9" * 17, "1" * 5000, "²", "١"]
+
+
+@pytest.mark.parametrize("value", CORRUPT)
+@pytest.mark.parametrize("field", ["iter", "max"])
+def test_a_count_that_is_no_whole_number_aborts(field, value):
+    verdict = decide(looping(frame(**{field: value})), saying(DONE), NOW)
+    assert (verdict.outcome, verdict.state["event"], verdict.state["reason"]) == ("allow", "ABORT", "CORRUPTED")
+    assert verdict.state["stack"] == []
+    assert field in verdict.warning
+
+
+@pytest.mark.parametrize("missing", ["iter", "max"])
+def test_an_absent_count_aborts(missing):
+    top = {key: value for key, value in frame().items() if key != missing}
+    assert decide(looping(top), Facts(), NOW).state["reason"] == "CORRUPTED"
+
+
+@pytest.mark.parametrize("stack", [[1], ["frame"], [None], "stack", 5, {"a": 1}])
+def test_a_stack_without_a_frame_on_top_aborts(stack):
+    assert decide(looping(stack=stack), Facts(session_id="s"), NOW).state["reason"] == "CORRUPTED"
+
+
+@pytest.mark.parametrize(("spelt", "next_count"), [("08", 9), ("0", 1), (0, 1), ("007", 8), (2**53 - 1, 2**53)])
+def test_digit_strings_count_in_base_ten(spelt, next_count):
+    verdict = decide(looping(frame(iter=spelt, max=2**53)), Facts(), NOW)
+    assert verdict.state["stack"][-1]["iter"] == next_count
+
+
+# ---- 7: paused ---------------------------------------------------------------
+
+
+def test_a_paused_session_may_stop_and_nothing_moves():
+    verdict = decide(looping(), saying(DONE, paused=True), NOW)
+    assert (verdict.outcome, verdict.state, verdict.ended) == ("allow", None, False)
+
+
+# ---- 8: completion -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "signal", "word"), [(m, s, w) for m in SIGNALS for s, w in SIGNALS[m].items()])
+def test_every_signal_of_a_mode_completes_it(mode, signal, word):
+    verdict = decide(looping(frame(mode=mode)), saying(signal), NOW)
+    assert (verdict.outcome, verdict.ended) == ("allow", True)
+    assert verdict.state == {
+        **looping(),
+        "event": "DONE",
+        "reason": word,
+        "stack": [],
+        "updated_at": iso(NOW),
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "signal"),
+    [
+        ("loop", "<issue-complete>DONE</issue-complete>"),
+        ("loop", "<grind-done>MAX_ISSUES</grind-done>"),
+        ("grind", DONE),
+        ("grind", "<issue-complete>DONE</issue-complete>"),
+        ("issue", "<grind-done>NO_MORE_ISSUES</grind-done>"),
+        ("unknown", DONE),
+        (["loop"], DONE),
+    ],
+)
+def test_a_signal_of_another_mode_does_not(mode, signal):
+    assert decide(looping(frame(mode=mode)), saying(signal), NOW).outcome == "block"
+
+
+def test_a_frame_without_a_mode_is_a_loop():
+    top = {key: value for key, value in frame().items() if key != "mode"}
+    assert decide(looping(top), saying(DONE), NOW).state["event"] == "DONE"
+
+
+def test_the_last_signal_of_the_mode_decides():
+    words = (DONE, "<loop-done>STUCK</loop-done>", "<grind-done>MAX_ISSUES</grind-done>")
+    assert decide(looping(), saying(*words), NOW).state["reason"] == "STUCK"
+
+
+def test_the_outer_loop_survives_the_inner_ones_completion():
+    outer, inner = frame(id="outer", iter=4, session_id="s", mine=1.50), frame(id="inner", session_id="s")
+    verdict = decide(looping(outer, inner), saying(DONE, session_id="s"), NOW)
+    assert (verdict.outcome, verdict.ended) == ("allow", True)
+    assert verdict.state == {**looping(outer), "updated_at": iso(NOW)}
+    resumed = decide(verdict.state, Facts(session_id="s"), NOW + 5)
+    assert resumed.state["stack"] == [{**outer, "iter": 5}]
+
+
+# ---- 9, 10: the limit, and going on ------------------------------------------
+
+
+@pytest.mark.parametrize("count", [10, 11, 2**53])
+def test_at_the_limit_the_agent_may_stop(count):
+    verdict = decide(looping(frame(iter=count)), Facts(), NOW)
+    assert (verdict.outcome, verdict.ended, verdict.state["event"]) == ("allow", True, "DONE")
+    assert (verdict.state["reason"], verdict.state["stack"]) == ("MAX_ITERATIONS", [])
+
+
+def test_a_loop_that_finishes_in_its_last_turn_finished():
+    assert decide(looping(frame(iter=10)), saying(DONE), NOW).state["reason"] == "COMPLETE"
+
+
+def test_going_on_counts_one_more_and_touches_nothing_else():
+    outer = frame(iter=7, max=9)
+    state = looping(outer, frame(iter=3, mine={"a": [1]}), other="kept")
+    verdict = decide(state, Facts(), NOW)
+    assert verdict.reason == (
+        "[ITERATION 4/10] Continue working on the task. "
+        "Check your progress and either complete the task or keep iterating."
+    )
+    assert (verdict.outcome, verdict.ended) == ("block", False)
+    assert verdict.state == {
+        **state,
+        "updated_at": iso(NOW),
+        "stack": [outer, frame(iter=4, mine={"a": [1]})],
+    }
+
+
+def test_the_state_that_is_given_is_never_changed():
+    state = looping(frame(session_id=CLAIM))
+    before = repr(state)
+    for facts in (Facts(session_id="s"), saying(DONE, session_id="s"), Facts(session_id="s", paused=True)):
+        decide(state, facts, NOW)
+    assert repr(state) == before
+
+
+def test_a_worktree_is_told_with_its_branch_and_issue():
+    top = frame(worktree_path="/work/tree", branch="fix-1", base_ref="main", issue_id="T-1")
+    verdict = decide(looping(top), Facts(folder=lambda path: path), NOW)
+    first, _, place = verdict.reason.partition("\n\n")
+    assert first.startswith("[ITERATION 2/10]")
+    assert all(word in place for word in ("/work/tree", "fix-1", "main", "T-1", "absolute"))
+
+
+def test_a_worktree_that_is_no_folder_is_not_told():
+    for path in ("/gone", "", 5, None):
+        verdict = decide(looping(frame(worktree_path=path)), Facts(folder=lambda path: None), NOW)
+        assert "\n" not in verdict.reason
+
+
+def test_words_are_asked_for_only_when_they_decide():
+    def unwanted():
+        raise AssertionError("the transcript was read")
+
+    for state in (looping(event="DONE"), looping(age=9999), looping(frame(iter=None)), looping(session_id="x")):
+        decide(state, Facts(signals=unwanted), NOW)
+    decide(looping(), Facts(signals=unwanted, paused=True), NOW)
+
+
+# ---- numbers and times -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stamp", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2024-12-21T10:30:00Z", 1734777000),
+        ("2024-12-21T10:30:00+00:00", 1734777000),
+        ("2024-12-21T10:30:00-00:00", 1734777000),
+        ("2024-12-21T16:00:00+05:30", 1734777000),
+        ("2024-12-21T02:30:00-0800", 1734777000),
+        ("2024-12-21T02:30:00-08", 1734777000),
+        ("2024-12-21T10:30:00.250Z", 1734777000.25),
+        ("2024-12-21T10:30:00,250Z", 1734777000.25),
+        ("2024-12-21T10:30:00", 1734777000),
+        ("2024-12-21T10:30Z", 1734777000),
+        ("20241221T103000Z", 1734777000),
+        ("2024-02-29T00:00:00Z", 1709164800),
+        ("2016-12-31T23:59:60Z", 1483228800),
+        ("0001-01-01T00:00:00Z", -62135596800),
+        ("9999-12-31T23:59:59Z", 253402300799),
+    ],
+)
+def test_iso_8601_is_read_in_every_common_spelling(stamp, seconds):
+    assert unix_time(stamp) == seconds
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2023-02-29T00:00:00Z",
+        "2024-00-01T00:00:00Z",
+        "2024-01-32T00:00:00Z",
+        "2024-01-01T24:00:00Z",
+        "2024-01-01T00:60:00Z",
+        "2024-01-01T00:00:61Z",
+        "2024-1-1T00:00:00Z",
+        "24-01-01T00:00:00Z",
+        "2024-01-01T00:00:00ZZ",
+        "2024-01-01T00:00:00+",
+        "2024-01-01T00:00:00+1",
+        "2024-01-01T00:00:00+05:60",
+        "2024-01-01T00:00:00.xZ",
+        "2024-01-01",
+        "T",
+        "-",
+        "now",
+        "1734777000",
+        "٢٠٢٤-01-01T00:00:00Z",
+    ],
+)
+def test_what_is_no_iso_8601_time_is_not_read(stamp):
+    assert unix_time(stamp) is None
+
+
+def test_times_are_written_in_utc_to_the_second():
+    assert iso(1734777000.9) == "2024-12-21T10:30:00Z"
+
+
+def test_words_count_from_the_states_last_change_on_less_the_slack():
+    assert words_since(looping(age=60), NOW, 2) == NOW - 62
+
+
+def test_a_state_time_that_is_missing_broken_or_in_the_future_leaves_any_words():
+    for state in ({}, None, looping(updated_at="x"), looping(age=-10)):
+        assert words_since(state, NOW, 2) is None
+
+
+def test_whole_numbers_are_not_strings_of_other_alphabets():
+    assert whole_number("12") == 12
+    assert whole_number("१२") is None
+
+
+# ---- the briefing ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", SIGNALS)
+def test_the_briefing_names_the_goal_the_limit_and_the_exact_signals(mode):
+    words = briefing(looping(frame(mode=mode, iter=3)), "Make the tests pass.")
+    assert "Make the tests pass." in words
+    assert "Iteration 3 of at most 10" in words
+    assert [line.strip() for line in words.split("\n") if line.startswith("  ")] == list(SIGNALS[mode])
+
+
+def test_a_long_goal_is_cut_below_what_a_host_shows():
+    assert len(briefing(looping(), "x" * 20_000)) < 10_000
