@@ -1,8 +1,12 @@
 # cython: freethreading_compatible=True, subinterpreters_compatible=own_gil
 """The compiled core of tailhook: its table of contents and its Python face."""
 
+cimport cython
+
 include "json.pxi"        # JSON texts: grammar, reader, writer
 include "json_edit.pxi"   # one member replaced, every other byte left
+include "lines.pxi"       # lines of a file, newest first or forward
+include "records.pxi"     # what a line of a transcript says
 include "system.pxi"      # locks and waiting
 
 
@@ -29,6 +33,187 @@ cdef class JsonFramer:
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
         return json_frame(&self.frame, start, start + PyBytes_GET_SIZE(data))
+
+
+# ---- lines and records -------------------------------------------------------
+
+@cython.final
+cdef class ToolUse:
+    cdef readonly object id
+    cdef readonly object name
+    cdef bytes source
+
+    @property
+    def input(self):
+        import orjson
+        return orjson.loads(self.source)
+
+    def __repr__(self):
+        return f"ToolUse(id={self.id!r}, name={self.name!r})"
+
+
+cdef ToolUse tool_use(Slice* values):
+    cdef ToolUse tool = ToolUse.__new__(ToolUse)
+    tool.id = value_string(&values[FIELD_ID])
+    tool.name = value_string(&values[FIELD_NAME])
+    tool.source = b"null"
+    if values[FIELD_INPUT].start != NULL:
+        tool.source = json_between(values[FIELD_INPUT].start, values[FIELD_INPUT].end)
+    return tool
+
+
+@cython.final
+cdef class Record:
+    cdef RecordFields fields  # pointers into `source`
+    cdef bytes source
+    cdef readonly int64_t offset
+
+    @property
+    def type(self):
+        return value_string(&self.fields.top[FIELD_TYPE])
+
+    @property
+    def role(self):
+        return value_string(record_role(&self.fields))
+
+    @property
+    def text(self):
+        return record_text(&self.fields)
+
+    @property
+    def message_id(self):
+        return value_string(&self.fields.message[FIELD_ID])
+
+    @property
+    def uuid(self):
+        return value_string(&self.fields.top[FIELD_UUID])
+
+    @property
+    def timestamp(self):
+        return value_string(&self.fields.top[FIELD_TIMESTAMP])
+
+    @property
+    def is_sidechain(self):
+        return value_is_true(&self.fields.top[FIELD_SIDECHAIN])
+
+    @property
+    def is_meta(self):
+        return value_is_true(&self.fields.top[FIELD_META])
+
+    @property
+    def is_api_error(self):
+        return value_is_true(&self.fields.top[FIELD_API_ERROR])
+
+    @property
+    def is_compact_summary(self):
+        return value_is_true(&self.fields.top[FIELD_COMPACT_SUMMARY])
+
+    @property
+    def tools(self):
+        cdef Slice* content = record_content(&self.fields)
+        cdef Slice block[FIELDS]
+        cdef Cursor at = content.start
+        cdef list tools = []
+        if value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
+            tools.append(tool_use(self.fields.top))
+        while at != NULL and content.start[0] == c"[":
+            at = next_block(at, content.end, block)
+            if at != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                tools.append(tool_use(block))
+        return tools
+
+    def json(self):
+        import orjson
+        return orjson.loads(json_between(self.fields.start, self.fields.end))
+
+    def __repr__(self):
+        return f"Record(type={self.type!r}, offset={self.offset})"
+
+
+cdef Record record_own(RecordFields* fields, int64_t offset):
+    """A record with its own copy of the object."""
+    cdef Record record = Record.__new__(Record)
+    record.source = json_between(fields.start, fields.end)
+    record.offset = offset
+    record.fields = fields[0]
+    record_move(&record.fields, <Cursor>PyBytes_AS_STRING(record.source))
+    return record
+
+
+def parse_record(bytes line not None):
+    cdef Record record = Record.__new__(Record)
+    cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
+    if not record_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
+        return None
+    record.source = line
+    record.offset = record.fields.start - start
+    return record
+
+
+@cython.final
+@cython.internal
+cdef class Lines:
+    cdef object file
+    cdef Window window
+    cdef bint records
+    cdef char busy  # a thread is in __next__
+
+    def __dealloc__(self):
+        window_close(&self.window)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Line line
+        cdef RecordFields fields
+        if not flag_enter(&self.busy):
+            raise RuntimeError("the lines are being read by another thread")
+        try:
+            while window_step(&self.window, &line):
+                if not self.records:
+                    return (line.offset, json_between(line.start, line.end))
+                if record_find(line.start, line.end, &fields):
+                    return record_own(&fields, line.offset)
+            window_close(&self.window)
+            raise StopIteration
+        finally:
+            flag_leave(&self.busy)
+
+
+cdef Lines open_lines(object file, int64_t start, object end, object max_line, bint forward, bint records):
+    cdef Lines lines = Lines.__new__(Lines)
+    lines.file = file
+    lines.records = records
+    window_open(&lines.window, file, start, end, max_line, forward)
+    return lines
+
+
+def reverse_lines(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, False, False)
+
+
+def forward_lines(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, True, False)
+
+
+def reverse_records(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, False, True)
+
+
+def forward_records(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, True, True)
+
+
+def last_message(file, since=None, int64_t max_bytes=64 << 20, max_line=16 << 20):
+    cdef Window window
+    source_of(&window.source, file)
+    cdef int64_t start = max(source_size(&window.source) - max_bytes, 0)
+    window_open(&window, file, start, None, max_line, False)
+    try:
+        return newest_message(&window, since)
+    finally:
+        window_close(&window)
 
 
 # ---- the operating system ----------------------------------------------------

@@ -33,12 +33,14 @@ cdef enum:
 cdef struct JsonFault:
     const char* what
     Cursor at
+    bint value_due  # the text ended where a value was to begin
 
 
 cdef inline Cursor json_fault(JsonFault* fault, const char* what, Cursor at) noexcept nogil:
     """Always NULL."""
     fault.what = what
     fault.at = at
+    fault.value_due = False
     return NULL
 
 
@@ -157,7 +159,9 @@ cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     while True:
         # A value begins at p.
         if p == end:
-            return json_fault(fault, "expected a value", end)
+            json_fault(fault, "expected a value", end)
+            fault.value_due = True
+            return NULL
         byte = p[0]
         if byte == c'"':
             p = json_string(p + 1, end, fault)

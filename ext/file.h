@@ -1,0 +1,78 @@
+/* What the readers need of the platform: bytes at an offset, the file's size,
+   the last newline of a block, and a flag that one thread at a time can hold. */
+
+#ifndef TAILHOOK_FILE_H
+#define TAILHOOK_FILE_H
+
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* Bytes read, fewer than size only at the file's end; -1 with errno, which may be EINTR. */
+static inline ptrdiff_t
+tailhook_read_at(int fd, unsigned char *data, size_t size, int64_t offset)
+{
+    size_t done = 0;
+    while (done != size) {
+        const ssize_t count = pread(fd, data + done, size - done, (off_t)(offset + (int64_t)done));
+        if (count < 0)
+            return -1;
+        if (count == 0)
+            break;
+        done += (size_t)count;
+    }
+    return (ptrdiff_t)done;
+}
+
+/* The size in bytes of the regular file behind fd; -1 with errno. */
+static inline int64_t
+tailhook_file_size(int fd)
+{
+    struct stat facts;
+    if (fstat(fd, &facts) < 0)
+        return -1;
+    if (S_ISDIR(facts.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        errno = ESPIPE;
+        return -1;
+    }
+    return (int64_t)facts.st_size;
+}
+
+/* The last newline of the block, or NULL. */
+static inline const unsigned char *
+tailhook_last_newline(const unsigned char *data, size_t size)
+{
+#if defined(__GLIBC__)
+    return (const unsigned char *)memrchr(data, '\n', size);
+#else
+    while (size && data[size - 1] != '\n')
+        size--;
+    return size ? data + size - 1 : NULL;
+#endif
+}
+
+/* Nonzero if the flag was free and is now the caller's, until tailhook_leave. */
+static inline int
+tailhook_enter(char *flag)
+{
+    return !__atomic_test_and_set(flag, __ATOMIC_ACQUIRE);
+}
+
+static inline void
+tailhook_leave(char *flag)
+{
+    __atomic_clear(flag, __ATOMIC_RELEASE);
+}
+
+#endif

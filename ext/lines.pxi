@@ -1,0 +1,317 @@
+# Lines of a file, newest first or forward.
+#
+# A block of the file is read and extended until it holds a whole line; lines are
+# handed out as (pointer, length) into it. Nothing is mapped: a writer may
+# truncate the file under us, and a page past the end of a mapping kills the
+# process.
+
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport INT64_MAX, int64_t
+from libc.string cimport memmove
+
+cdef extern from "Python.h":
+    object PyMemoryView_FromMemory(char* data, Py_ssize_t size, int flags)
+    int PyBUF_WRITE
+    object PyErr_SetFromErrno(object error)
+    int PyErr_CheckSignals() except -1
+
+cdef extern from "file.h" nogil:
+    Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
+    int64_t file_size "tailhook_file_size"(int fd)
+    const unsigned char* last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
+    bint flag_enter "tailhook_enter"(char* flag)
+    void flag_leave "tailhook_leave"(char* flag)
+
+
+# ---- sources -----------------------------------------------------------------
+
+cdef struct Source:
+    int fd        # -1: read through `file`
+    void* file    # borrowed: a seekable binary file object
+
+
+cdef int source_of(Source* source, object file) except -1:
+    """file: a descriptor of a regular file, or a seekable binary file object, which the caller keeps."""
+    source.fd = -1
+    source.file = <void*>file
+    if isinstance(file, int):
+        source.fd = file
+        if source.fd < 0:
+            raise ValueError("negative file descriptor")
+        return 0
+    import _io
+    # Only these two stand for their descriptor: gzip's fileno() is the compressed file's.
+    raw = file.raw if type(file) is _io.BufferedReader else file
+    if type(raw) is _io.FileIO:
+        source.fd = raw.fileno()
+    return 0
+
+
+cdef int64_t source_size(Source* source) except -1:
+    cdef int64_t size
+    if source.fd < 0:
+        return (<object>source.file).seek(0, 2)
+    size = file_size(source.fd)
+    if size < 0:
+        PyErr_SetFromErrno(OSError)
+    return size
+
+
+cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size, int64_t offset) except -1:
+    """Bytes read, fewer than size only at the end of the file."""
+    cdef Py_ssize_t count, done = 0
+    if source.fd < 0:
+        file = <object>source.file
+        file.seek(offset)
+        while done != size:
+            count = file.readinto(PyMemoryView_FromMemory(<char*>data + done, size - done, PyBUF_WRITE)) or 0
+            if count == 0:
+                break
+            done += count
+        return done
+    while True:
+        with nogil:
+            count = file_read_at(source.fd, data, size, offset)
+        if count >= 0:
+            return count
+        if errno != EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+
+
+# ---- the window --------------------------------------------------------------
+#
+# data[valid_start:valid_end] are bytes of the file, of which [start, end) have
+# not been handed out. Up to WITNESS bytes beside them stay: every further read
+# covers some bytes that are held already and compares them, so that a file that
+# was truncated and written anew ends the iteration instead of being joined to
+# what it was before.
+
+cdef enum:
+    WINDOW_FIRST = 65536      # bytes of the first read
+    WINDOW_STEP = 1048576     # bytes of a later one at most
+    WITNESS = 64
+
+cdef struct Line:
+    Cursor start
+    Cursor end      # past the last byte; the newline and a carriage return before it are left out
+    int64_t offset  # of the line's first byte in the file
+
+cdef struct Window:
+    Source source
+    unsigned char* data
+    Py_ssize_t capacity
+    Py_ssize_t valid_start, valid_end
+    Py_ssize_t start, end
+    Py_ssize_t searched    # no newline between here and the end that the window grows from
+    int64_t origin         # file offset of data[0], were it a byte of the file
+    int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
+    int64_t longest        # longer lines are passed over
+    int64_t passed         # how many were
+    bint forward
+    bint passing           # the line at hand is too long: its bytes are not kept
+    bint finished
+    bint changed           # finished because the file is not what it was
+
+
+cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
+    cdef int64_t size
+    source_of(&window.source, file)
+    size = source_size(&window.source)
+    window.data = NULL
+    window.capacity = window.valid_start = window.valid_end = window.start = window.end = window.searched = 0
+    window.lower = lower
+    window.upper = size if upper is None else min(<int64_t>upper, size)
+    window.longest = INT64_MAX if longest is None else longest
+    if lower < 0 or window.upper < 0 or window.longest < 0:
+        raise ValueError("offsets and lengths must not be negative")
+    window.passed = 0
+    window.forward = forward
+    window.passing = False
+    window.changed = False
+    window.finished = window.lower >= window.upper
+    if window.finished:
+        return 0
+    if forward:
+        window.origin = max(lower - 1, 0)
+        window.passing = lower > 0  # to the end of the line before; it does not count
+        window.passed = -1 if lower > 0 else 0
+    else:
+        window.origin = window.upper if window.upper == size else window_line_end(window)
+    return 0
+
+
+cdef int64_t window_line_end(Window* window) except -1:
+    """The file offset past the line that has a byte right before `upper`."""
+    cdef unsigned char piece[4096]
+    cdef int64_t offset = window.upper - 1
+    cdef Py_ssize_t count
+    cdef void* newline
+    while True:
+        count = source_read(&window.source, piece, sizeof(piece), offset)
+        newline = memchr(piece, c"\n", count)
+        if newline != NULL:
+            return offset + (<unsigned char*>newline - piece) + 1
+        offset += count
+        if count < <Py_ssize_t>sizeof(piece):
+            return offset
+
+
+cdef void window_close(Window* window) noexcept:
+    PyMem_RawFree(window.data)
+    window.data = NULL
+    window.finished = True
+
+
+cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
+    """Drop what is no longer needed and see that `room` bytes are free on the side that the window grows to."""
+    cdef unsigned char* data = window.data
+    cdef Py_ssize_t kept_start = window.valid_start
+    cdef Py_ssize_t kept_end = window.valid_end
+    cdef Py_ssize_t kept, shift, capacity
+    if window.forward:
+        kept_start = max(kept_start, min(window.start, kept_end - WITNESS))
+        if window.capacity - kept_end >= room:
+            return 0
+    else:
+        kept_end = min(kept_end, max(window.end, kept_start + WITNESS))
+        window.valid_end = kept_end
+        if kept_start >= room:
+            return 0
+    kept = kept_end - kept_start
+    capacity = window.capacity
+    if capacity < kept + room:
+        capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WINDOW_FIRST))
+        data = <unsigned char*>PyMem_RawMalloc(capacity)
+        if data == NULL:
+            raise MemoryError
+    shift = (0 if window.forward else capacity - kept) - kept_start
+    if kept:
+        memmove(data + kept_start + shift, window.data + kept_start, kept)
+    if data != window.data:
+        PyMem_RawFree(window.data)
+    window.data = data
+    window.capacity = capacity
+    window.valid_start = kept_start + shift
+    window.valid_end = kept_end + shift
+    window.start += shift
+    window.end += shift
+    window.searched += shift
+    window.origin -= shift
+    return 0
+
+
+cdef bint window_extend(Window* window) except -1:
+    """Read on in the window's direction. False: the file has no more, or is not the file it was."""
+    cdef unsigned char witness[WITNESS]
+    cdef Py_ssize_t held = window.end - window.start
+    cdef Py_ssize_t wanted = min(max(held, WINDOW_FIRST), WINDOW_STEP)
+    cdef Py_ssize_t count, known, position
+    if not window.forward:
+        wanted = min(wanted, window.origin + window.valid_start - max(window.lower - 1, 0))
+    window_make_room(window, wanted)
+    known = min(<Py_ssize_t>WITNESS, window.valid_end - window.valid_start)
+    if window.forward:
+        position = window.valid_end - known
+        memcpy(witness, window.data + position, known)
+    else:
+        position = window.valid_start - wanted
+        memcpy(witness, window.data + window.valid_start, known)
+    count = source_read(&window.source, window.data + position, wanted + known, window.origin + position)
+    if count < known or memcmp(witness, window.data + position + (0 if window.forward else wanted), known) != 0:
+        window.finished = window.changed = True
+        return False
+    if window.forward:
+        window.valid_end = window.end = position + count
+        return count != known
+    if count != wanted + known:
+        window.finished = window.changed = True
+        return False
+    window.valid_start = window.start = position
+    if known == 0 and window.data[window.valid_end - 1] == c"\n":
+        window.end -= 1
+        window.searched = window.end
+    return True
+
+
+cdef inline bint window_hand_out(Window* window, Py_ssize_t start, Py_ssize_t end, Line* line) noexcept:
+    """False if the line was too long."""
+    if window.passing or end - start > window.longest:
+        window.passing = False
+        window.passed += 1
+        return False
+    line.offset = window.origin + start
+    line.start = window.data + start
+    line.end = window.data + end
+    if end != start and (line.end - 1)[0] == c"\r":
+        line.end -= 1
+    if line.offset == 0 and line.end - line.start >= 3 and memcmp(line.start, b"\xef\xbb\xbf", 3) == 0:
+        line.start += 3
+    return True
+
+
+cdef bint window_previous(Window* window, Line* line) except -1:
+    """The line before the last one given, valid until the next call; False: none is left."""
+    cdef const unsigned char* newline
+    cdef Py_ssize_t start, end
+    while not window.finished:
+        newline = NULL
+        if window.searched > window.start:
+            newline = last_newline(window.data + window.start, window.searched - window.start)
+        if newline != NULL:
+            start = newline - window.data + 1
+            end = window.end
+            window.end = window.searched = start - 1
+            if window.origin + window.end < window.lower:
+                window.finished = True
+            if window_hand_out(window, start, end, line):
+                return True
+            continue
+        window.searched = window.start
+        if window.end - window.start > window.longest:
+            window.passing = True
+            window.end = window.start
+        if window.valid_start == window.valid_end or window.origin + window.start > max(window.lower - 1, 0):
+            window_extend(window)
+        else:
+            window.finished = True
+            if window.lower == 0 and window_hand_out(window, window.start, window.end, line):
+                return True
+    return False
+
+
+cdef bint window_next(Window* window, Line* line) except -1:
+    """The line after the last one given, valid until the next call; False: none is left."""
+    cdef const unsigned char* newline
+    cdef Py_ssize_t start, end
+    while not window.finished:
+        if window.origin + window.start >= window.upper:
+            window.finished = True
+            break
+        newline = NULL
+        if window.searched < window.end:
+            newline = <const unsigned char*>memchr(window.data + window.searched, c"\n", window.end - window.searched)
+        if newline != NULL:
+            start = window.start
+            end = newline - window.data
+            window.start = window.searched = end + 1
+            if window_hand_out(window, start, end, line):
+                return True
+            continue
+        window.searched = window.end
+        if window.passing or window.end - window.start > window.longest:
+            window.passing = True
+            window.start = window.end
+        if not window_extend(window):
+            if window.finished:
+                break
+            window.finished = True
+            if window.start != window.end or window.passing:
+                if window_hand_out(window, window.start, window.end, line):
+                    return True
+    return False
+
+
+cdef bint window_step(Window* window, Line* line) except -1:
+    """The next line in the window's direction."""
+    return window_next(window, line) if window.forward else window_previous(window, line)
