@@ -6,6 +6,7 @@ UndefinedBehaviorSanitizer), TAILHOOK_COVERAGE (line coverage of the .pyx source
 """
 
 import os
+import subprocess
 import sys
 
 from Cython.Build import cythonize
@@ -33,11 +34,15 @@ else:
 if COVERAGE:
     macros += [("CYTHON_TRACE_NOGIL", "1")]
 
+# The pattern sets of the core itself, compiled anew when they change.
+TABLES = os.path.join("build", "tables.h")
+subprocess.run([sys.executable, os.path.join("ext", "tables.py"), TABLES], check=True)  # noqa: S603
+
 core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
-    include_dirs=["ext"],
-    depends=[os.path.join("ext", name) for name in sorted(os.listdir("ext")) if name.endswith((".pxi", ".pxd", ".h"))],
+    include_dirs=["ext", "build"],
+    depends=[TABLES] + [os.path.join("ext", name) for name in sorted(os.listdir("ext")) if name.endswith((".pxi", ".pxd", ".h"))],
     define_macros=macros,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, add_json, command, print_json, say
+from tailhook.cli.output import CommandError, Commands, add_json, command, positive, print_json, say
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
@@ -52,14 +52,6 @@ def add(commands: Commands) -> None:
         ("cancel", cancel, "end the loop of this project"),
     ):
         add_json(command(actions, name, run, about, f"tailhook loop {name}"))
-
-
-def positive(word: str) -> int:
-    """A whole number from 1 on, as argparse wants it."""
-    number = idle.whole_number(word)
-    if not number:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
-    return number
 
 
 # ---- start -------------------------------------------------------------------

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from tailhook.machines.idle import whole_number
+
 
 class CommandError(Exception):
     """A command cannot be done; the message says what happened, where, and what to do."""
@@ -36,6 +38,14 @@ def command(
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The flag of every command that prints facts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def positive(word: str) -> int:
+    """A whole number from 1 on, as an argument's type."""
+    number = whole_number(word)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
+    return number
 
 
 def print_json(facts: Mapping[str, Any]) -> None:

@@ -1,0 +1,48 @@
+# Everything a developer runs. Each goal sets up what it needs, in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py src/tailhook/machines/idle.py
+
+.PHONY: help demo test fuzz faults sanitize bench corpora lint format coverage clean
+
+help: ## show the goals
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+demo: $(VENV)/built ## a loop from start to completion through the real hook, on a large transcript
+	@$(BIN)/python -m benches.demo
+
+test: $(VENV)/built $(VENV)/test ## all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint ext
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev ## lay the code out
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## remove what was built
+	rm -rf build dist $(VENV) src/*.egg-info src/tailhook/*.so
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+# ---- set-up ------------------------------------------------------------------
+
+$(VENV)/made:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+$(VENV)/built: $(VENV)/made $(CORE)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

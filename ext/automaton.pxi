@@ -1,0 +1,374 @@
+# ---- letters around a place ------------------------------------------------------
+#
+# What is a letter, a digit or blank space is CPython's own table, so that it is
+# what `re` and `str` say; it needs no interpreter lock. A byte that is no part
+# of a UTF-8 sequence is neither. Surrogates are taken as they are: a str may
+# hold them.
+
+cdef extern from "Python.h" nogil:
+    bint Py_UNICODE_ISALNUM(uint32_t character)
+    bint Py_UNICODE_ISSPACE(uint32_t character)
+
+cdef extern from "automaton.h" nogil:
+    uint32_t TAILHOOK_TABLE_MAGIC
+    uint32_t TAILHOOK_NO_CLASS
+
+    ctypedef struct tailhook_pattern:
+        uint32_t text
+        uint32_t length
+        uint32_t anchor_start
+        uint32_t anchor_end
+        uint32_t name
+
+    ctypedef struct tailhook_output:
+        uint32_t pattern
+        uint32_t length
+        uint32_t next
+
+    ctypedef struct tailhook_table_head:
+        uint32_t magic
+        uint32_t words
+        uint32_t fold
+        uint32_t word
+        uint32_t wide
+        uint32_t stride
+        uint32_t cells
+        uint32_t outputs
+        uint32_t patterns
+        uint32_t texts
+        uint32_t positions
+        uint32_t reach
+
+    ctypedef struct tailhook_table:
+        const tailhook_table_head* head
+        const uint8_t* classes
+        const tailhook_pattern* patterns
+        const tailhook_output* outputs
+        const uint8_t* texts
+        const void* cells
+
+    uint64_t tailhook_table_view(tailhook_table* table, const uint32_t* words)
+
+cdef extern from "prefilter.h" nogil:
+    size_t TAILHOOK_BLOCK
+    bint tailhook_has_prefilter(const tailhook_table* table)
+    size_t tailhook_prefilter(const tailhook_table* table, const uint8_t* text, size_t length, size_t at,
+                              uint64_t* survivors)
+    unsigned int __builtin_ctzll(uint64_t bits)
+
+cdef enum:
+    NO_CHARACTER = 0xFFFD  # stands for a byte that is no part of a character
+
+
+cdef inline uint32_t character_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
+    """The character that begins at `at` < `length`, and its width in bytes."""
+    cdef uint8_t lead = text[at]
+    cdef size_t more, i
+    cdef uint32_t character, least
+    width[0] = 1
+    if lead < 0x80:
+        return lead
+    if lead < 0xC2 or lead > 0xF4:
+        return NO_CHARACTER
+    if lead < 0xE0:
+        more, character, least = 1, lead & 0x1F, 0x80
+    elif lead < 0xF0:
+        more, character, least = 2, lead & 0x0F, 0x800
+    else:
+        more, character, least = 3, lead & 0x07, 0x10000
+    if length - at <= more:
+        return NO_CHARACTER
+    for i in range(1, more + 1):
+        if text[at + i] & 0xC0 != 0x80:
+            return NO_CHARACTER
+        character = character << 6 | text[at + i] & 0x3F
+    if character < least or character > 0x10FFFF:
+        return NO_CHARACTER
+    width[0] = more + 1
+    return character
+
+
+cdef inline uint32_t character_before(const uint8_t* text, size_t at, size_t* width) noexcept nogil:
+    """The character that ends at `at` > 0, and its width in bytes."""
+    cdef size_t back = 1
+    cdef uint32_t character
+    while back < 4 and back < at and text[at - back] & 0xC0 == 0x80:
+        back += 1
+    character = character_at(text, at, at - back, width)
+    if width[0] != back:
+        width[0] = 1
+        return NO_CHARACTER
+    return character
+
+
+cdef inline bint is_word(uint32_t character) noexcept nogil:
+    return Py_UNICODE_ISALNUM(character) or character == c"_"
+
+
+cdef inline bint is_boundary(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+    """Does a word begin or end at `at`, as `\\b` of `re` has it?"""
+    cdef size_t width
+    cdef bint before = at > 0 and is_word(character_before(text, at, &width))
+    cdef bint after = at < length and is_word(character_at(text, length, at, &width))
+    return before != after
+
+
+cdef inline size_t blank_from(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+    """The end of the blank space that begins at `at`."""
+    cdef size_t width
+    while at < length and Py_UNICODE_ISSPACE(character_at(text, length, at, &width)):
+        at += width
+    return at
+
+
+cdef inline size_t blank_until(const uint8_t* text, size_t at) noexcept nogil:
+    """The start of the blank space that ends at `at`."""
+    cdef size_t width
+    while at > 0 and Py_UNICODE_ISSPACE(character_before(text, at, &width)):
+        at -= width
+    return at
+
+
+# ---- the rest of a pattern ---------------------------------------------------------
+#
+# The automaton has found a pattern's anchor. What stands before and behind it in
+# the pattern is compared here, because there a letter may have another length in
+# the text (U+0130, U+0131, U+017F and U+212A are i, i, s and k), and one space
+# stands for any run of blank space.
+
+cdef inline size_t spelled_at(uint8_t wanted, const uint8_t* text, size_t length, bint fold) noexcept nogil:
+    """How many bytes of `text` are `wanted`, a byte of a pattern: 0 if none are."""
+    cdef uint8_t byte
+    if length == 0:
+        return 0
+    byte = text[0]
+    if byte == wanted:
+        return 1
+    if not fold:
+        return 0
+    if c"A" <= byte <= c"Z":
+        return byte + 32 == wanted
+    if wanted == c"i":
+        return 2 if length >= 2 and byte == 0xC4 and (text[1] == 0xB0 or text[1] == 0xB1) else 0
+    if wanted == c"s":
+        return 2 if length >= 2 and byte == 0xC5 and text[1] == 0xBF else 0
+    if wanted == c"k":
+        return 3 if length >= 3 and byte == 0xE2 and text[1] == 0x84 and text[2] == 0xAA else 0
+    return 0
+
+
+cdef inline size_t spelled_before(uint8_t wanted, const uint8_t* text, size_t at, bint fold) noexcept nogil:
+    """How many bytes before `at` are `wanted`: 0 if none are."""
+    cdef size_t back
+    for back in range(1, min(at, <size_t> (3 if fold else 1)) + 1):
+        if spelled_at(wanted, text + at - back, back, fold) == back:
+            return back
+    return 0
+
+
+cdef bint extend_pattern(
+    const tailhook_table* table, const tailhook_pattern* pattern, const uint8_t* text, size_t length,
+    size_t* start, size_t* end,
+) noexcept nogil:
+    """Is the text around an anchor that of the pattern? Widens `start` and `end` to all of it."""
+    cdef const uint8_t* wanted = table.texts + pattern.text
+    cdef bint fold = table.head.fold
+    cdef bint word = table.head.word
+    cdef size_t i, more
+    for i in range(pattern.anchor_start):
+        if word and wanted[pattern.anchor_start - 1 - i] == c" ":
+            more = start[0] - blank_until(text, start[0])
+        else:
+            more = spelled_before(wanted[pattern.anchor_start - 1 - i], text, start[0], fold)
+        if more == 0:
+            return False
+        start[0] -= more
+    for i in range(pattern.anchor_end, pattern.length):
+        if word and wanted[i] == c" ":
+            more = blank_from(text, length, end[0]) - end[0]
+        else:
+            more = spelled_at(wanted[i], text + end[0], length - end[0], fold)
+        if more == 0:
+            return False
+        end[0] += more
+    return not word or (is_boundary(text, length, start[0]) and is_boundary(text, length, end[0]))
+
+
+# ---- the automaton -----------------------------------------------------------------
+#
+# Either it runs over all of a text, or over the neighbourhoods that the prefilter
+# names: from the farthest start of a literal whose window may be there, until no
+# prefix that began before the window is alive. Both find the same.
+
+cdef struct Hit:
+    size_t start
+    size_t end
+    size_t line          # from 1; set by patterns_find
+    uint32_t name
+    bint in_code         # set by patterns_find
+
+
+cdef struct Hits:
+    Hit* items
+    size_t count
+    size_t capacity
+
+
+cdef struct Run:
+    const tailhook_table* table
+    const uint8_t* text
+    size_t length
+    size_t position      # what is before it is done
+    size_t state         # the first cell of its row
+    Hits* hits
+
+
+ctypedef fused Cell:
+    uint16_t
+    uint32_t
+
+
+cdef int hits_add(Hits* hits, size_t start, size_t end, uint32_t name) noexcept nogil:
+    cdef Hit* grown
+    cdef size_t capacity
+    if hits.count == hits.capacity:
+        capacity = 2 * hits.capacity + 16
+        grown = <Hit*> realloc(hits.items, capacity * sizeof(Hit))
+        if grown is NULL:
+            return -1
+        hits.items, hits.capacity = grown, capacity
+    hits.items[hits.count] = Hit(start, end, 0, name, False)
+    hits.count += 1
+    return 0
+
+
+cdef inline void hits_free(Hits* hits) noexcept nogil:
+    free(hits.items)
+    hits.items = NULL
+    hits.count = hits.capacity = 0
+
+
+cdef int run_report(Run* run, uint32_t output) noexcept nogil:
+    """Add what ends here. 0, or -1: no memory."""
+    cdef const tailhook_table* table = run.table
+    cdef const tailhook_output* found
+    cdef const tailhook_pattern* pattern
+    cdef size_t start, end
+    while output:
+        found = &table.outputs[output - 1]
+        pattern = &table.patterns[found.pattern]
+        end = run.position
+        start = end - found.length
+        if extend_pattern(table, pattern, run.text, run.length, &start, &end):
+            if hits_add(run.hits, start, end, pattern.name) < 0:
+                return -1
+        output = found.next
+    return 0
+
+
+cdef inline int run_over(Run* run, const Cell* cells, size_t window) noexcept nogil:
+    """Run on until nothing that began at `window` or before it is alive. 0, or -1: no memory."""
+    cdef const uint8_t* classes = run.table.classes
+    cdef size_t stride = run.table.head.stride
+    cdef size_t state = run.state
+    cdef size_t position = run.position
+    while position < run.length and position <= window + cells[state + stride - 2]:
+        state = cells[state + classes[run.text[position]]]
+        position += 1
+        if cells[state + stride - 1]:
+            run.position = position
+            if run_report(run, cells[state + stride - 1]) < 0:
+                return -1
+    run.state, run.position = state, position
+    return 0
+
+
+cdef inline int run_from(Run* run, size_t start, size_t window) noexcept nogil:
+    """Find what has a window at `window`, for which nothing before `start` matters. 0, or -1: no memory."""
+    if start > run.position:
+        run.position, run.state = start, 0
+    if run.table.head.wide:
+        return run_over(run, <const uint32_t*> run.table.cells, window)
+    return run_over(run, <const uint16_t*> run.table.cells, window)
+
+
+cdef int automaton_find(
+    const tailhook_table* table, const uint8_t* text, size_t length, bint prefiltered, Hits* hits
+) noexcept nogil:
+    """Add all matches in the order of their anchors' ends. 0, or -1: no memory.
+
+    `prefiltered` False: by the automaton alone, which is slower and finds the same.
+    """
+    cdef Run run = Run(table, text, length, 0, 0, hits)
+    cdef size_t reach = table.head.reach
+    cdef size_t block = 0
+    cdef size_t window
+    cdef uint64_t survivors
+    if prefiltered and tailhook_has_prefilter(table):
+        while True:
+            block = tailhook_prefilter(table, text, length, block, &survivors)
+            if survivors == 0:
+                break
+            while survivors:
+                window = block + __builtin_ctzll(survivors)
+                survivors &= survivors - 1
+                if run_from(&run, window - min(window, reach), window) < 0:
+                    return -1
+            block += TAILHOOK_BLOCK
+    return run_from(&run, block - min(block, reach), length)
+
+
+# ---- opening a table ---------------------------------------------------------------
+#
+# Built-in tables are the build's and are trusted. A table that comes in as bytes
+# is checked whole, once: what it says can never lead out of it afterwards.
+
+cdef inline bint cells_are_sound(const tailhook_table* table, const Cell* cells) noexcept nogil:
+    """Does each step lead to a row, one byte deeper at most, whose outputs are no longer than it is deep?"""
+    cdef size_t stride = table.head.stride
+    cdef size_t row, state, column, depth, target
+    if cells[stride - 2] != 0:
+        return False
+    for row in range(table.head.cells // stride):
+        state = row * stride
+        depth = cells[state + stride - 2]
+        for column in range(stride - TAILHOOK_NO_CLASS):
+            target = cells[state + column]
+            if target >= table.head.cells or target % stride or cells[target + stride - 2] > depth + 1:
+                return False
+        target = cells[state + stride - 1]
+        if target > table.head.outputs or (target and table.outputs[target - 1].length > depth):
+            return False
+    return True
+
+
+cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) noexcept nogil:
+    cdef tailhook_table table
+    cdef const tailhook_table_head* head = <const tailhook_table_head*> words
+    cdef const tailhook_pattern* pattern
+    cdef const tailhook_output* output
+    cdef size_t i
+    if count < sizeof(tailhook_table_head) // 4 or head.magic != TAILHOOK_TABLE_MAGIC or head.words != count:
+        return False
+    if tailhook_table_view(&table, words) != count or head.texts % 4:
+        return False
+    if head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+        return False
+    for i in range(256):
+        if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:
+            return False
+    for i in range(head.patterns):
+        pattern = &table.patterns[i]
+        if pattern.text > head.texts or pattern.length > head.texts - pattern.text or pattern.name >= names:
+            return False
+        if pattern.anchor_start > pattern.anchor_end or pattern.anchor_end > pattern.length:
+            return False
+    for i in range(head.outputs):
+        output = &table.outputs[i]
+        if output.next > i or output.pattern >= head.patterns or output.length == 0:
+            return False
+        if output.next and table.outputs[output.next - 1].length > output.length:
+            return False
+    if head.wide:
+        return cells_are_sound(&table, <const uint32_t*> table.cells)
+    return cells_are_sound(&table, <const uint16_t*> table.cells)

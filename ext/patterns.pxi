@@ -1,0 +1,141 @@
+# ---- which matches count -------------------------------------------------------------
+#
+# A match may have to stand alone on its line and outside code. Place end at LF,
+# CRLF and CR. Alone: before it on its line stand only blank space (str.isspace)
+# and the markers of quotes and list items, behind it only blank space.
+#
+# The matches come in order, so each place of the text is looked at once: one line
+# with a million matches costs what it should.
+
+cdef struct Place:
+    const uint8_t* text
+    size_t length
+    size_t position      # lines are counted up to here
+    size_t number        # of the line there, from 1
+    size_t start         # of that line
+    size_t margin        # its markers and blank space reach up to here, as far as anyone asked
+    size_t blank_start   # blank space seen behind a match,
+    size_t blank_end     # as far as it reaches on its line
+
+
+cdef inline bint ends_line(const uint8_t* text, size_t at) noexcept nogil:
+    """Does text[at] end a line? text[at + 1] can be read."""
+    return text[at] == c"\n" or (text[at] == c"\r" and text[at + 1] != c"\n")
+
+
+cdef void lines_advance(Place* lines, size_t to) noexcept nogil:
+    """Go on to the line of text[to], which is not before the position."""
+    cdef size_t at = lines.position
+    cdef size_t ended = 0
+    cdef size_t stop
+    cdef uint8_t some
+    while at < to:
+        stop = min(to, at + 255)
+        some = 0
+        while at < stop:
+            some += (lines.text[at] == c"\n") | ((lines.text[at] == c"\r") & (lines.text[at + 1] != c"\n"))
+            at += 1
+        ended += some
+    if ended:
+        while not ends_line(lines.text, at - 1):
+            at -= 1
+        lines.number += ended
+        lines.start = lines.margin = at
+    lines.position = to
+
+
+cdef inline size_t marker_at(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+    """How long the marker of a quote or list item at `at` is: 0 if there is none. (CommonMark 5.1, 5.2)"""
+    cdef size_t end = at
+    if text[at] == c">":
+        return 1
+    if text[at] == c"-" or text[at] == c"+" or text[at] == c"*":
+        end = at + 1
+    else:
+        while end < length and end < at + 9 and c"0" <= text[end] <= c"9":
+            end += 1
+        if end == at or end == length or (text[end] != c"." and text[end] != c")"):
+            return 0
+        end += 1
+    return end - at if end < length and (text[end] == c" " or text[end] == c"\t") else 0
+
+
+cdef bint stands_alone(Place* lines, size_t start, size_t end) noexcept nogil:
+    """Is text[start:end], which begins on the current line, alone on its line or lines?"""
+    cdef const uint8_t* text = lines.text
+    cdef size_t width, at
+    while lines.margin < start:
+        if not Py_UNICODE_ISSPACE(character_at(text, lines.length, lines.margin, &width)):
+            width = marker_at(text, lines.length, lines.margin)
+        if width == 0:
+            return False
+        lines.margin += width
+    if lines.margin > start:
+        return False
+    at = end
+    if lines.blank_start <= end <= lines.blank_end:
+        at = lines.blank_end
+    while at < lines.length and text[at] != c"\n" and text[at] != c"\r":
+        if not Py_UNICODE_ISSPACE(character_at(text, lines.length, at, &width)):
+            break
+        at += width
+    lines.blank_start, lines.blank_end = end, at
+    return at == lines.length or text[at] == c"\n" or text[at] == c"\r"
+
+
+cdef int hit_order(const void* one, const void* other) noexcept nogil:
+    """By start, then end, then name."""
+    cdef const Hit* a = <const Hit*> one
+    cdef const Hit* b = <const Hit*> other
+    if a.start != b.start:
+        return 1 if a.start > b.start else -1
+    if a.end != b.end:
+        return 1 if a.end > b.end else -1
+    return (a.name > b.name) - (a.name < b.name)
+
+
+cdef void hits_sort(Hits* hits) noexcept nogil:
+    cdef size_t i
+    for i in range(1, hits.count):
+        if hit_order(&hits.items[i - 1], &hits.items[i]) > 0:
+            qsort(hits.items, hits.count, sizeof(Hit), hit_order)
+            return
+
+
+cdef int patterns_find(
+    const tailhook_table* table, const uint8_t* text, size_t length, bint own_line, bint outside_code, Hits* hits
+) noexcept nogil:
+    """Fill the empty `hits` with the matches that count, in order. 0, or -1: no memory."""
+    cdef Place lines = Place(text, length, 0, 1, 0, 0, 1, 0)
+    cdef CodeMap code
+    cdef Hit* hit
+    cdef size_t i
+    cdef size_t kept = 0
+    cdef size_t region = 0
+    if automaton_find(table, text, length, True, hits) < 0:
+        return -1
+    hits_sort(hits)
+    for i in range(hits.count):
+        hit = &hits.items[i]
+        lines_advance(&lines, hit.start)
+        hit.line = lines.number
+        if not own_line or stands_alone(&lines, hit.start, hit.end):
+            hits.items[kept] = hit[0]
+            kept += 1
+    hits.count = kept
+    if kept == 0:
+        return 0
+    if code_map_build(&code, <const char*> text, length) < 0:
+        return -1
+    kept = 0
+    for i in range(hits.count):
+        hit = &hits.items[i]
+        while region < code.count and code.spans[region].end <= hit.start:
+            region += 1
+        hit.in_code = region < code.count and code.spans[region].start < hit.end
+        if not (outside_code and hit.in_code):
+            hits.items[kept] = hit[0]
+            kept += 1
+    hits.count = kept
+    code_map_free(&code)
+    return 0

@@ -1,0 +1,46 @@
+"""The pattern sets that are compiled into the core, and how they get there.
+
+The build runs this (setup.py): each set becomes the constant table of a C header, made by the same compiler
+as a user's own sets. The signals are those of the idle machine, in src/tailhook/machines/idle.py.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "tailhook"
+SOURCES = (PACKAGE / "automaton.py", PACKAGE / "machines" / "idle.py")  # a change of these makes the header anew
+
+
+def load(path):
+    """A module of the package, whose compiled core is still to be built."""
+    spec = importlib.util.spec_from_file_location(f"tables_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def header():
+    """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
+    compiler, idle = map(load, SOURCES)
+    signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
+    table = memoryview(compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False)).cast("I")
+    words = ",\n    ".join(", ".join(map(hex, table[at : at + 12])) for at in range(0, len(table), 12))
+    names = ",\n    ".join(f'"{signal}"' for signal in signals)
+    return (
+        "/* Made by ext/tables.py. */\n\n#include <stdint.h>\n\n"
+        f"static const uint32_t tailhook_signals[] = {{\n    {words},\n}};\n\n"
+        f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n"
+    )
+
+
+def write(path):
+    """Write tables.h, unless it says the same already: its age decides what is built again."""
+    text = header()
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

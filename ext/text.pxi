@@ -1,0 +1,43 @@
+# ---- text that is lent --------------------------------------------------------------
+#
+# The core reads UTF-8. A bytes object is read where it is, a str in the UTF-8 form
+# that it keeps; only a str with lone surrogates, which has none, is encoded anew.
+# Offsets go back as the caller counts: characters of a str, bytes of bytes.
+
+cdef struct Text:
+    const uint8_t* data
+    size_t length
+    bint in_bytes        # a character is a byte, for the caller
+
+
+cdef object text_open(object source, Text* text):
+    """The object to hold on to for as long as `text` is read."""
+    cdef Py_ssize_t length = 0
+    cdef object owner = source
+    if isinstance(source, str):
+        try:
+            text.data = <const uint8_t*> PyUnicode_AsUTF8AndSize(source, &length)
+        except UnicodeEncodeError:
+            owner = source.encode("utf-8", "surrogatepass")
+    elif not isinstance(source, bytes):
+        raise TypeError(f"a text is str or bytes, not {type(source).__name__}")
+    if isinstance(owner, bytes):
+        text.data, length = <const uint8_t*> PyBytes_AS_STRING(owner), PyBytes_GET_SIZE(owner)
+    text.length = length
+    text.in_bytes = owner is source and isinstance(source, bytes) or <size_t> length == <size_t> len(source)
+    return owner
+
+
+cdef inline size_t count_characters(const uint8_t* data, size_t start, size_t end) noexcept nogil:
+    """How many characters begin in data[start:end]."""
+    cdef size_t count = 0
+    cdef size_t stop
+    cdef uint8_t some
+    while start < end:
+        stop = min(end, start + 255)
+        some = 0
+        while start < stop:
+            some += (data[start] & 0xC0) != 0x80
+            start += 1
+        count += some
+    return count

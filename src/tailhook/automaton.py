@@ -1,0 +1,302 @@
+"""From pattern strings to the one table that the core's automaton runs on.
+
+Three steps, each a section below:
+
+1. a pattern is folded as its set asks, and an *anchor* is chosen in it: a part that has few spellings
+   in bytes. A plain pattern is its own anchor;
+2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton (pyahocorasick), and that
+   one dense table: a row a state, a column a class of bytes that no literal tells apart;
+3. a window of up to four bytes of each literal goes into one of eight *buckets*, from which the SIMD
+   prefilter sees where a literal may stand.
+
+The build runs this too, for the sets that are compiled into the core (ext/tables.py); so nothing here may
+import the core. The layout of the table is that of `tailhook_table` in ext/automaton.h.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+MAGIC = 0x74616231
+CELL_LIMIT = 1 << 28  # of 4 bytes each: 1 GiB
+NO_CLASS = 2  # columns of a row that are no classes: the state's depth and its first output
+
+
+def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, word: bool) -> bytes:
+    """The table of `patterns`, pairs of a name's number and what to find.
+
+    Raises ValueError for a pattern that is empty, or blank where blank space has no length (`word`), and for
+    a set whose table would pass 1 GiB.
+    """
+    pieces: dict[str, tuple[int, int, list[bytes]]] = {}
+    literals: dict[bytes, list[tuple[int, int]]] = {}
+    texts, rows = bytearray(), array("I")
+    for name, pattern in dict.fromkeys((name, normalised(text, ignore_case, word)) for name, text in patterns):
+        start, end, spelled = pieces.get(pattern) or pieces.setdefault(pattern, anchor(pattern, ignore_case, word))
+        text = encoded(pattern)
+        for literal in spelled:
+            literals.setdefault(literal, []).append((len(rows) // 5, len(literal)))
+        rows.extend((len(texts), len(text), start, end, name))
+        texts += text
+    automaton = flattened(literals, ignore_case)
+    buckets = prefilter(literals, ignore_case)
+    texts += bytes(-len(texts) % 4)
+    head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
+    head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts), buckets.positions, buckets.reach))
+    sections = (automaton.classes, buckets.nibbles, buckets.filter, rows, automaton.outputs, texts, automaton.cells)
+    head[1] = len(head) + sum(memoryview(section).nbytes for section in sections) // 4
+    return b"".join((head, *sections))
+
+
+# ---- patterns: folding and anchors --------------------------------------------
+#
+# What `re.IGNORECASE` takes for an ASCII letter is that letter in both cases and, for three of them, letters
+# of two or three bytes. A pattern is folded once, here; the text is folded as it is read, because offsets
+# are into the original. The automaton knows no folded letter of several bytes: such a letter is spelled out
+# in the anchor, and compared letter by letter (ext/automaton.pxi) in the rest of the pattern.
+
+FOLDED = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
+SPELLINGS = {letter: [letter, *(other for other in FOLDED if FOLDED[other] == letter)] for letter in "isk"}
+FOLD = str.maketrans(FOLDED | {chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
+MOST_SPELLINGS = 4
+
+
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
+    """`pattern` in folded letters and, for `word`, with one space for each run of blank space."""
+    if not pattern:
+        raise ValueError("a pattern is empty: it would match everywhere")
+    if word:
+        if pattern.isspace():
+            raise ValueError(f"the pattern {pattern!r} is blank: with word=True blank space has no length of its own")
+        inner = " ".join(pattern.split())
+        pattern = " " * pattern[0].isspace() + inner + " " * pattern[-1].isspace()
+    return pattern.translate(FOLD) if ignore_case else pattern
+
+
+def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
+    """Where the anchor stands in the pattern's bytes (start, end), and its spellings."""
+    anchors = list(spans(pattern, ignore_case, word))
+    start, end = min(anchors, key=lambda span: rarity(encoded(pattern[slice(*span)])))
+    letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
+    before = len(encoded(pattern[:start]))
+    return before, before + len(encoded(pattern[start:end])), [encoded("".join(way)) for way in product(*letters)]
+
+
+def spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
+    """What may be an anchor: the longest parts without blank space (`word`) and of few spellings."""
+    start, ways = 0, 1
+    for at, letter in enumerate(pattern):
+        blank = word and letter == " "
+        more = len(SPELLINGS.get(letter, letter)) if ignore_case else 1
+        if start < at and (blank or ways * more > MOST_SPELLINGS):
+            yield start, at
+        if blank:
+            start, ways = at + 1, 1
+            continue
+        ways *= more
+        while ways > MOST_SPELLINGS:
+            ways //= len(SPELLINGS.get(pattern[start], " "))
+            start += 1
+    if start < len(pattern):
+        yield start, len(pattern)
+
+
+# ---- the automaton, flattened ---------------------------------------------------
+#
+# A cell holds the number of its row's first cell, so that a step is one addition and one load. Two more
+# cells end each row: how long the literal prefix is that the state stands for, and the first output. Outputs
+# are a linked list, because a state shares those of the state it falls back to.
+
+
+class Automaton(NamedTuple):
+    classes: bytes
+    stride: int
+    wide: bool  # cells of 32 bits, not 16
+    outputs: array[int]
+    cells: array[int]
+
+
+def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bool) -> Automaton:
+    """The automaton of `literals`, each with its outputs: (number of a pattern, length of the literal)."""
+    import ahocorasick
+
+    trie = ahocorasick.Automaton()
+    for literal in literals:
+        trie.add_word(literal.decode("latin-1"), None)
+    trie.make_automaton()
+    used = sorted(set().union(*literals))
+    stride = len(used) + 1 + NO_CLASS
+    states = trie.get_stats()["nodes_count"]
+    if states * stride > CELL_LIMIT:
+        raise ValueError(
+            f"{len(literals)} literals need a table of {states * stride >> 18} MiB, more than 1024: "
+            "split the set, or use shorter patterns"
+        )
+    column = {byte: number for number, byte in enumerate(used, 1)}
+    classes = bytearray(column.get(byte, 0) for byte in range(256))
+    if ignore_case:
+        classes[ord("A") : ord("Z") + 1] = classes[ord("a") : ord("z") + 1]
+
+    nodes, edges, links = trie.dump()
+    children: dict[int, list[tuple[int, int]]] = {node: [] for node, _ in nodes}
+    for node, label, child in edges:
+        children[node].append((column[label[0]], child))
+    fallback = dict(links)
+    root = (children.keys() - fallback.keys()).pop()
+    cells = array("I", bytes(4 * states * stride))
+    view = memoryview(cells)
+    row, order = {root: 0}, [root]
+    for node in order:  # breadth first: a state falls back to a shorter one, whose row is there
+        here, behind = row[node], row[fallback.get(node, root)]
+        view[here : here + stride - 2] = view[behind : behind + stride - 2]
+        for number, child in sorted(children[node]):
+            row[child] = cells[here + number] = len(row) * stride
+            cells[row[child] + stride - 2] = cells[here + stride - 2] + 1
+            order.append(child)
+
+    ends: dict[int, bytes] = {}
+    for literal in literals:
+        state = 0
+        for byte in literal:
+            state = cells[state + column[byte]]
+        ends[state] = literal
+    outputs = array("I")
+    for node in order:
+        here, behind = row[node], row[fallback.get(node, root)]
+        cells[here + stride - 1] = cells[behind + stride - 1]
+        for pattern, length in literals[ends[here]] if here in ends else ():
+            outputs.extend((pattern, length, cells[here + stride - 1]))
+            cells[here + stride - 1] = len(outputs) // 3
+    wide = max(len(cells), len(outputs) // 3) > 0xFFFF
+    if not wide:
+        cells = array("H", [*cells, *[0] * (len(cells) % 2)])
+    return Automaton(bytes(classes), stride, wide, outputs, cells)
+
+
+# ---- the prefilter ---------------------------------------------------------------
+#
+# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows: for each
+# of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
+# and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
+# are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
+# passes is looked up in a table by the hash of its four bytes.
+
+WINDOW = 4
+BUCKETS = 8
+HASH_BITS = 12
+HASH_FACTOR = 0x9E3779B1
+FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
+MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
+COMMON = b" etaoinsrhldcumfpgwybvk.,-'`_/:0SITAC1"  # of English prose about programs, the commonest first
+SHARE = [0.0005] * 256
+for _rank, _byte in enumerate(COMMON):
+    SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
+
+Window = tuple[tuple[int, int], ...]  # of each position, the sets of low and of high nibbles, as bit masks
+ANY = (0xFFFF, 0xFFFF)
+NOTHING: Window = ((0, 0),) * WINDOW
+
+
+def rarity(literal: bytes) -> float:
+    return prod(SHARE[byte] for byte in literal)
+
+
+@lru_cache(maxsize=1 << 16)
+def share(low: int, high: int) -> float:
+    """How many of the bytes of prose have such nibbles."""
+    return sum(SHARE[byte] for byte in range(256) if low >> (byte & 15) & 1 and high >> (byte >> 4) & 1)
+
+
+def passing(bucket: Window) -> float:
+    return prod(share(low, high) for low, high in bucket)
+
+
+def union(one: Window, other: Window) -> Window:
+    return tuple((a | c, b | d) for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def spread(window: bytes, ignore_case: bool) -> Window:
+    """The nibbles of a window; a window cut short takes anything behind its end."""
+    masks = []
+    for byte in window:
+        cases = {byte, byte ^ 32} if ignore_case and chr(byte).isalpha() and byte < 128 else {byte}
+        masks.append((1 << (byte & 15), sum(1 << (case >> 4) for case in cases)))
+    return (*masks, *[ANY] * (WINDOW - len(masks)))
+
+
+class Prefilter(NamedTuple):
+    positions: int = 0  # how many bytes of a window are compared by nibbles; 0: no prefilter
+    reach: int = 0  # the farthest window begins so many bytes behind its literal's start
+    nibbles: bytes = bytes(2 * WINDOW * 16)
+    filter: bytes = bytes(1 << HASH_BITS)
+
+
+class Bucket:
+    def __init__(self) -> None:
+        self.members: dict[bytes, Window] = {}  # by literal
+        self.mask = NOTHING
+
+    def cost_of(self, window: Window) -> float:
+        return passing(union(self.mask, window)) - passing(self.mask)
+
+    def add(self, literal: bytes, window: Window) -> None:
+        self.members[literal] = window
+        self.mask = union(self.mask, window)
+
+    def remove(self, literal: bytes) -> None:
+        del self.members[literal]
+        self.mask = NOTHING
+        for window in self.members.values():
+            self.mask = union(self.mask, window)
+
+
+def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
+    chosen: dict[bytes, tuple[Bucket, int]] = {}
+    ordered = sorted(literals)
+    if len(ordered) > MOST_LITERALS:
+        return Prefilter()
+    buckets = [Bucket() for _ in range(BUCKETS)]
+    windows = {
+        literal: [
+            (spread(literal[at : at + WINDOW], ignore_case), at)
+            for at in range(min(max(len(literal) - WINDOW, 0), FARTHEST) + 1)
+        ]
+        for literal in ordered
+    }
+    for _ in range(3):  # each literal to where it costs least, twice more when all others have a place
+        for literal in ordered:
+            if literal in chosen:
+                chosen[literal][0].remove(literal)
+            choices = [(bucket, window, at) for bucket in buckets for window, at in windows[literal]]
+            bucket, window, at = min(choices, key=lambda choice: choice[0].cost_of(choice[1]))
+            bucket.add(literal, window)
+            chosen[literal] = bucket, at
+
+    nibbles, hashed = bytearray(2 * WINDOW * 16), bytearray(1 << HASH_BITS)
+    for number, bucket in enumerate(buckets):
+        for position, masks in enumerate(bucket.mask if bucket.members else ()):
+            for half, mask in enumerate(masks):
+                for nibble in range(16):
+                    nibbles[(2 * position + half) * 16 + nibble] |= (mask >> nibble & 1) << number
+    for literal, (bucket, at) in chosen.items():
+        window = literal[at : at + WINDOW]
+        for slot in [hash_of(window, ignore_case)] if len(window) == WINDOW else range(1 << HASH_BITS):
+            hashed[slot] |= 1 << buckets.index(bucket)
+    return Prefilter(WINDOW, max(at for _, at in chosen.values()), bytes(nibbles), bytes(hashed))
+
+
+def hash_of(window: bytes, ignore_case: bool) -> int:
+    """Letters of both cases hash alike when case is ignored (so do some other bytes: no harm)."""
+    number = int.from_bytes(window, "little") | (0x20202020 if ignore_case else 0)
+    return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)

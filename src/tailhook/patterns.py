@@ -1,0 +1,141 @@
+"""Sets of patterns, and what they find in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tailhook._core import Automaton
+
+
+class Match(NamedTuple):
+    """A pattern's match in a text.
+
+    `start` and `end` (exclusive) count characters of a str, bytes of bytes; `line` counts from 1, and LF,
+    CRLF and CR each end one. A match that stands partly in code is in code.
+    """
+
+    name: str
+    start: int
+    end: int
+    line: int
+    in_code: bool
+
+    def with_record(self, record: Any) -> RecordMatch:
+        """This match as one in the text of `record`, a record of a transcript."""
+        match = RecordMatch(*self)
+        match.record = record
+        return match
+
+
+class RecordMatch(Match):
+    """A match in a transcript: its offsets and its line are those in `record.text`."""
+
+    record: Any
+
+
+class PatternSet:
+    """Patterns to find all at once, in one pass over a text.
+
+    patterns: what to find, by name: ``{"done": "<loop-done>COMPLETE</loop-done>", "stop": ["stop", "halt"]}``;
+    or strings, each of which is its own name.
+    own_line: a match must stand alone on its line. Blank space (`str.isspace`) may stand around it, and the
+    markers of quotes and list items before it (``> - ``, ``1. ``); a heading's ``#`` may not.
+    outside_code: a match must not touch code, as CommonMark 0.31.2 has it: fenced and indented blocks, code
+    spans, comments, the raw text of ``<pre>``, ``<script>``, ``<style>`` and ``<textarea>``.
+    ignore_case: letters match as `re.IGNORECASE` has it for the letters a to z (so U+212A is a k); others
+    match as they are.
+    word: a match begins and ends at word boundaries (``\\b`` of `re`), and blank space in a pattern matches
+    any run of blank space.
+
+    All matches count, overlapping ones too. A set is immutable, may be used by several threads at once, and
+    can be pickled. Raises ValueError if there is no pattern or an empty one.
+
+    >>> signals = PatternSet({"done": "<loop-done>COMPLETE</loop-done>"}, own_line=True)
+    >>> signals.findall("All green.\\n\\n- <loop-done>COMPLETE</loop-done>\\n")
+    [Match(name='done', start=14, end=45, line=3, in_code=False)]
+    >>> signals.findall("Say `<loop-done>COMPLETE</loop-done>` when you are done.")
+    []
+    """
+
+    __slots__ = ("_automaton", "ignore_case", "outside_code", "own_line", "patterns", "word")
+
+    patterns: Mapping[str, tuple[str, ...]]
+    own_line: bool
+    outside_code: bool
+    ignore_case: bool
+    word: bool
+    _automaton: Automaton
+
+    def __init__(
+        self,
+        patterns: Mapping[str, str | Sequence[str]] | Iterable[str],
+        *,
+        own_line: bool = False,
+        outside_code: bool = True,
+        ignore_case: bool = False,
+        word: bool = False,
+    ) -> None:
+        from tailhook._core import Automaton
+        from tailhook.automaton import compile_table
+
+        self.patterns = by_name(patterns)
+        self.own_line, self.outside_code = own_line, outside_code
+        self.ignore_case, self.word = ignore_case, word
+        table = compile_table(
+            [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts],
+            ignore_case=ignore_case,
+            word=word,
+        )
+        self._automaton = Automaton(table, tuple(self.patterns))
+
+    def findall(self, markdown: str | bytes) -> list[Match]:
+        """All matches in `markdown`, a str or UTF-8 bytes: by start, then end, then the order of names.
+
+        >>> PatternSet(["rate limit", "limit"], word=True, ignore_case=True).findall("The Rate  limit")
+        [Match(name='rate limit', start=4, end=15, line=1, in_code=False), \
+Match(name='limit', start=10, end=15, line=1, in_code=False)]
+        """
+        return self._automaton.findall(markdown, self.own_line, self.outside_code, Match)
+
+    def find_last(self, markdown: str | bytes) -> Match | None:
+        """The last of `findall`, or None.
+
+        >>> PatternSet(["ja", "nein"]).find_last("ja ... nein")
+        Match(name='nein', start=7, end=11, line=1, in_code=False)
+        """
+        matches = self.findall(markdown)
+        return matches[-1] if matches else None
+
+    def options(self) -> dict[str, bool]:
+        return {name: getattr(self, name) for name in ("own_line", "outside_code", "ignore_case", "word")}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuilt, (self.patterns, self.options())
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value}" for name, value in self.options().items())
+        return f"PatternSet({self.patterns!r}{options})"
+
+
+def rebuilt(patterns: Mapping[str, tuple[str, ...]], options: dict[str, bool]) -> PatternSet:
+    return PatternSet(patterns, **options)
+
+
+def by_name(patterns: Mapping[str, str | Sequence[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What to find, by name; refuses what is no set of patterns."""
+    if isinstance(patterns, str | bytes):
+        raise TypeError(f"patterns is a single {type(patterns).__name__}: give a list of strings, or strings by name")
+    if not isinstance(patterns, Mapping):
+        patterns = {pattern: pattern for pattern in patterns}
+    named = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in patterns.items()}
+    for name, texts in named.items():
+        for text in (name, *texts):
+            if not isinstance(text, str):
+                raise TypeError(f"patterns and their names are str, not {type(text).__name__}: {text!r}")
+        if not texts:
+            raise ValueError(f"no patterns under the name {name!r}")
+    if not named:
+        raise ValueError("no patterns: a set needs at least one")
+    return named
