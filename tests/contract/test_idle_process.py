@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from . import jwz
-from .conftest import assistant, frame, looping
+from .. import jwz
+from ..host import assistant, frame, looping
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 GO_ON = "Continue working on the task. Check your progress and either complete the task or keep iterating."

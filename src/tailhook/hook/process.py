@@ -109,6 +109,7 @@ class Options:
             name, equals, value = word.partition("=")
             if name in ("--event", "--exit", "--host") and not equals:
                 value = next(words, "")
+                word = f"{name} {value}".rstrip()
             if name == "--event" and value:
                 self.event = value
             elif name == "--exit" and value in ("0", "2"):
@@ -118,7 +119,7 @@ class Options:
             elif name == "--host" and value == "claude-code":
                 pass
             elif word.startswith("-"):
-                unknown.append(f"{name} {value}".rstrip())
+                unknown.append(word)
             else:
                 asked = word.split(",")
                 unknown += [machine for machine in asked if machine and machine not in MACHINES]

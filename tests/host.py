@@ -1,4 +1,4 @@
-"""A project with its agent, and the hook run on it as a host runs it: by the argv of `tailhook hook-command`."""
+"""A stand-in for the agent's host: a project, its payloads and transcript, and the hook run on them as a process."""
 
 import json
 import subprocess
@@ -6,8 +6,6 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 from . import jwz
 
@@ -26,14 +24,6 @@ def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = No
         check=False,
         timeout=60,
     )
-
-
-@pytest.fixture(scope="session")
-def hook_argv(tmp_path_factory) -> list[str]:
-    """The argv that a host is told to run."""
-    done = tailhook("hook-command", "idle", env={}, cwd=tmp_path_factory.mktemp("argv"))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @dataclass
@@ -138,23 +128,3 @@ def assistant(*texts: str, at: float | None = None, id: str = "msg_1", **fields:
     content = [{"type": "text", "text": words} for words in texts]
     message = {"id": id, "type": "message", "role": "assistant", "content": content}
     return {"isSidechain": False, "message": message, "type": "assistant", "uuid": "u", "timestamp": stamp, **fields}
-
-
-@pytest.fixture
-def project(tmp_path, hook_argv) -> Project:
-    """An empty project."""
-    return Project(tmp_path / "project", tmp_path / "home", hook_argv)
-
-
-@pytest.fixture
-def run_idle(project):
-    """Start from `state` (none when not given), let the agent say `said`, and stop."""
-
-    def run(said: str | None = None, *flags: str, state: dict | None = None, **fields: object) -> Stop:
-        if state is not None:
-            jwz.post(project.folder, json.dumps(state))
-        return project.stop(said, *flags, **fields)
-
-    return run
-
-

@@ -1,0 +1,56 @@
+"""What the tests share: the hook's argv, a project to run it in, and figures shown at the end of the run."""
+
+import json
+
+import pytest
+
+from . import jwz
+from .host import Project, Stop, tailhook
+
+REPORTED = pytest.StashKey[list]()
+
+
+def pytest_configure(config):
+    config.stash[REPORTED] = []
+
+
+@pytest.fixture
+def report(request):
+    """Call it with a line that the run's summary shows."""
+    return request.config.stash[REPORTED].append
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.stash[REPORTED]:
+        terminalreporter.section("figures")
+        for line in config.stash[REPORTED]:
+            terminalreporter.line(line)
+
+
+# ---- the hook as a process ---------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def hook_argv(tmp_path_factory) -> list[str]:
+    """The argv that a host is told to run."""
+    done = tailhook("hook-command", "idle", env={}, cwd=tmp_path_factory.mktemp("argv"))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def project(tmp_path, hook_argv) -> Project:
+    """An empty project."""
+    return Project(tmp_path / "project", tmp_path / "home", hook_argv)
+
+
+@pytest.fixture
+def run_idle(project):
+    """Start from `state` (none when not given), let the agent say `said`, and stop."""
+
+    def run(said: str | None = None, *flags: str, state: dict | None = None, **fields: object) -> Stop:
+        if state is not None:
+            jwz.post(project.folder, json.dumps(state))
+        return project.stop(said, *flags, **fields)
+
+    return run

@@ -1,0 +1,376 @@
+"""The hook process itself: what comes in, what goes out, and what it costs."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .. import jwz
+from ..host import looping
+
+ALLOWED_MODULES = {
+    "__main__",
+    "cython_runtime",  # made in memory by every Cython module
+    "tailhook",
+    "tailhook._core",
+    "tailhook.hook",
+    "tailhook.hook.answer",
+    "tailhook.hook.payload",
+    "tailhook.hook.process",
+    "tailhook.machines",
+    "tailhook.machines.idle",
+    "tailhook.stores",
+    "tailhook.stores.atomic",
+    "tailhook.stores.jwz",
+    "tailhook.stores.loop",
+}
+
+
+# ---- the argv ----------------------------------------------------------------
+
+
+def test_the_argv_is_the_real_interpreter_isolated_and_an_entry_file(hook_argv):
+    interpreter, isolated, no_site, entry, machines = hook_argv
+    assert os.path.realpath(interpreter) == interpreter
+    assert (isolated, no_site, machines) == ("-I", "-S", "idle")
+    assert os.path.isabs(entry)
+
+
+def test_without_machines_the_argv_asks_the_configured_ones(project):
+    argv = json.loads(project.tailhook("hook-command").stdout)
+    assert argv == project.argv[:-1]
+    project.argv = argv
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_no_argv_is_printed_for_an_unknown_machine(project):
+    done = project.tailhook("hook-command", "idle,nonsense")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nonsense" in done.stderr
+
+
+def test_the_command_itself_answers_too(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm."))
+    done = project.tailhook("hook", "idle", stdin=payload)
+    assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
+
+
+def test_a_hook_loads_no_module_beyond_the_allow_list(project):
+    project.loop()
+    project.write({"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "Hm."}]}})
+    interpreter, *flags, entry, machines = project.argv
+    code = (
+        "import sys, posix; before = set(sys.modules); leave = posix._exit\n"
+        "def list_modules(code):\n"
+        "    posix.write(2, ('|' + ' '.join(sorted(set(sys.modules) - before))).encode()); leave(code)\n"
+        "posix._exit = list_modules\n"
+        f"sys.argv = [{entry!r}, {machines!r}]; __file__ = {entry!r}\n"
+        f"exec(compile(open({entry!r}).read(), {entry!r}, 'exec'))"
+    )
+    project.argv = [interpreter, *flags, "-c", code]
+    stop = project.stop("Hm.")
+    assert stop.exit_code == 2
+    loaded = set(stop.stderr.rpartition("|")[2].split())
+    assert {name for name in loaded if not name.startswith("_cython_")} - ALLOWED_MODULES == set()
+    assert loaded >= {"tailhook._core", "tailhook.machines.idle"}
+
+
+# ---- stdin -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" \n\t",
+        b"null",
+        b"[]",
+        b'"Stop"',
+        b"12",
+        b"{",
+        b'{"cwd": ',
+        b"}{",
+        b"not json",
+        b"\x00\xff\xfe",
+        b"\xef\xbb\xbf",
+        b'{"a": "\xff"}',
+        b'{"a": 1,}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"{" + b'"a": 1, ' * 1_000_000,
+    ],
+)
+def test_input_that_is_no_object_lets_the_agent_go(project, data):
+    state = project.loop()
+    stop = project.hook(data)
+    assert stop.allowed
+    assert stop.state == state
+
+
+@pytest.mark.parametrize(
+    "around", [(b"\xef\xbb\xbf", b""), (b" \r\n", b"\n"), (b"", b'{"second": 1}'), (b"", b"\x00garbage")]
+)
+def test_the_first_object_counts_whatever_stands_around_it(project, around):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    assert project.hook(around[0] + payload + around[1]).exit_code == 2
+
+
+def run_with_open_stdin(project, pieces, pause=0.0):
+    """Run the hook with input that comes in pieces and is never closed; returns the process and the seconds it took."""
+    started = time.monotonic()
+    with subprocess.Popen(
+        project.argv, env=project.env, cwd=project.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        for piece in pieces:
+            process.stdin.write(piece)
+            process.stdin.flush()
+            time.sleep(pause)
+        process.stdout.read()
+        process.wait(30)
+        process.stdin.close()
+    return process.returncode, time.monotonic() - started
+
+
+def test_an_open_stdin_is_not_waited_for_once_the_object_is_there(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    code, seconds = run_with_open_stdin(project, [payload])
+    assert code == 2
+    assert seconds < 1.5
+
+
+def test_input_in_small_pieces_is_put_together(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="é{}" * 10)).encode()
+    code, _ = run_with_open_stdin(project, [payload[at : at + 40] for at in range(0, len(payload), 40)], 0.005)
+    assert code == 2
+
+
+@pytest.mark.parametrize("pieces", [[], [b'{"session_id": "mine", ']])
+def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
+    state = project.loop()
+    code, seconds = run_with_open_stdin(project, pieces)
+    assert code == 0
+    assert 1.5 < seconds < 10
+    assert jwz.newest(project.folder) == state
+
+
+def test_a_closed_stdin_lets_the_agent_go(project):
+    project.loop()
+    script = f"exec {' '.join(project.argv)} <&-"
+    done = subprocess.run(["/bin/sh", "-c", script], env=project.env, cwd=project.folder, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_closed_stdout_still_blocks_by_the_exit_code(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    script = f"exec {' '.join(project.argv)} >&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], input=payload, env=project.env, cwd=project.folder, capture_output=True, check=False
+    )
+    assert done.returncode == 2
+
+
+def test_a_payload_of_10_mb_is_answered(project):
+    project.loop()
+    said = ("word " * 2_000_000) + "\n<loop-done>COMPLETE</loop-done>"
+    assert project.stop(said).state["event"] == "DONE"
+
+
+@pytest.mark.parametrize("key", ["session_id", "transcript_path", "cwd", "hook_event_name", "agent_id", "background_tasks"])
+@pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\ud800", "x" * 10_000, "a\x00b"])
+def test_no_value_of_a_field_breaks_the_hook(project, key, value):
+    payload = {**project.payload(last_assistant_message="Hm."), key: value}
+    project.loop()
+    stop = project.hook(json.dumps(payload).encode())
+    assert stop.exit_code in (0, 2)
+    assert (stop.exit_code == 2) is bool(stop.stdout)
+
+
+@pytest.mark.parametrize("said", [5, None, [], {"text": "x"}, "\ud83d alone", "\x00\x1b[31m"])
+def test_no_last_message_breaks_the_hook(project, said):
+    project.loop()
+    assert project.hook(json.dumps({**project.payload(), "last_assistant_message": said}).encode()).exit_code == 2
+
+
+# ---- which event -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["SubagentStop", "PreToolUse", "SessionStart", "Notification", "NoSuchEvent"])
+def test_other_events_are_allowed_and_change_nothing(project, name):
+    state = project.loop()
+    stop = project.stop("<loop-done>COMPLETE</loop-done>", hook_event_name=name)
+    assert stop.allowed
+    assert stop.state == state
+
+
+def test_a_payload_without_an_event_is_a_stop(project):
+    project.loop()
+    assert project.stop("Hm.", hook_event_name=None).exit_code == 2
+
+
+def test_the_event_can_be_named_by_a_flag(project):
+    project.loop()
+    assert project.stop("Hm.", "--event", "PreToolUse", hook_event_name=None).allowed
+    assert project.stop("Hm.", "--event=Stop", hook_event_name=None).exit_code == 2
+    assert project.stop("Hm.", "--event", "PreToolUse").exit_code == 2
+
+
+# ---- arguments ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", [["--nonsense"], ["--exit", "7"], ["--exit"], ["--host", "nobody"], ["nonsense"], ["--announce=yes"]]
+)
+def test_what_is_unknown_among_the_arguments_is_one_line_and_the_rest_is_done(project, words):
+    project.loop()
+    stop = project.stop("Hm.", *words)
+    assert stop.exit_code == 2
+    complaint, reason = stop.stderr.splitlines()
+    assert words[0] in complaint
+    assert reason.startswith("[ITERATION 2/10]")
+
+
+def test_a_hook_of_unknown_machines_alone_does_nothing(project):
+    project.loop()
+    project.argv = [*project.argv[:-1], "nonsense"]
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert stop.stderr.count("\n") == 1
+
+
+# ---- configuration and log ---------------------------------------------------
+
+
+@pytest.fixture
+def configure(project):
+    """Write the user's configuration, or the project's."""
+
+    def write(text: str, where: str = "user"):
+        folder = project.home / ".config/tailhook" if where == "user" else project.folder / ".claude"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ("config.json" if where == "user" else "tailhook.json")).write_text(text)
+
+    return write
+
+
+def test_the_projects_configuration_is_over_the_users(project, configure):
+    configure('{"idle": {"stale_after": 10}}')
+    configure('{"idle": {"stale_after": 1000}}', "project")
+    project.loop(age=500)
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_machines_can_be_chosen_by_the_configuration(project, configure):
+    configure('{"hook": {"machines": []}}')
+    project.argv = project.argv[:-1]
+    project.loop()
+    assert project.stop("Hm.").allowed
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", '{"idle": 5}', '{"idle": {"stale_after": "soon"}}', '{"new": {}}', "\xff"])
+@pytest.mark.parametrize("where", ["user", "project"])
+def test_a_broken_configuration_means_the_defaults(project, configure, text, where):
+    configure(text, where)
+    project.loop(age=7000)
+    stop = project.stop("Hm.")
+    assert stop.exit_code == 2
+    assert ("defaults" in stop.stderr) is (text in ("{", "[]", "", "\xff"))
+
+
+def test_the_log_has_a_line_per_machine_that_was_asked(project):
+    log = project.home / "log"
+    project.env["TAILHOOK_LOG"] = str(log)
+    project.loop()
+    project.stop("Hm.")
+    project.stop("<loop-done>STUCK</loop-done>")
+    first, second = (line.split("\t") for line in log.read_text().splitlines())
+    assert first[1:4] == ["idle", "block", "iteration 2/10"]
+    assert second[1:4] == ["idle", "allow", "completed: STUCK"]
+    assert float(second[4]) > 0
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("path", ["/nowhere/log", "/", "", "a\x01b/c"])
+def test_a_log_that_cannot_be_written_changes_nothing(project, path):
+    project.env["TAILHOOK_LOG"] = path
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_a_log_is_not_written_through_a_link(project):
+    (project.home / "log").symlink_to(project.home / "target")
+    project.env["TAILHOOK_LOG"] = str(project.home / "log")
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+    assert not (project.home / "target").exists()
+
+
+def test_a_project_cannot_choose_where_the_log_goes(project, configure):
+    configure(json.dumps({"hook": {"log": str(project.home / "log")}}), "project")
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+    assert not (project.home / "log").exists()
+    configure(json.dumps({"hook": {"log": str(project.home / "log")}}))
+    project.stop("Hm.")
+    assert (project.home / "log").exists()
+
+
+# ---- hostile surroundings ----------------------------------------------------
+
+
+def test_a_state_cannot_have_a_file_read_out(project):
+    secret = project.home / "secret"
+    secret.write_text("hunter2")
+    state = looping()
+    state["stack"][0] |= {"prompt_file": str(secret), "session_id": "mine"}
+    jwz.post(project.folder, json.dumps(state))
+    stop = project.stop(hook_event_name="SessionStart", source="compact")
+    assert "hunter2" not in stop.stdout
+    assert "Iteration" in stop.stdout
+
+
+def test_modules_of_the_project_are_not_imported(project):
+    for name in ("posix.py", "time.py", "tailhook.py", "sitecustomize.py"):
+        (project.folder / name).write_text("raise SystemExit(9)")
+    project.env |= {"PYTHONPATH": str(project.folder), "PYTHONSTARTUP": str(project.folder / "time.py")}
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_without_a_home_folder_the_hook_still_answers(project):
+    del project.env["HOME"]
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_a_read_only_project_lets_the_agent_go(project):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    project.loop()
+    store = project.folder / ".jwz"
+    (store / "messages.jsonl").chmod(0o400)
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_a_full_disk_lets_the_agent_go_and_loses_nothing(project):
+    project.loop()
+    before = (project.folder / ".jwz" / "messages.jsonl").read_bytes()
+    limit = len(before) + 100
+    script = f"trap '' XFSZ; exec prlimit --fsize={limit} {' '.join(project.argv)}"
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], input=payload, env=project.env, cwd=project.folder, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert (project.folder / ".jwz" / "messages.jsonl").read_bytes() == before
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")

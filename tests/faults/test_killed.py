@@ -1,0 +1,96 @@
+"""A hook killed at any system call leaves the old state or the new one, no lock, and a store that the next hook uses.
+
+`make faults` kills at every call of every case; the suite starts at the first call that touches the store and takes every
+third one of the three commonest cases.
+"""
+
+import json
+import os
+
+import pytest
+
+from .. import jwz
+from ..host import Project, assistant, frame, looping
+from .ptrace import run_until
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"
+FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\nThe prompt.\n"
+CASES = {
+    "iterating": (looping(frame(iter=3)), "Hm."),
+    "completing": (looping(frame(iter=3)), DONE),
+    "fallback": (None, "Hm."),
+    "nested": (looping(frame(id="outer", iter=7), frame(iter=3)), DONE),
+    "claiming": (looping(frame(iter=3, session_id="claim")), "Hm."),
+    "stale": (looping(frame(iter=3), age=9000), "Hm."),
+    "aborted": (looping(frame(iter=3), event="ABORT"), "Hm."),
+}
+
+
+class Scene:
+    """A project that can be put back as it was before the stop."""
+
+    def __init__(self, project: Project, name: str) -> None:
+        self.project = project
+        state, said = CASES[name]
+        project.write(assistant("Before.", id="m0"), assistant(said))
+        self.payload = project.home / "payload.json"
+        self.payload.write_text(json.dumps(project.payload()))
+        self.file = project.folder / ".jwz" / "messages.jsonl"
+        if state is None:
+            self.file = project.folder / ".claude" / "idle-loop.local.md"
+            self.file.parent.mkdir()
+            self.file.write_text(FALLBACK)
+        else:
+            jwz.post(project.folder, json.dumps(state))
+        self.before = self.file.read_bytes()
+
+    def reset(self) -> None:
+        """Undo the stop."""
+        for entry in self.file.parent.iterdir():
+            if entry.name not in ("lock", self.file.name):
+                entry.unlink()
+        self.file.write_bytes(self.before)
+
+    def run(self, calls: int | None) -> tuple[int, int]:
+        """One stop, killed at a system call."""
+        project = self.project
+        return run_until(project.argv, project.env, str(project.folder), str(self.payload), calls)
+
+    def state(self) -> object:
+        """The state as a reader sees it, without the times and ids that differ from run to run."""
+        if self.file.suffix == ".md":
+            return self.file.read_text() if self.file.exists() else None
+        whole = self.file.read_bytes()
+        assert whole.startswith(self.before)
+        lines = [json.loads(line) for line in whole.splitlines()]
+        assert all(isinstance(line, dict) for line in lines)
+        assert whole.endswith(b"\n")
+        body = json.loads(lines[-1]["body"])
+        del body["updated_at"]
+        return body
+
+
+@pytest.mark.parametrize("name", CASES if EVERY else list(CASES)[:3])
+def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, report, name):
+    scene = Scene(project, name)
+    old = scene.state()
+    _, calls = scene.run(None)
+    new = scene.state()
+    assert new != old
+    seen = []
+    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3)
+    for number in numbers:
+        scene.reset()
+        code, _ = scene.run(number)
+        state = scene.state()
+        assert state in (old, new), f"killed at call {number} of {calls}"
+        assert code == -9 or state == new
+        seen.append(state == new)
+        # The lock died with its holder, and what is left is a store that works.
+        after = project.hook(scene.payload.read_bytes())
+        assert "could not" not in after.stderr
+        assert (scene.state() != state) is (state == old or name in ("iterating", "fallback", "nested", "claiming"))
+    assert seen == sorted(seen), "once new, always new"
+    assert {True, False} <= set(seen)
+    report(f"faults: {name} killed at {len(seen)} of its {calls} system calls, no state lost or torn")
