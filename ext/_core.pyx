@@ -16,7 +16,11 @@ include "json_edit.pxi"   # one member replaced, every other byte left
 include "lines.pxi"       # lines of a file, newest first or forward
 include "records.pxi"     # what a line of a transcript says
 include "text.pxi"
-include "markdown_stub.pxi"
+include "markdown.pxi"          # the code map: what it is made of
+include "markdown_scan.pxi"
+include "markdown_blocks.pxi"
+include "markdown_inlines.pxi"
+include "markdown_face.pxi"
 include "automaton.pxi"
 include "patterns.pxi"
 include "system.pxi"      # locks and waiting

@@ -1,12 +1,34 @@
-"""Sets of patterns, and what they find in Markdown."""
+"""Where Markdown is code, and sets of patterns to find in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from tailhook._core import Automaton
+from tailhook import _core
+
+
+class Span(NamedTuple):
+    """A stretch of code: what kind, and where it stands (indices into the text, end exclusive)."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def code_spans(markdown: str | bytes) -> list[Span]:
+    r"""Where `markdown` is code, as CommonMark 0.31.2 has it.
+
+    The kinds are fence, indented, raw (an HTML block of pre, script, style or textarea), comment (an HTML block or
+    an inline) and span. A block covers its lines whole: fences, container prefixes and the final newline included.
+    A code span goes from its first backtick to its last. Spans are in order and do not overlap.
+
+    markdown: str or UTF-8 bytes.  Returns offsets in code points for a str, in bytes for bytes.
+
+    >>> code_spans("Say `hi`:\n\n> ```sh\n> echo hi\n> ```\n")
+    [Span(kind='span', start=4, end=8), Span(kind='fence', start=11, end=35)]
+    """
+    return _core.code_spans(markdown, Span)
 
 
 class Match(NamedTuple):
@@ -66,7 +88,7 @@ class PatternSet:
     outside_code: bool
     ignore_case: bool
     word: bool
-    _automaton: Automaton
+    _automaton: _core.Automaton
 
     def __init__(
         self,
@@ -77,7 +99,6 @@ class PatternSet:
         ignore_case: bool = False,
         word: bool = False,
     ) -> None:
-        from tailhook._core import Automaton
         from tailhook.automaton import compile_table
 
         self.patterns = by_name(patterns)
@@ -88,7 +109,7 @@ class PatternSet:
             ignore_case=ignore_case,
             word=word,
         )
-        self._automaton = Automaton(table, tuple(self.patterns))
+        self._automaton = _core.Automaton(table, tuple(self.patterns))
 
     def findall(self, markdown: str | bytes) -> list[Match]:
         """All matches in `markdown`, a str or UTF-8 bytes: by start, then end, then the order of names.

@@ -1,0 +1,160 @@
+# ---- the Markdown code map ---------------------------------------------------
+#
+# Where a text is code, as CommonMark 0.31.2 has it. Three passes: the bytes that
+# anything can turn on are marked 64 at a time (markdown.h); the blocks are read
+# line by line (markdown_blocks.pxi), which gives the code blocks and the prose
+# that holds a marked byte; the inlines of that prose are read once all link
+# reference definitions are known (markdown_inlines.pxi).
+#
+# Every pass is linear: a line costs its own bytes and the blocks it closes,
+# however deep it stands, and no byte of prose is looked ahead at more than a
+# fixed number of times. Nothing recurses.
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memchr, memcmp, memmove, memset
+
+cdef extern from "markdown.h" nogil:
+    enum:
+        LINE_ENDS "TAILHOOK_LINE_ENDS"
+        SPECIALS "TAILHOOK_SPECIALS"
+    size_t TAILHOOK_MARKS(size_t length)
+    void tailhook_mark(const char* text, size_t length, uint64_t* marks)
+    size_t tailhook_next_mark(const uint64_t* marks, int kind, size_t position)
+    bint tailhook_is_line_end(char c)
+    bint tailhook_may_start_block(char c)
+    size_t tailhook_count_code_points(const char* text, size_t length)
+    bint tailhook_is_html_block(const char* text, size_t length)
+    bint tailhook_is_html_raw(const char* text, size_t length)
+
+
+cdef enum:
+    CODE_FENCE
+    CODE_INDENTED
+    CODE_SPAN
+    CODE_COMMENT
+    CODE_RAW
+    PROSE                   # between the passes only: the content of a paragraph or heading
+
+
+cdef struct CodeSpan:
+    size_t start            # byte offsets into the text, end exclusive
+    size_t end
+    int    kind
+
+
+cdef struct Opener:
+    size_t text             # the byte after the [ or ![
+    bint   image
+    bint   nested           # another bracket opened inside: this is no link label
+
+
+cdef struct LongRun:
+    size_t length           # of a run of backticks, RUNS or more
+    size_t last             # where the last run of that length starts
+
+
+cdef enum:
+    RUNS = 64
+
+
+cdef struct CodeMap:
+    CodeSpan* spans         # the answer, in order, not overlapping
+    size_t    count
+    size_t    capacity
+    # What the passes work on; kept, so that the next text need not allocate.
+    uint64_t* marks         # tailhook_mark's
+    size_t    marks_capacity
+    uint64_t* dead          # a bit a byte, see value_end; NULL where the text has no need of it
+    CodeSpan* blocks        # code blocks and prose, in order
+    size_t    block_count
+    size_t    block_capacity
+    size_t*   lines         # where the content starts of each line but the first of each prose
+    size_t    line_count
+    size_t    line_capacity
+    CodeSpan* labels        # of the link reference definitions; kind is not used
+    size_t    label_count
+    size_t    label_capacity
+    size_t*   containers    # the open ones: 0 is a block quote, else a list item and how many columns its content is in
+    size_t    depth
+    size_t    depth_capacity
+    size_t*   quotes        # which of the containers are block quotes
+    size_t    quote_count
+    size_t    quote_capacity
+    Opener*   openers       # brackets that wait for their end
+    size_t    opener_count
+    size_t    opener_capacity
+    size_t    runs[RUNS]    # where the last run of so many backticks starts in this prose
+    LongRun*  long_runs     # longer ones, by length
+    size_t    long_run_count
+    size_t    long_run_capacity
+
+
+cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:
+    """Twice the room for items of `size` bytes. 0, or -1: out of memory."""
+    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 16
+    cdef void* grown = realloc(items[0], wanted * size)
+    if grown == NULL:
+        return -1
+    items[0] = grown
+    capacity[0] = wanted
+    return 0
+
+
+cdef inline int push_span(
+    CodeSpan** spans, size_t* count, size_t* capacity, size_t start, size_t end, int kind
+) noexcept nogil:
+    if count[0] == capacity[0] and grow(<void**> spans, capacity, sizeof(CodeSpan)) < 0:
+        return -1
+    spans[0][count[0]].start = start
+    spans[0][count[0]].end = end
+    spans[0][count[0]].kind = kind
+    count[0] += 1
+    return 0
+
+
+cdef inline int push_offset(size_t** offsets, size_t* count, size_t* capacity, size_t offset) noexcept nogil:
+    if count[0] == capacity[0] and grow(<void**> offsets, capacity, sizeof(size_t)) < 0:
+        return -1
+    offsets[0][count[0]] = offset
+    count[0] += 1
+    return 0
+
+
+cdef int code_map_build(CodeMap* map, const char* text, size_t length) noexcept nogil:
+    """Fill map.spans (a zeroed map is an empty one). 0, or -1: out of memory."""
+    cdef void* marks
+    cdef int result
+    map.count = map.block_count = map.line_count = map.label_count = 0
+    map.depth = map.quote_count = map.opener_count = 0
+    if length == 0:
+        return 0
+    if map.marks_capacity < TAILHOOK_MARKS(length):
+        marks = realloc(map.marks, TAILHOOK_MARKS(length) * sizeof(uint64_t))
+        if marks == NULL:
+            return -1
+        map.marks = <uint64_t*> marks
+        map.marks_capacity = TAILHOOK_MARKS(length)
+    tailhook_mark(text, length, map.marks)
+    if read_blocks(map, text, length) < 0:
+        return -1
+    result = read_inlines(map, text, length)
+    free(map.dead)
+    map.dead = NULL
+    return result
+
+
+cdef void code_map_free(CodeMap* map) noexcept nogil:
+    """Give back what the map holds and leave it empty."""
+    free(map.spans)
+    free(map.marks)
+    free(map.blocks)
+    free(map.lines)
+    free(map.labels)
+    free(map.containers)
+    free(map.quotes)
+    free(map.openers)
+    free(map.long_runs)
+    memset(map, 0, sizeof(CodeMap))

@@ -1,0 +1,340 @@
+# ---- inlines (CommonMark 0.31.2, section 6) -------------------------------------
+#
+# Prose is read once, left to right, from special byte to special byte. Code
+# spans, raw HTML and autolinks bind tighter than brackets, so they are taken
+# where they start; a ] looks back at the opener on the stack and ahead at the
+# destination or label that would make the two a link, whose backticks are no
+# code. That is the whole of it: emphasis and entities change no code span.
+#
+# What keeps it linear: once a search for an end has failed in a piece of prose
+# it is not made there again (`missing`, CodeMap.runs, value_end); the rest of
+# what is looked ahead at stops at a byte that only one try can cross.
+
+cdef enum:                  # bits of Inlines.missing: no such end comes after the place it was looked for at
+    NO_COMMENT_END = 1
+    NO_INSTRUCTION_END = 2
+    NO_DECLARATION_END = 4
+    NO_CDATA_END = 8
+    RUNS_KNOWN = 16         # and not missing: CodeMap.runs and long_runs hold
+
+
+cdef struct Inlines:
+    CodeMap* map
+    Prose    prose
+    size_t   length         # of the whole text
+    int      missing
+    size_t   inactive       # openers below this index are inside no link any more (no links in links, section 6.3)
+    PyObject* labels        # the set of normalised labels of the definitions; NULL until one is looked up
+
+
+# ---- code spans (section 6.1) ---------------------------------------------------
+
+cdef inline size_t backticks_end(const Prose* prose, size_t p) noexcept nogil:
+    while p < prose.end and prose.text[p] == c'`':
+        p += 1
+    return p
+
+
+cdef inline size_t next_run(const Inlines* s, size_t p) noexcept nogil:
+    """Where the next run of backticks starts, from p on; the prose's end or more: nowhere."""
+    p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+    while p < s.prose.end and s.prose.text[p] != c'`':
+        p = tailhook_next_mark(s.map.marks, SPECIALS, p + 1)
+    return p
+
+
+cdef size_t long_run(const CodeMap* map, size_t length) noexcept nogil:
+    """The index of the run of that length in long_runs, or of the first longer one."""
+    cdef size_t low = 0, high = map.long_run_count, middle
+    while low < high:
+        middle = (low + high) // 2
+        if map.long_runs[middle].length < length:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int note_run(CodeMap* map, size_t start, size_t length) noexcept nogil:
+    """0, or -1: out of memory. A text of n bytes has long runs of at most sqrt(2 n) lengths: moving them is linear."""
+    cdef size_t i
+    if length < RUNS:
+        map.runs[length] = start
+        return 0
+    i = long_run(map, length)
+    if i == map.long_run_count or map.long_runs[i].length != length:
+        if map.long_run_count == map.long_run_capacity and grow(
+            <void**> &map.long_runs, &map.long_run_capacity, sizeof(LongRun)
+        ) < 0:
+            return -1
+        memmove(map.long_runs + i + 1, map.long_runs + i, (map.long_run_count - i) * sizeof(LongRun))
+        map.long_run_count += 1
+        map.long_runs[i].length = length
+    map.long_runs[i].last = start
+    return 0
+
+
+cdef int learn_runs(Inlines* s, size_t p) noexcept nogil:
+    """Note where the last run of each length starts, from p on. 0, or -1: out of memory."""
+    cdef size_t end
+    memset(s.map.runs, 0, sizeof(s.map.runs))
+    s.map.long_run_count = 0
+    s.missing |= RUNS_KNOWN
+    p = next_run(s, p)
+    while p < s.prose.end:
+        end = backticks_end(&s.prose, p)
+        if note_run(s.map, p, end - p) < 0:
+            return -1
+        p = next_run(s, end)
+    return 0
+
+
+cdef bint run_comes(const Inlines* s, size_t p, size_t length) noexcept nogil:
+    """Does a run of that length start at p or later, as far as is known?"""
+    cdef size_t i
+    if not s.missing & RUNS_KNOWN:
+        return True
+    if length < RUNS:
+        return s.map.runs[length] >= p
+    i = long_run(s.map, length)
+    return i < s.map.long_run_count and s.map.long_runs[i].length == length and s.map.long_runs[i].last >= p
+
+
+cdef int read_backticks(Inlines* s, size_t* p) noexcept nogil:
+    """Move past the code span, or else the run of backticks, at p. 0, or -1: out of memory."""
+    cdef CodeMap* map = s.map
+    cdef size_t start = p[0], content = backticks_end(&s.prose, start), end, at
+    p[0] = content
+    if not run_comes(s, content, content - start):
+        return 0
+    at = next_run(s, content)
+    while at < s.prose.end:
+        end = backticks_end(&s.prose, at)
+        if end - at == content - start:
+            p[0] = end
+            return push_span(&map.spans, &map.count, &map.capacity, start, end, CODE_SPAN)
+        at = next_run(s, end)
+    return learn_runs(s, content)
+
+
+# ---- angle brackets (sections 6.5 and 6.6) --------------------------------------
+
+cdef size_t ending(Inlines* s, size_t p, const char* what, size_t size, int none) noexcept nogil:
+    """Past the first `what` from p on, 0: there is none, noted as `none`."""
+    if s.missing & none:
+        return 0
+    p = find(s.prose.text, p, s.prose.end, what, size)
+    if p < s.prose.end:
+        return p + size
+    s.missing |= none
+    return 0
+
+
+cdef size_t declaration_end(Inlines* s, size_t p) noexcept nogil:
+    """As ending, for a > that is not part of a line's prefix."""
+    if s.missing & NO_DECLARATION_END:
+        return 0
+    while p < s.prose.end:
+        if s.prose.text[p] == c'>':
+            return p + 1
+        p = after_line_end(&s.prose, p) if tailhook_is_line_end(s.prose.text[p]) else p + 1
+    s.missing |= NO_DECLARATION_END
+    return 0
+
+
+cdef int read_less(Inlines* s, size_t* p) noexcept nogil:
+    """Move past the autolink or raw HTML, or else the <, at p. 0, or -1: out of memory."""
+    cdef CodeMap* map = s.map
+    cdef Prose* prose = &s.prose
+    cdef size_t start = p[0], end = 0
+    cdef char c = peek(prose, start + 1)
+    p[0] += 1
+    if c == c'?':
+        end = ending(s, start + 2, b"?>", 2, NO_INSTRUCTION_END)
+    elif c != c'!':
+        end = autolink_end(prose, start)
+        if end == 0:
+            if prose.dead == NULL:
+                map.dead = prose.dead = <uint64_t*> calloc(s.length // 64 + 1, sizeof(uint64_t))
+                if prose.dead == NULL:
+                    return -1
+            end = tag_end(prose, start)
+    elif is_letter(peek(prose, start + 2)):
+        end = declaration_end(s, start + 3)
+    elif stands_at(prose, start + 2, b"--", 2):
+        # <!--> and <!---> are comments (0.31); in any other the end comes after the start.
+        end = start + 4
+        if peek(prose, end) == c'-' and peek(prose, end + 1) == c'>':
+            end += 2
+        elif peek(prose, end) == c'>':
+            end += 1
+        else:
+            end = ending(s, end, b"-->", 3, NO_COMMENT_END)
+        if end and push_span(&map.spans, &map.count, &map.capacity, start, end, CODE_COMMENT) < 0:
+            return -1
+    elif stands_at(prose, start + 2, b"[CDATA[", 7):
+        end = ending(s, start + 9, b"]]>", 3, NO_CDATA_END)
+    if end:
+        p[0] = end
+    return 0
+
+
+# ---- links and images (sections 6.3 and 6.4) ------------------------------------
+
+cdef str normal_label(Prose* prose, size_t p, size_t end):
+    """The label between its brackets as it is compared: blank space collapsed, case folded (section 6.3)."""
+    cdef bytearray label = bytearray()
+    cdef bint space = False
+    while p < end:
+        if is_blank(prose.text[p]) or tailhook_is_line_end(prose.text[p]):
+            p = skip_space(prose, p)
+            space = True
+            continue
+        if space and label:
+            label.append(c' ')
+        space = False
+        label.append(<unsigned char> prose.text[p])
+        p += 1
+    return label.decode("utf-8", "surrogateescape").casefold()
+
+
+cdef int is_defined(Inlines* s, size_t p, size_t end) noexcept with gil:
+    """Is text[p:end) the label of a definition? 1, 0, or -1: out of memory."""
+    cdef CodeMap* map = s.map
+    cdef Prose prose = s.prose
+    cdef size_t i
+    cdef set labels
+    try:
+        if s.labels == NULL:
+            labels = set()
+            prose.end = map.labels[map.label_count - 1].end
+            prose.line = 0
+            for i in range(map.label_count):
+                labels.add(normal_label(&prose, map.labels[i].start, map.labels[i].end))
+            Py_INCREF(labels)
+            s.labels = <PyObject*> labels
+        return normal_label(&s.prose, p, end) in <set> s.labels
+    except MemoryError:
+        return -1
+
+
+cdef void forget_labels(PyObject* labels) noexcept with gil:
+    Py_DECREF(<object> labels)
+
+
+cdef int reference_end(Inlines* s, const Opener* opener, size_t p, size_t* end) noexcept nogil:
+    """end: past the reference that the ] at p makes of its opener. 1: it does, 0: it does not, -1: out of memory."""
+    cdef Prose* prose = &s.prose
+    cdef size_t label
+    end[0] = p + 1
+    if s.map.label_count == 0:
+        return 0
+    if peek(prose, p + 1) == c'[':
+        label = label_end(prose, p + 1)
+        if label:
+            end[0] = label
+            return is_defined(s, p + 2, label - 1)
+        if peek(prose, p + 2) == c']':
+            end[0] = p + 3
+    if opener.nested or label_end(prose, opener.text - 1) != p + 1:
+        return 0
+    return is_defined(s, opener.text, p)
+
+
+cdef int open_bracket(Inlines* s, size_t p, bint image) noexcept nogil:
+    cdef CodeMap* map = s.map
+    cdef Opener* opener
+    if map.opener_count == map.opener_capacity and grow(
+        <void**> &map.openers, &map.opener_capacity, sizeof(Opener)
+    ) < 0:
+        return -1
+    if map.opener_count:
+        map.openers[map.opener_count - 1].nested = True
+    opener = &map.openers[map.opener_count]
+    opener.text = p + 1
+    opener.image = image
+    opener.nested = False
+    map.opener_count += 1
+    return 0
+
+
+cdef int close_bracket(Inlines* s, size_t* p) noexcept nogil:
+    """Move past the ] at p and, if it ends a link or image, the rest of that. 0, or -1: out of memory."""
+    cdef CodeMap* map = s.map
+    cdef Opener* opener
+    cdef size_t end = 0
+    cdef int found = 1
+    p[0] += 1
+    if map.opener_count == 0:
+        return 0
+    map.opener_count -= 1
+    opener = &map.openers[map.opener_count]
+    if map.opener_count < s.inactive:
+        s.inactive = map.opener_count
+        if not opener.image:
+            return 0
+    if peek(&s.prose, p[0]) == c'(':
+        end = link_tail_end(&s.prose, p[0])
+    if end == 0:
+        found = reference_end(s, opener, p[0] - 1, &end)
+    if found > 0:
+        p[0] = end
+        if not opener.image:
+            s.inactive = map.opener_count
+    return -1 if found < 0 else 0
+
+
+# ---- a piece of prose -----------------------------------------------------------
+
+cdef int read_prose(Inlines* s, size_t p) noexcept nogil:
+    """Push the spans from p to the prose's end. 0, or -1: out of memory."""
+    cdef Prose* prose = &s.prose
+    cdef const char* text = prose.text
+    cdef size_t escaped = p         # a ! before this byte is no image's
+    cdef int result = 0
+    s.missing = 0
+    s.inactive = 0
+    s.map.opener_count = 0
+    p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+    while p < prose.end:
+        if text[p] == c'`':
+            result = read_backticks(s, &p)
+        elif text[p] == c'\\':
+            p = escaped = after_escape(prose, p)
+        elif text[p] == c'<':
+            result = read_less(s, &p)
+        elif text[p] == c'[':
+            result = open_bracket(s, p, p > escaped and text[p - 1] == c'!')
+            p += 1
+        else:
+            result = close_bracket(s, &p)
+        if result < 0:
+            return -1
+        p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+    return 0
+
+
+cdef int read_inlines(CodeMap* map, const char* text, size_t length) noexcept nogil:
+    """Fill map.spans from map.blocks. 0, or -1: out of memory."""
+    cdef Inlines s
+    cdef size_t i
+    cdef CodeSpan* block
+    cdef int result = 0
+    memset(&s, 0, sizeof(s))
+    s.map = map
+    s.length = length
+    s.prose.text = text
+    s.prose.lines = map.lines
+    s.prose.line_count = map.line_count
+    for i in range(map.block_count):
+        block = &map.blocks[i]
+        if block.kind == PROSE:
+            s.prose.end = block.end
+            result = read_prose(&s, block.start)
+        else:
+            result = push_span(&map.spans, &map.count, &map.capacity, block.start, block.end, block.kind)
+        if result < 0:
+            break
+    if s.labels != NULL:
+        forget_labels(s.labels)
+    return result

@@ -1,0 +1,250 @@
+"""Where a Markdown text is code, according to markdown-it-py's commonmark preset.
+
+Blocks come from token.map. Code spans and inline comments have no position there: the inline rules are wrapped to note
+where they match in the content of their paragraph or heading, and the rules that make that content are wrapped to
+note which bytes of the source it is made of.
+
+Where markdown-it-py is known to leave CommonMark it is set right, in the section so named, or not asked (`judges`):
+docs/decisions/markdown-differences.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import MD_TRIM_CHARS
+from markdown_it.rules_block import StateBlock
+
+RAW = re.compile(r"<(?:pre|script|style|textarea)(?=[ \t>\n]|\Z)", re.IGNORECASE)
+
+
+class Lines:
+    """Where each position of a content made by StateBlock.getLines stands in the source.
+
+    A line of the content is the end of a line of the source, so both are aligned there; blanks that stand for part of
+    a tab come before everything that could be asked for.
+    """
+
+    def __init__(self, pieces: list[str], ends: list[int]):
+        self.starts = list(accumulate(map(len, pieces), initial=0))
+        self.ends = ends
+        raw = "".join(pieces)
+        self.trimmed = len(raw) - len(raw.lstrip(MD_TRIM_CHARS))
+
+    def source(self, position: int) -> int:
+        position += self.trimmed
+        line = bisect_right(self.starts, position, hi=len(self.ends)) - 1
+        return self.ends[line] - (self.starts[line + 1] - position)
+
+
+class State(StateBlock):
+    """Notes what the content last made is made of, and what the corrections need."""
+
+    made: Lines
+
+    def __init__(self, src, md, env, tokens):
+        super().__init__(src, md, env, tokens)
+        self.margins: list[int] = []
+        self.text_only: set[int] = set()
+
+    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: N802, N803
+        content = super().getLines(begin, end, indent, keepLastLF)
+        if not keepLastLF:
+            rows = range(begin, end)
+            pieces = [super(State, self).getLines(row, row + 1, indent, row < end - 1) for row in rows]
+            self.made = Lines(pieces, [self.eMarks[row] + (row < end - 1) for row in rows])
+        return content
+
+
+# ---- markdown-it-py set right ---------------------------------------------------
+#
+# The numbers are those of docs/decisions/markdown-differences.md.
+
+COMMENT = r"<!---?>|<!--[\s\S]*?-->"  # 1
+ATTRIBUTE = r"""(?:[ \t\n]+[a-zA-Z_:][a-zA-Z0-9:._-]*(?:[ \t\n]*=[ \t\n]*(?:[^"'=<>` \t\n]+|'[^']*'|"[^"]*"))?)"""  # 2
+TAG = rf"<[A-Za-z][A-Za-z0-9-]*{ATTRIBUTE}*[ \t\n]*/?>|</[A-Za-z][A-Za-z0-9-]*[ \t\n]*>"
+
+
+def set_patterns_right() -> None:
+    """1, 2, 3: comments; only spaces, tabs and line endings are blank; labels are compared by case folding."""
+    inline = sys.modules["markdown_it.rules_inline.html_inline"]
+    inline.HTML_TAG_RE = re.compile(
+        rf"(?:{TAG}|{COMMENT}|<\?[\s\S]*?\?>|<![A-Za-z][^>]*>|<!\[CDATA\[[\s\S]*?\]\]>)"
+    )
+    block = sys.modules["markdown_it.rules_block.html_block"]
+    sequences = []
+    for start, end, interrupts in block.HTML_SEQUENCES[:-1]:
+        sequences.append((re.compile(start.pattern.replace("\\s", "[ \\t]"), start.flags), end, interrupts))
+    sequences.append((re.compile(f"^(?:{TAG})[ \\t]*$"), block.HTML_SEQUENCES[-1][1], False))
+    block.HTML_SEQUENCES[:] = sequences
+    for name in ("rules_inline.link", "rules_inline.image", "rules_block.reference"):
+        sys.modules["markdown_it." + name].normalizeReference = normal_label
+
+
+def normal_label(label: str) -> str:
+    return re.sub("[ \t\n]+", " ", label.strip(" \t\n")).casefold()
+
+
+def knowing_lines(rule):
+    """4, 5, 6: whether a block may start on this line, where the rule itself does not know."""
+
+    def wrapped(state, start, end, silent):
+        if not silent:
+            return start not in state.text_only and rule(state, start, end, silent)
+        indent = state.sCount[start]
+        if indent < 0:  # 4: the line is text: it was found to be when the quote around was read
+            return False
+        if indent < state.blkIndent:  # 5: the line leaves a list item, but is indented as code where it gets to
+            margin = next(margin for margin in reversed(state.margins) if margin <= indent)
+            if indent - margin >= 4:
+                return False
+        parent = state.parentType
+        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too
+            state.parentType = "paragraph"
+        try:
+            return rule(state, start, end, silent)
+        finally:
+            state.parentType = parent
+
+    return wrapped
+
+
+def leaving_a_paragraph(rule):
+    """6: after a definition a paragraph is open: what cannot interrupt one is text."""
+
+    def wrapped(state, start, end, silent):
+        if not rule(state, start, end, silent):
+            return False
+        line = state.line
+        if line < state.lineMax and not state.isEmpty(line):
+            indent, parent = state.sCount[line], state.parentType
+            state.parentType = "paragraph"
+            terminators = state.md.block.ruler.getRules("paragraph")
+            if not 0 <= indent <= state.blkIndent + 3 or not any(t(state, line, end, True) for t in terminators):
+                state.text_only.add(line)
+                state.sCount[line] = state.blkIndent
+            state.parentType = parent
+        return True
+
+    return wrapped
+
+
+def keeping_margins(tokenize):
+    def wrapped(state, start, end):
+        state.margins.append(state.blkIndent)
+        try:
+            tokenize(state, start, end)
+        finally:
+            state.margins.pop()
+
+    return wrapped
+
+
+# 7: a > that is indented as code and would continue a quote; 8: a tab after the second > of a line.
+UNJUDGED = re.compile(r"(?:^|[>.)*+-])[ ]*(?: {4}|\t)[ \t]*>|>[^\n\t]*>[ ]*\t", re.MULTILINE)
+
+
+def judges(text: str) -> bool:
+    return not UNJUDGED.search(text)
+
+
+# ---- the oracle -----------------------------------------------------------------
+
+
+class Oracle:
+    def __init__(self) -> None:
+        self.md = MarkdownIt("commonmark", {"maxNesting": 100_000})
+        self.md.validateLink = lambda url: True
+        self.md.normalizeLink = lambda url: url
+        self.md.normalizeLinkText = lambda text: text
+        set_patterns_right()
+        self.md.block.tokenize = keeping_margins(self.md.block.tokenize)
+        self.contents: dict[int, Lines] = {}
+        self.bases: list[int] = []
+        self.found: list[tuple[str, int, int]] = []
+        for rule in self.md.block.ruler.__rules__:
+            if rule.name in ("paragraph", "lheading", "heading"):
+                rule.fn = self.noting_content(rule.fn)
+            if rule.name in ("fence", "blockquote", "hr", "list", "html_block", "heading"):
+                rule.fn = knowing_lines(rule.fn)
+            elif rule.name == "reference":
+                rule.fn = leaving_a_paragraph(rule.fn)
+        for rule in self.md.inline.ruler.__rules__:
+            if rule.name in ("backticks", "html_inline"):
+                rule.fn = self.noting_match(rule.fn)
+            elif rule.name == "image":
+                rule.fn = self.noting_description(rule.fn)
+
+    def noting_content(self, rule):
+        def wrapped(state, start, end, silent):
+            if not rule(state, start, end, silent):
+                return False
+            if not silent:
+                token = state.tokens[-2]
+                if state.tokens[-1].markup.startswith("#"):
+                    at = state.bMarks[start] + state.tShift[start] + len(state.tokens[-1].markup)
+                    self.contents[id(token)] = Lines([state.src[at : state.eMarks[start]]], [state.eMarks[start]])
+                else:
+                    self.contents[id(token)] = state.made
+            return True
+
+        return wrapped
+
+    def noting_match(self, rule):
+        def wrapped(state, silent):
+            start, tokens = state.pos, len(state.tokens)
+            if not rule(state, silent):
+                return False
+            if not silent and len(state.tokens) > tokens:
+                token = state.tokens[-1]
+                if token.type == "code_inline":
+                    self.found.append(("span", self.bases[-1] + start, self.bases[-1] + state.pos))
+                elif token.type == "html_inline" and token.content.startswith("<!--"):
+                    self.found.append(("comment", self.bases[-1] + start, self.bases[-1] + state.pos))
+            return True
+
+        return wrapped
+
+    def noting_description(self, rule):
+        def wrapped(state, silent):
+            self.bases.append(self.bases[-1] + state.pos + 2)
+            try:
+                return rule(state, silent)
+            finally:
+                self.bases.pop()
+
+        return wrapped
+
+    def spans(self, text: str) -> list[tuple[str, int, int]]:
+        source = re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd")
+        if not source.endswith("\n"):
+            source += "\n"
+        returns = [match.start() for match in re.finditer("\r\n", text)]
+        crlf = [at - i for i, at in enumerate(returns)]
+        starts = [0, *(match.end() for match in re.finditer("\n", source))]
+        self.contents.clear()
+        env: dict = {}
+        tokens = []
+        self.md.block.tokenize(state := State(source, self.md, env, tokens), 0, state.lineMax)
+        spans = []
+        for token in tokens:
+            if token.type in ("fence", "code_block", "html_block"):
+                kind = {"fence": "fence", "code_block": "indented"}.get(token.type)
+                if token.type == "html_block":
+                    html = token.content.lstrip(" \t")
+                    kind = "comment" if html.startswith("<!--") else "raw" if RAW.match(html) else None
+                if kind:
+                    spans.append((kind, starts[token.map[0]], starts[token.map[1]]))
+            elif token.type == "inline" and ("`" in token.content or "<!--" in token.content):
+                self.found, self.bases = [], [0]
+                self.md.inline.parse(token.content, self.md, env, [])
+                lines = self.contents[id(token)]
+                spans += [(kind, lines.source(start), lines.source(end - 1) + 1) for kind, start, end in self.found]
+        return [
+            (kind, min(start + bisect_left(crlf, start), len(text)), min(end + bisect_left(crlf, end), len(text)))
+            for kind, start, end in spans
+        ]
