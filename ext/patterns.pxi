@@ -125,7 +125,9 @@ cdef int patterns_find(
     hits.count = kept
     if kept == 0:
         return 0
+    memset(&code, 0, sizeof(CodeMap))
     if code_map_build(&code, <const char*> text, length) < 0:
+        code_map_free(&code)
         return -1
     kept = 0
     for i in range(hits.count):
