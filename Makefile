@@ -11,7 +11,7 @@ help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 demo: $(VENV)/built ## a loop from start to completion through the real hook, on a large transcript
-	@$(BIN)/python -m benches.demo
+	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest

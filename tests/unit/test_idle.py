@@ -9,6 +9,7 @@ from tailhook.machines.idle import (
     briefing,
     decide,
     iso,
+    top_frame,
     unix_time,
     whole_number,
     words_since,
@@ -425,3 +426,8 @@ def test_the_briefing_names_the_goal_the_limit_and_the_exact_signals(mode):
 
 def test_a_long_goal_is_cut_below_what_a_host_shows():
     assert len(briefing(looping(), "x" * 20_000)) < 10_000
+
+
+@pytest.mark.parametrize("stack", [[], None, {}, "x", [5]])
+def test_what_is_no_stack_has_an_empty_top_frame(stack):
+    assert top_frame(stack) == {}

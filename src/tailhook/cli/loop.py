@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, add_json, command, positive, print_json, say
+from tailhook.cli.output import CommandError, Commands, add_json, command, group, positive, print_json, say
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
@@ -25,8 +25,8 @@ PROMPT_DAYS = 30
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    group = commands.add_parser("loop", help="start, look at, hand over and end the idle machine's loops")
-    actions = group.add_subparsers(metavar="ACTION", required=True)
+    about = "start, look at, hand over and end the idle machine's loops"
+    actions = group(commands, "loop", about, "tailhook loop status")
 
     parser = command(
         actions,
@@ -210,7 +210,7 @@ def adopt(arguments: argparse.Namespace) -> None:
         home.reload()
         state = live(home, now)
         frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
-        adopted = {**state, "stack": frames}
+        adopted = {**state, "stack": frames, "updated_at": idle.iso(now)}
         if "session_id" in state:
             adopted["session_id"] = owner
         home.save(adopted, now)

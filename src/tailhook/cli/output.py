@@ -35,6 +35,12 @@ def command(
     return parser
 
 
+def group(commands: Commands, name: str, about: str, example: str) -> Commands:
+    """Declare a command that has actions of its own; returns where to declare them."""
+    parser = command(commands, name, lambda arguments: None, about, example)
+    return parser.add_subparsers(metavar="ACTION", required=True)
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The flag of every command that prints facts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -59,7 +65,8 @@ def say(*lines: str) -> None:
 
 
 def coloured(words: str, colour: int) -> str:
-    """`words` in an ANSI colour where stdout is a terminal that has them (https://no-color.org)."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    """`words` in an ANSI colour where stdout has colours: a terminal, NO_COLOR (https://no-color.org) not set."""
+    plain = not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
+    if os.environ.get("NO_COLOR") or (plain and not os.environ.get("FORCE_COLOR")):
         return words
     return f"\x1b[{colour}m{words}\x1b[0m"

@@ -176,7 +176,7 @@ def is_ours(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> boo
 
 def top_frame(frames: object) -> "dict[str, Any]":
     """The last frame; an empty one, which has no counts, in place of what is none."""
-    top = frames[-1] if isinstance(frames, list) else None
+    top = frames[-1] if isinstance(frames, list) and frames else None
     return top if isinstance(top, dict) else {}
 
 

@@ -1,0 +1,327 @@
+"""`tailhook loop`: what a person and an agent do with it, and that the hook agrees."""
+
+import json
+import time
+
+import pytest
+
+from tailhook.machines.idle import SIGNALS
+
+from .. import jwz
+from ..host import frame, looping
+
+FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
+
+
+@pytest.fixture
+def loop(project):
+    """Run `tailhook loop …`; `session` is the agent's that runs it."""
+
+    def run(*words, session=None, stdin=None, **env):
+        if session:
+            env["CLAUDE_CODE_SESSION_ID"] = session
+        return project.tailhook("loop", *words, stdin=stdin, **env)
+
+    return run
+
+
+def test_start_posts_a_state_that_the_hook_goes_on_from(project, loop):
+    done = loop("start", "--max", "3", "Make", "it", "so.", session="mine")
+    assert done.returncode == 0, done.stderr
+    state = jwz.newest(project.folder)
+    top = state["stack"][0]
+    assert (state["schema"], state["event"], len(state["stack"])) == (1, "STATE", 1)
+    assert (top["mode"], top["iter"], top["max"], top["session_id"]) == ("loop", 1, 3, "mine")
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/3]")
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/3]")
+    assert project.stop("Hm.").state["reason"] == "MAX_ITERATIONS"
+
+
+@pytest.mark.parametrize("mode", SIGNALS)
+def test_start_tells_the_agent_the_goal_the_limit_and_the_exact_signals(loop, mode):
+    done = loop("start", "--mode", mode, "Make it so.")
+    assert "Make it so." in done.stdout
+    assert ("at most 100" if mode == "grind" else "at most 10") in done.stdout
+    for signal in SIGNALS[mode]:
+        assert f"  {signal}\n" in done.stdout
+
+
+def test_the_prompt_is_kept_privately_as_it_was(project, loop):
+    prompt = "--- quotes \" ' $(x) `y`\n\nünïcödé\n" * 2000
+    assert loop("start", "--prompt-file", "-", stdin=prompt).returncode == 0
+    path = jwz.newest(project.folder)["stack"][0]["prompt_file"]
+    kept = project.home / ".local/state/tailhook/prompts"
+    assert path.startswith(str(kept))
+    assert (kept / path.rpartition("/")[2]).read_text() == prompt.strip()
+    assert (kept / path.rpartition("/")[2]).stat().st_mode & 0o777 == 0o600
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert not list(project.folder.rglob("*.md"))
+
+
+def test_the_prompt_can_come_from_a_file(project, loop):
+    (project.folder / "p.txt").write_text("From a file.\n")
+    assert "From a file." in loop("start", "--prompt-file", "p.txt").stdout
+
+
+def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, loop):
+    loop("start", "Go.")
+    assert jwz.newest(project.folder)["stack"][0]["session_id"] == "claim"
+    assert project.stop("Hm.", session_id="first").state["stack"][0]["session_id"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ([], 1),
+        (["  "], 1),
+        (["--max", "0", "Go."], 2),
+        (["--max", "-3", "Go."], 2),
+        (["--max", "ten", "Go."], 2),
+        (["--mode", "else", "Go."], 2),
+        (["--push", "--replace", "Go."], 2),
+        (["--push", "Go."], 1),
+        (["--nonsense", "Go."], 2),
+        (["--prompt-file", "nowhere", ""], 1),
+        (["--prompt-file", "-", "Go."], 1),
+    ],
+)
+def test_a_start_that_cannot_be_done_says_why_and_leaves_nothing(project, loop, words, code):
+    done = loop("start", *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.strip()
+    assert jwz.newest(project.folder) is None
+
+
+def test_a_live_loop_is_not_started_over(project, loop):
+    loop("start", "First.")
+    before = jwz.newest(project.folder)
+    done = loop("start", "Second.")
+    assert done.returncode == 1
+    assert all(word in done.stderr for word in ("--push", "--replace", "cancel"))
+    assert jwz.newest(project.folder) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [looping(event="DONE"), looping(event="ABORT"), looping(age=99999), looping(frame(iter="x")), looping(stack=[])],
+)
+def test_a_loop_that_has_ended_makes_way(project, loop, state):
+    jwz.post(project.folder, json.dumps(state))
+    assert loop("start", "Go.").returncode == 0
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_push_nests_and_the_outer_loop_goes_on_afterwards(project, loop):
+    loop("start", "--mode", "grind", "Outer.", session="mine")
+    project.stop("Hm.")
+    outer = jwz.newest(project.folder)["stack"]
+    assert loop("start", "--push", "--mode", "issue", "--issue", "T-7", "Inner.", session="mine").returncode == 0
+    stack = jwz.newest(project.folder)["stack"]
+    assert stack[:1] == outer
+    assert (stack[1]["mode"], stack[1]["issue_id"]) == ("issue", "T-7")
+    assert project.stop("<issue-complete>DONE</issue-complete>").state["stack"] == outer
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/100]")
+
+
+def test_push_onto_another_sessions_loop_is_refused(project, loop):
+    loop("start", "Outer.", session="other")
+    done = loop("start", "--push", "Inner.", session="mine")
+    assert done.returncode == 1
+    assert "adopt" in done.stderr
+    assert len(jwz.messages(project.folder)) == 1
+
+
+def test_replace_ends_the_old_loop_first(project, loop):
+    loop("start", "First.")
+    assert loop("start", "--replace", "Second.").returncode == 0
+    _, ended, begun = (json.loads(record["body"]) for record in jwz.messages(project.folder))
+    assert (ended["event"], ended["reason"], ended["stack"]) == ("ABORT", "REPLACED", [])
+    assert (begun["event"], len(begun["stack"])) == ("STATE", 1)
+    assert "reason" not in begun
+
+
+def test_replace_ends_a_loop_of_the_fallback_file_too(project, loop):
+    path = project.folder / ".claude" / "idle-loop.local.md"
+    path.parent.mkdir()
+    path.write_text(FALLBACK)
+    assert loop("start", "Go.").returncode == 1
+    assert loop("start", "--replace", "Go.").returncode == 0
+    assert not path.exists()
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")
+
+
+def test_a_limit_over_the_hosts_cap_is_warned_of(loop):
+    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in loop("start", "--max", "9", "Go.").stderr
+    for env, limit in ((None, "8"), ("0", "100"), ("50", "50")):
+        extra = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": env} if env else {}
+        assert loop("start", "--replace", "--max", limit, "Go.", **extra).stderr == ""
+
+
+# ---- status ------------------------------------------------------------------
+
+
+def test_status_says_what_the_next_stop_would_get(project, loop):
+    loop("start", "Go.", session="mine")
+    facts = json.loads(loop("status", "--json").stdout)
+    assert facts["state"] == jwz.newest(project.folder)
+    assert 0 <= facts["age"] < 60
+    assert facts["verdict"]["decision"] == "block"
+    assert facts["verdict"]["reason"] == project.stop("Hm.").answer["reason"]
+    words = loop("status").stdout
+    assert all(word in words for word in ("Go.", "Iteration 2 of at most 10", "block", "mine"))
+
+
+def test_status_without_a_loop_says_so(loop):
+    facts = json.loads(loop("status", "--json").stdout)
+    assert facts == {
+        "path": None,
+        "state": None,
+        "age": None,
+        "verdict": {"decision": "allow", "why": "no loop", "reason": None},
+    }
+    assert loop("status").stdout == "No loop runs here (no loop).\n"
+
+
+def test_status_of_a_stale_loop_says_what_will_happen_to_it_and_changes_nothing(project, loop):
+    state = project.loop(age=9000)
+    facts = json.loads(loop("status", "--json").stdout)
+    assert (facts["verdict"]["decision"], facts["verdict"]["why"]) == ("allow", "stale")
+    assert facts["age"] >= 9000
+    assert jwz.newest(project.folder) == state
+
+
+@pytest.mark.parametrize("body", ["broken", "[]", '{"schema": 1, "stack": [5]}', '{"schema": 1, "stack": "x"}'])
+def test_status_of_a_corrupted_loop_is_no_crash(project, loop, body):
+    jwz.post(project.folder, body)
+    for words in (["status"], ["status", "--json"], ["cancel"], ["adopt"]):
+        assert "Traceback" not in loop(*words).stderr
+
+
+def test_what_a_state_says_reaches_the_terminal_only_in_plain_characters(project, loop):
+    project.loop(frame(session_id="\x1b[31m\u202eevil"))
+    out = loop("status").stdout
+    assert "evil" in out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+
+
+# ---- adopt, cancel -----------------------------------------------------------
+
+
+def test_adopt_hands_the_loop_to_this_session(project, loop):
+    loop("start", "Go.", session="before")
+    assert project.stop("Hm.").allowed
+    assert loop("adopt", session="mine").returncode == 0
+    assert project.stop("Hm.").exit_code == 2
+    assert project.stop("Hm.", session_id="before").allowed
+
+
+def test_adopt_outside_a_session_leaves_the_loop_to_the_first_that_stops(project, loop):
+    loop("start", "Go.", session="before")
+    loop("adopt")
+    assert project.stop("Hm.", session_id="new").exit_code == 2
+
+
+def test_adopt_hands_over_every_frame_and_makes_the_loop_fresh(project, loop):
+    state = project.loop(frame(session_id="a", mine=1), frame(session_id="a"), session_id="a", age=7000)
+    loop("adopt", session="b")
+    moved = jwz.newest(project.folder)
+    assert [moved["session_id"], *(top["session_id"] for top in moved["stack"])] == ["b", "b", "b"]
+    assert moved["updated_at"] > state["updated_at"]
+    assert moved["stack"][0] == {**state["stack"][0], "session_id": "b"}
+
+
+def test_cancel_ends_the_loop_and_says_at_which_iteration(project, loop):
+    loop("start", "Go.", session="mine")
+    project.stop("Hm.")
+    done = loop("cancel")
+    assert "iteration 2 of 10" in done.stdout
+    state = jwz.newest(project.folder)
+    assert (state["event"], state["reason"], state["stack"]) == ("ABORT", "USER_CANCELLED", [])
+    assert project.stop("Hm.").allowed
+
+
+def test_cancel_works_from_any_session(project, loop):
+    loop("start", "Go.", session="other")
+    assert json.loads(loop("cancel", "--json", session="mine").stdout)["iteration"] == 1
+
+
+@pytest.mark.parametrize("action", ["cancel", "adopt"])
+def test_without_a_live_loop_there_is_nothing_to_change(project, loop, action):
+    assert loop(action).returncode == 1
+    project.loop(event="DONE")
+    done = loop(action)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no loop runs here" in done.stderr
+    assert len(jwz.messages(project.folder)) == 1
+
+
+def test_the_commands_wait_for_the_hooks_lock(project, loop):
+    import fcntl
+
+    project.loop()
+    with (project.folder / ".jwz" / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        started = time.monotonic()
+        done = loop("cancel")
+    assert done.returncode == 1
+    assert "locked" in done.stderr
+    assert time.monotonic() - started > 1.5
+    assert len(jwz.messages(project.folder)) == 1
+
+
+def test_a_hook_that_cannot_have_the_lock_lets_the_agent_go(project):
+    import fcntl
+
+    state = project.loop()
+    with (project.folder / ".jwz" / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout, stop.state) == (0, "", state)
+    assert "locked" in stop.stderr
+
+
+# ---- the command line --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["hook"], ["hook-command"], ["loop"], ["bench"], *(["loop", name] for name in ("start", "status", "adopt", "cancel"))],
+)
+def test_every_command_has_help_with_an_example(project, words):
+    done = project.tailhook(*words, "--help")
+    assert done.returncode == 0
+    assert "usage: tailhook" in done.stdout
+    assert "example" in done.stdout
+
+
+def test_a_wrong_command_is_a_usage_error(project):
+    for words in ([], ["nonsense"], ["loop"], ["loop", "nonsense"]):
+        done = project.tailhook(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_bench_measures_every_case_beside_bare_python(project):
+    done = project.tailhook("bench", "--rounds", "2", "--json", "--against", "/bin/true")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    cases = {(row["case"], row["transcript"]) for row in facts["hooks"]}
+    assert len(cases) == 12
+    assert {case for case, _ in cases} == {"no state", "active", "completing", "stale"}
+    assert all(row["median_ms"] > 0 and row["against_ms"] > 0 for row in facts["hooks"])
+
+
+def test_bench_fails_over_the_limit(project):
+    done = project.tailhook("bench", "--rounds", "1", "--max-ratio", "0.01")
+    assert done.returncode == 1
+    assert done.stderr.count("over the limit of 0.01") == 12
+    assert "bare python" in done.stdout
+
+
+def test_status_of_a_finished_loop_shows_how_it_ended(project, loop):
+    project.loop()
+    project.stop("<loop-done>STUCK</loop-done>")
+    facts = json.loads(loop("status", "--json").stdout)
+    assert (facts["state"]["event"], facts["state"]["reason"]) == ("DONE", "STUCK")
+    assert facts["verdict"]["decision"] == "allow"
+    assert loop("status").stdout == "No loop runs here (no loop).\n"
