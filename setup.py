@@ -8,6 +8,7 @@ UndefinedBehaviorSanitizer), TAILHOOK_COVERAGE (line coverage of the .pyx source
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -35,14 +36,14 @@ if COVERAGE:
     macros += [("CYTHON_TRACE_NOGIL", "1")]
 
 # The pattern sets of the core itself, compiled anew when they change.
-TABLES = os.path.join("build", "tables.h")
-subprocess.run([sys.executable, os.path.join("ext", "tables.py"), TABLES], check=True)  # noqa: S603
+TABLES = Path("build", "tables.h")
+subprocess.run([sys.executable, "ext/tables.py", TABLES], check=True)  # noqa: S603
 
 core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
     include_dirs=["ext", "build"],
-    depends=[TABLES] + [os.path.join("ext", name) for name in sorted(os.listdir("ext")) if name.endswith((".pxi", ".pxd", ".h"))],
+    depends=[str(path) for path in (TABLES, *sorted(Path("ext").glob("*.[hp]*"))) if path.suffix != ".py"],
     define_macros=macros,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

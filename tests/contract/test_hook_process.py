@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_the_argv_is_the_real_interpreter_isolated_and_an_entry_file(hook_argv):
     interpreter, isolated, no_site, entry, machines = hook_argv
     assert os.path.realpath(interpreter) == interpreter
     assert (isolated, no_site, machines) == ("-I", "-S", "idle")
-    assert os.path.isabs(entry)
+    assert Path(entry).is_absolute()
 
 
 def test_without_machines_the_argv_asks_the_configured_ones(project):
@@ -164,7 +165,9 @@ def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
 def test_a_closed_stdin_lets_the_agent_go(project):
     project.loop()
     script = f"exec {' '.join(project.argv)} <&-"
-    done = subprocess.run(["/bin/sh", "-c", script], env=project.env, cwd=project.folder, capture_output=True, check=False)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=project.env, cwd=project.folder, capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, b"")
 
 
@@ -184,7 +187,9 @@ def test_a_payload_of_10_mb_is_answered(project):
     assert project.stop(said).state["event"] == "DONE"
 
 
-@pytest.mark.parametrize("key", ["session_id", "transcript_path", "cwd", "hook_event_name", "agent_id", "background_tasks"])
+@pytest.mark.parametrize(
+    "key", ["session_id", "transcript_path", "cwd", "hook_event_name", "agent_id", "background_tasks"]
+)
 @pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "\ud800", "x" * 10_000, "a\x00b"])
 def test_no_value_of_a_field_breaks_the_hook(project, key, value):
     payload = {**project.payload(last_assistant_message="Hm."), key: value}
@@ -275,7 +280,9 @@ def test_machines_can_be_chosen_by_the_configuration(project, configure):
     assert project.stop("Hm.").allowed
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "", '{"idle": 5}', '{"idle": {"stale_after": "soon"}}', '{"new": {}}', "\xff"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "", '{"idle": 5}', '{"idle": {"stale_after": "soon"}}', '{"new": {}}', "\xff"]
+)
 @pytest.mark.parametrize("where", ["user", "project"])
 def test_a_broken_configuration_means_the_defaults(project, configure, text, where):
     configure(text, where)

@@ -299,9 +299,7 @@ def test_the_posts_of_a_loop_can_be_read_by_the_record_format_alone(project):
 
 
 def test_what_a_state_holds_beyond_the_known_keeps_its_bytes(project):
-    body = (
-        '{ "schema":1, "mine": 1.50, "event":"STATE",\n "stack": [{"iter": "08" , "max":10, "é": "\\u00e9"}], "z": 1e3 }'
-    )
+    body = '{ "schema":1, "mine": 1.50,\n "event":"STATE", "stack": [{"iter": "08" , "max":10, "é": "\\u00e9"}], "z": 1e3 }'
     jwz.post(project.folder, body)
     project.stop("Hm.")
     posted = jwz.messages(project.folder)[-1]["body"]
@@ -398,7 +396,9 @@ def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
 
 # ---- the fallback file -------------------------------------------------------
 
-FALLBACK = '---\nactive: true\nmode: "loop"\niteration: 3  # so far\nmax_iterations: 10\n---\n\nThe prompt.\niteration: 3\n'
+FALLBACK = (
+    '---\nactive: true\nmode: "loop"\niteration: 3  # so far\nmax_iterations: 10\n---\n\nThe prompt.\niteration: 3\n'
+)
 
 
 @pytest.fixture

@@ -286,7 +286,14 @@ def test_a_hook_that_cannot_have_the_lock_lets_the_agent_go(project):
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["hook"], ["hook-command"], ["loop"], ["bench"], *(["loop", name] for name in ("start", "status", "adopt", "cancel"))],
+    [
+        [],
+        ["hook"],
+        ["hook-command"],
+        ["loop"],
+        ["bench"],
+        *(["loop", name] for name in ("start", "status", "adopt", "cancel")),
+    ],
 )
 def test_every_command_has_help_with_an_example(project, words):
     done = project.tailhook(*words, "--help")

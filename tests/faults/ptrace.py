@@ -16,7 +16,7 @@ STOPPED_BY_SYSCALL = signal.SIGTRAP | 0x80
 def run_until(argv: Sequence[str], env: Mapping[str, str], cwd: str, stdin: str, calls: int | None) -> tuple[int, int]:
     """Run `argv`, killed on entering system call number `calls` (from 1), to its end when None.
 
-    stdin: a file's path; output is thrown away.  Returns the exit code (-9 when killed) and the calls that were entered.
+    stdin: a file's path; output is thrown away.  Returns the exit code (-9 when killed) and how many calls it entered.
     """
     if not sys.platform.startswith("linux"):
         pytest.skip("system calls are counted with Linux's ptrace")

@@ -1,7 +1,7 @@
 """A hook killed at any system call leaves the old state or the new one, no lock, and a store that the next hook uses.
 
-`make faults` kills at every call of every case; the suite starts at the first call that touches the store and takes every
-third one of the three commonest cases.
+`make faults` kills at every call of every case; the suite takes the commonest cases, and every third call of the last
+third, in which the store is read and written.
 """
 
 import json

@@ -8,7 +8,7 @@ PAGE = '---\nactive: true\niteration: 1\nmode: "loop"\n---\n\nThe prompt.\n---\n
 
 
 def test_values_are_read_without_quotes_and_blank_space():
-    page = FrontMatter('---\na: 1\nb:   two words  \nc: "x: y"\nd: \'it\'\'s\'\ne:5\n f : g\n---\n')
+    page = FrontMatter("---\na: 1\nb:   two words  \nc: \"x: y\"\nd: 'it''s'\ne:5\n f : g\n---\n")
     assert [page[key] for key in "abcdef"] == ["1", "two words", "x: y", "it's", "5", "g"]
 
 

@@ -56,7 +56,9 @@ def add(commands: Commands) -> None:
         "tailhook bench --max-ratio 1.35",
     )
     parser.add_argument("--against", metavar="CMD", help="another hook command, timed on the same payloads")
-    parser.add_argument("--max-ratio", type=float, metavar="R", help="fail when a hook takes more than R times bare Python")
+    parser.add_argument(
+        "--max-ratio", type=float, metavar="R", help="fail when a hook takes more than R times bare Python"
+    )
     parser.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"interleaved rounds ({ROUNDS})")
     add_json(parser)
 
@@ -82,7 +84,7 @@ def bench(arguments: argparse.Namespace) -> int:
 # ---- measuring ---------------------------------------------------------------
 
 
-def measure(folder: Path, rounds: int, against: Sequence[str] | None = None) -> dict[str, Any]:
+def measure(folder: Path, rounds: int, against: list[str] | None = None) -> dict[str, Any]:
     """Medians in milliseconds, of rounds in which every hook and bare Python take their turns."""
     bare = [real_interpreter(), "-I", "-S", "-c", "pass"]
     hook = hook_command("idle")
@@ -192,7 +194,7 @@ def write_transcript(path: Path, size: int, said: str) -> None:
         out.write(line * (lines % 1000) + end)
 
 
-def spawn(argv: Sequence[str], stop: Stop, expected: int | None = None) -> float:
+def spawn(argv: list[str], stop: Stop, expected: int | None = None) -> float:
     """Run a process with the stop's payload on stdin, as a host does; returns its milliseconds."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, str(stop.payload), os.O_RDONLY, 0),
@@ -215,7 +217,7 @@ def spawn(argv: Sequence[str], stop: Stop, expected: int | None = None) -> float
 def table(facts: dict[str, Any], limit: float | None) -> list[str]:
     """The figures as lines for a person."""
     bare = facts["bare"]
-    head = f"{'hook':<12}{'transcript':>12}{'median':>12}{'p99':>12}{'× bare':>9}"
+    head = f"{'hook':<12}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"
     lines = [
         f"{facts['python']}, medians of {facts['rounds']} interleaved rounds",
         "",
@@ -227,7 +229,6 @@ def table(facts: dict[str, Any], limit: float | None) -> list[str]:
         if limit:
             ratio = coloured(ratio, 31 if row["ratio"] > limit else 32)
         theirs = f"{row['against_ms']:>9.2f} ms" if facts["against"] else ""
-        lines.append(
-            f"{row['case']:<12}{row['transcript']:>12}{row['median_ms']:>9.2f} ms{row['p99_ms']:>9.2f} ms{ratio}{theirs}"
-        )
+        times = f"{row['median_ms']:>9.2f} ms{row['p99_ms']:>9.2f} ms"
+        lines.append(f"{row['case']:<12}{row['transcript']:>12}{times}{ratio}{theirs}")
     return lines

@@ -48,6 +48,6 @@ def hook_command(machines: str | None) -> list[str]:
 
 
 def real_interpreter() -> str:
-    """The interpreter's own file: a virtual environment's link or a version manager's shim costs time at every start."""
+    """The interpreter's own file: a virtual environment's link or a version manager's shim costs time at each start."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return os.path.realpath(base)

@@ -35,7 +35,9 @@ def add(commands: Commands) -> None:
         "start a loop in this project",
         "tailhook loop start --max 20 'Make the tests pass.'",
     )
-    parser.add_argument("--mode", choices=tuple(idle.SIGNALS), default="loop", help="which signals end it (default: loop)")
+    parser.add_argument(
+        "--mode", choices=tuple(idle.SIGNALS), default="loop", help="which signals end it (default: loop)"
+    )
     parser.add_argument("--max", type=positive, metavar="N", help="the most iterations (default: 10, grind: 100)")
     parser.add_argument("--issue", metavar="ID", help="the issue that is worked on")
     parser.add_argument("--filter", metavar="F", help="which issues a grind takes")
@@ -64,7 +66,9 @@ def start(arguments: argparse.Namespace) -> None:
     home = loops.find(project_folders({}))
     if isinstance(home, FileLoop) and idle.is_live(home.state, now, stale_after()):
         if not arguments.replace:
-            raise CommandError(f"{home.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
+            raise CommandError(
+                f"{home.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace."
+            )
         end(home, "REPLACED", now)
     if not isinstance(home, JwzLoop):
         home = JwzLoop(Store.make(project_root({})), None)
@@ -157,7 +161,7 @@ def warn_of_cap(limit: int) -> None:
     cap = idle.whole_number(word) if word else BLOCK_CAP
     if cap and limit > cap:
         sys.stderr.write(
-            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, before this loop's {limit}.\n"
+            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, this loop after {limit}.\n"
             "          Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that.\n"
         )
 
@@ -270,5 +274,3 @@ def session_id() -> str:
 def stale_after() -> float:
     """Seconds after which a loop counts as abandoned, as configured."""
     return float(load_config(project_root({})).get("idle", {}).get("stale_after", idle.STALE_AFTER))
-
-

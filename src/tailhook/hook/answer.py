@@ -31,7 +31,7 @@ def warn(words: str) -> None:
 
 
 def plain(words: str) -> str:
-    """`words` on one line, control and format characters made visible: text from elsewhere must not steer a terminal."""
+    """`words` on one line, control and format characters spelt out: text from elsewhere must not steer a terminal."""
     if words.isprintable():
         return words
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write(path: str, now: float, machine: str, verdict: "Verdict | None", seconds: float) -> None:
-    """Append time, machine, decision, why and milliseconds, separated by tabs. A log that cannot be written changes nothing."""
+    """Append time, machine, decision, why and milliseconds, separated by tabs; a failure to write changes nothing."""
     decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
     line = "\t".join((iso(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
     try:

@@ -39,7 +39,7 @@ def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process; interpreter shutdown is time the host would wait for."""
     try:
         code = run(argv)
-    except BaseException as error:  # noqa: BLE001 - a hook never fails
+    except BaseException as error:  # a hook never fails
         warn(f"tailhook: {type(error).__name__}: {error}. The agent may stop.")
         code = 0
     posix._exit(code)
@@ -123,7 +123,9 @@ class Options:
             else:
                 asked = word.split(",")
                 unknown += [machine for machine in asked if machine and machine not in MACHINES]
-                self.machines = [machine for machine in MACHINES if machine in asked or machine in (self.machines or ())]
+                self.machines = [
+                    machine for machine in MACHINES if machine in asked or machine in (self.machines or ())
+                ]
         if unknown:
             warn(f"tailhook: not known, left out: {', '.join(unknown)}")
 

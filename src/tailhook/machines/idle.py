@@ -62,8 +62,8 @@ class Facts:
 class Verdict:
     """What happens to one stop.
 
-    outcome: "block" or "allow".  state: dict to save, None where nothing moves.  why: str, for the log and, when `ended`,
-    for the person.  reason: str, the words to the agent when blocking.  warning: str for stderr, "" for none.
+    outcome: "block" or "allow".  state: dict to save, None where nothing moves.  why: str, for the log and, when
+    `ended`, for the person.  reason: str, the words to the agent when blocking.  warning: str for stderr, "" for none.
     ended: bool, whether a loop ended here.
     """
 

@@ -17,7 +17,7 @@ SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
 FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 
 
-class LockTimeout(OSError):
+class LockTimeoutError(OSError):
     """Another process held the lock for all of the time that a hook may wait."""
 
 
@@ -25,7 +25,7 @@ class Lock:
     """An exclusive `flock` on a file, made when it is not there; a context manager.
 
     path: str, taken below `folder` (a descriptor) when one is given.  seconds: how long to wait.
-    Raises LockTimeout, or OSError when the file cannot be opened.
+    Raises LockTimeoutError, or OSError when the file cannot be opened.
     """
 
     __slots__ = ("fd", "folder", "path", "seconds")
@@ -39,7 +39,7 @@ class Lock:
         self.fd = posix.open(self.path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o666, dir_fd=self.folder)
         try:
             if not flock_within(self.fd, self.seconds):
-                raise LockTimeout(f"{self.path}: locked by another process for {self.seconds:g} s")
+                raise LockTimeoutError(f"{self.path}: locked by another process for {self.seconds:g} s")
         except BaseException:
             posix.close(self.fd)
             raise

@@ -78,7 +78,7 @@ class FileLoop:
         return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(self.changed))
 
     def save(self, state: "dict[str, Any]", now: float) -> None:  # noqa: ARG002 - the file's clock is its mtime
-        """Rewrite the count, and the owner when it was claimed; remove the file of a loop that ended. Raises OSError."""
+        """Rewrite the count and a claimed owner; remove the file of a loop that ended. Raises OSError."""
         if not state["stack"] or self.page is None:
             remove_file(NAME, self.folder)
             return

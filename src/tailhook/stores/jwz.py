@@ -99,12 +99,14 @@ class Store:
     def post(self, topic: str, body: str, now: float, newest: Message | None = None) -> Message:
         """Append one message, and before it the topic where there is none of that name; returns the message.
 
-        Only under `lock`.  now: Unix seconds.  newest: what `newest` gave under the same lock; looked up when not given.
+        Only under `lock`.  now: Unix seconds.  newest: what `newest` gave under the same lock; else looked up.
         Raises OSError, and then the store is as it was.
         """
         newest = newest or self.newest(topic)
         created_at = max(int(now * 1000), newest.created_at if newest else 0)
-        messages = posix.open("messages.jsonl", posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd)
+        messages = posix.open(
+            "messages.jsonl", posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd
+        )
         try:
             topic_id = newest.topic_id if newest else find_topic(messages, topic)
             if not topic_id:
