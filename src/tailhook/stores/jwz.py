@@ -174,23 +174,27 @@ def find_topic(messages: int, name: str) -> str:
 def find_newest(messages: int, topic_id: str) -> Message | None:
     """The newest message of a topic, from the file's end."""
     quoted = write_json(topic_id)
-    newest, stop = None, 0
     for offset, line in reverse_lines(messages, max_line=LONGEST_LINE):
-        if offset < stop:
-            break
-        if quoted not in line:
-            continue
-        record = parse_record(line)
-        body, created_at = record.get("body"), record.get("created_at")
-        if record.get("type") != "message" or record.get("topic_id") != topic_id:
-            continue
-        if not isinstance(body, str) or not isinstance(created_at, int):
-            continue
-        if newest is None:
-            stop = offset - LOOK_BACK
-        if newest is None or created_at > newest.created_at:
-            newest = Message(str(record.get("id")), topic_id, body, created_at)
-    return newest
+        if newest := parse_message(line, quoted, topic_id):
+            for _, before in reverse_lines(messages, max(0, offset - LOOK_BACK), offset):
+                message = parse_message(before, quoted, topic_id)
+                if message and message.created_at > newest.created_at:
+                    newest = message
+            return newest
+    return None
+
+
+def parse_message(line: bytes, quoted: bytes, topic_id: str) -> Message | None:
+    """The topic's message in a line, None for any other line.  quoted: the topic's id as it stands in the line."""
+    if quoted not in line:
+        return None
+    record = parse_record(line)
+    body, created_at = record.get("body"), record.get("created_at")
+    if record.get("type") != "message" or record.get("topic_id") != topic_id:
+        return None
+    if not isinstance(body, str) or not isinstance(created_at, int):
+        return None
+    return Message(str(record.get("id")), topic_id, body, created_at)
 
 
 def append(messages: int, record: "dict[str, Any]") -> None:
