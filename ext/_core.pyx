@@ -36,6 +36,15 @@ cdef class JsonFramer:
 
 # ---- lines and records -------------------------------------------------------
 
+cdef object whole_value(bytes source):
+    import orjson
+    try:
+        return orjson.loads(source)
+    except ValueError as error:
+        from tailhook.errors import RecordError
+        raise RecordError(str(error)) from error
+
+
 @cython.final
 cdef class ToolUse:
     cdef readonly object id
@@ -44,8 +53,7 @@ cdef class ToolUse:
 
     @property
     def input(self):
-        import orjson
-        return orjson.loads(self.source)
+        return whole_value(self.source)
 
     def __repr__(self):
         return f"ToolUse(id={self.id!r}, name={self.name!r})"
@@ -122,8 +130,7 @@ cdef class Record:
         return tools
 
     def json(self):
-        import orjson
-        return orjson.loads(json_between(self.fields.start, self.fields.end))
+        return whole_value(json_between(self.fields.start, self.fields.end))
 
     def __repr__(self):
         return f"Record(type={self.type!r}, offset={self.offset})"
@@ -139,13 +146,13 @@ cdef Record record_own(RecordFields* fields, int64_t offset):
     return record
 
 
-def parse_record(bytes line not None):
+def parse_record(bytes line not None, int64_t offset=0):
     cdef Record record = Record.__new__(Record)
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
     if not record_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
         return None
     record.source = line
-    record.offset = record.fields.start - start
+    record.offset = offset
     return record
 
 
@@ -204,10 +211,12 @@ def forward_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, True, True)
 
 
-def last_message(file, since=None, int64_t max_bytes=64 << 20, max_line=16 << 20):
+def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20):
     cdef Window window
-    source_of(&window.source, file)
-    cdef int64_t start = max(source_size(&window.source) - max_bytes, 0)
+    cdef int64_t start = 0
+    if max_bytes is not None:
+        source_of(&window.source, file)
+        start = max(source_size(&window.source) - <int64_t>max_bytes, 0)
     window_open(&window, file, start, None, max_line, False)
     try:
         return newest_message(&window, since)
