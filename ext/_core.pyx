@@ -13,8 +13,9 @@ include "records.pxi"     # what a line of a transcript says
 
 def parse_json(data):
     cdef bytes text = data.encode() if isinstance(data, str) else data
-    cdef Cursor start = <Cursor>PyBytes_AS_STRING(text)
-    json_require(start, start + PyBytes_GET_SIZE(text))
+    cdef Cursor start
+    json_require(text)
+    start = <Cursor>PyBytes_AS_STRING(text)
     return json_build(start, start + PyBytes_GET_SIZE(text))
 
 

@@ -223,14 +223,20 @@ cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return 0
 
 
-cdef int json_require(Cursor p, Cursor end) except -1:
+cdef int json_require(bytes text) except -1:
     """As json_check, the fault raised."""
     cdef JsonFault fault
+    cdef Cursor start
+    cdef Cursor end
     cdef int status
+    if text is None:
+        raise TypeError("expected bytes, not None")
+    start = <Cursor>PyBytes_AS_STRING(text)
+    end = start + PyBytes_GET_SIZE(text)
     with nogil:
-        status = json_check(p, end, &fault)
+        status = json_check(start, end, &fault)
     if status < 0:
-        raise ValueError(f"invalid JSON: {fault.what.decode()} at byte {fault.at - p}")
+        raise ValueError(f"invalid JSON: {fault.what.decode()} at byte {fault.at - start}")
     return 0
 
 
