@@ -41,9 +41,13 @@ cdef object whole_value(bytes source):
     import orjson
     try:
         return orjson.loads(source)
+    except ValueError:
+        pass  # a lone surrogate, which orjson refuses, or invalid UTF-8
+    try:
+        return parse_json(source)
     except ValueError as error:
         from tailhook.errors import RecordError
-        raise RecordError(str(error)) from error
+        raise RecordError(str(error)) from None
 
 
 @cython.final

@@ -10,6 +10,23 @@ def is_object(line):
         return False
 
 
+BLANK = " \t\r\n\0"
+
+
+def candidates(line):
+    """Every object that a bad line may yield: those it starts with, one after another, and those it ends with."""
+    text = line.decode("utf-8", "replace").strip(BLANK)
+    found, rest = [], text
+    while rest.startswith("{"):
+        try:
+            value, end = json.JSONDecoder().raw_decode(rest)
+        except ValueError:
+            break
+        found.append(value)
+        rest = rest[end:].lstrip(BLANK)
+    return found + [json.loads(text[at:]) for at in range(len(text)) if text[at] == "{" and is_object(text[at:])]
+
+
 def content(record):
     message = record.get("message")
     if isinstance(message, dict) and "content" in message:

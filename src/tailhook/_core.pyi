@@ -87,10 +87,8 @@ def reverse_lines(
 
     Raises OSError; ValueError for negative numbers; RuntimeError when two threads read at once.
 
-    >>> import tempfile
-    >>> file = tempfile.TemporaryFile(buffering=0)
-    >>> _ = file.write(b"one\ntwo\r\n\nfour")
-    >>> list(reverse_lines(file.fileno()))
+    >>> import io
+    >>> list(reverse_lines(io.BytesIO(b"one\ntwo\r\n\nfour")))
     [(10, b'four'), (9, b''), (4, b'two'), (0, b'one')]
     """
 
@@ -156,8 +154,7 @@ class Record:
     def json(self) -> Any:
         """The whole object, decoded by orjson.
 
-        Raises tailhook.errors.RecordError for what `text` does not mind: invalid UTF-8 in members that this class does
-        not show, and lone surrogates.
+        Raises tailhook.errors.RecordError where a member that this class does not show is invalid UTF-8.
         """
 
 def parse_record(line: bytes, offset: int = 0) -> Record | None:

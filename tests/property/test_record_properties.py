@@ -75,7 +75,7 @@ def test_a_mutated_line_is_good_exactly_when_the_json_module_reads_an_object(rec
     if reference.is_object(bytes(line)):
         reference.assert_same(ours, json.loads(bytes(line)))
     elif ours is not None:
-        assert json.dumps(ours.json()).encode() != bytes(line)
+        assert ours.json() in reference.candidates(bytes(line))
 
 
 @given(RECORDS, RECORDS, ORDERS, st.data())

@@ -124,7 +124,7 @@ def test_a_missing_file_is_file_not_found(tmp_path):
 def test_records_outlive_their_transcript(path):
     with transcript.open(path) as session:
         kept = list(session)
-    assert [record.text for record in kept] == [record.text for record in transcript.open(path)]
+    assert [record.json() for record in kept] == RECORDS
 
 
 def test_the_examples_in_the_docstrings_run(tmp_path, monkeypatch):
