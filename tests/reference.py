@@ -38,8 +38,9 @@ def text(record):
     whole = content(record)
     if isinstance(whole, str):
         return whole
-    texts = [block["text"] for block in whole or () if is_block(block, "text") and isinstance(block.get("text"), str)]
-    return "\n".join(piece for piece in texts if piece.strip()) if isinstance(whole, list) else ""
+    blocks = whole if isinstance(whole, list) else []
+    texts = [block["text"] for block in blocks if is_block(block, "text") and isinstance(block.get("text"), str)]
+    return "\n".join(piece for piece in texts if piece.strip())
 
 
 def is_block(block, kind):
