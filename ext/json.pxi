@@ -16,6 +16,8 @@ cdef extern from "Python.h":
 cdef extern from "text.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
     Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
+    Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
+    Cursor string_short "tailhook_string_short"(Cursor p, Cursor end)
     Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
 
 
@@ -65,7 +67,8 @@ cdef Cursor json_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     if end - p < 2:
         return json_fault(fault, "unfinished escape", end)
     if p[1] != c"u":
-        if memchr(b"\"\\/bfnrt", p[1], 8) == NULL:
+        if not (p[1] == c"n" or p[1] == c'"' or p[1] == c"\\" or p[1] == c"t" or p[1] == c"/" or p[1] == c"r"
+                or p[1] == c"b" or p[1] == c"f"):
             return json_fault(fault, "unknown escape", p)
         return p + 2
     for i in range(2, 6):
@@ -76,10 +79,10 @@ cdef Cursor json_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return p + 6
 
 
-cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """p: past the opening quotation mark; the result: past the closing one."""
+cdef Cursor json_string_rest(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """p: anywhere in a string but within an escape; the result: past the closing quotation mark."""
     while True:
-        p = string_stop(p, end)
+        p = string_pass(p, end)
         if p == end:
             return json_fault(fault, "string without end", end)
         if p[0] == c'"':
@@ -89,6 +92,14 @@ cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept 
         p = json_escape(p, end, fault)
         if p == NULL:
             return NULL
+
+
+cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """p: past the opening quotation mark; the result: past the closing one."""
+    p = string_short(p, end)
+    if p != end and p[0] == c'"':
+        return p + 1
+    return json_string_rest(p, end, fault)
 
 
 cdef inline Cursor json_digits(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:

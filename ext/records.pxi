@@ -138,12 +138,12 @@ cdef Cursor walk_members(
         if p == end or p[0] != c'"':
             return json_fault(fault, "expected a member's name", p)
         name = p + 1
-        p = string_stop(name, end)
+        p = string_short(name, end)
         if p != end and p[0] == c'"':
             field = field_named(name, p - name)
             p += 1
         else:
-            p = json_string(p, end, fault)
+            p = json_string_rest(p, end, fault)
             if p == NULL:
                 return NULL
             field = field_escaped(name, p - 1)
