@@ -122,16 +122,16 @@ cdef class Record:
 
     @property
     def tools(self):
-        cdef Slice* content = record_content(&self.fields)
+        cdef Slice blocks = record_speech(&self.fields)[FIELD_CONTENT]
         cdef Slice block[FIELDS]
-        cdef Cursor at = content.start
         cdef list tools = []
         if value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
             tools.append(tool_use(self.fields.top))
-        while at != NULL and content.start[0] == c"[":
-            at = next_block(at, content.end, block)
-            if at != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                tools.append(tool_use(block))
+        if blocks.start != NULL and blocks.start[0] == c"[":
+            blocks.start += 1
+            while next_block(&blocks, block):
+                if value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                    tools.append(tool_use(block))
         return tools
 
     def json(self):
