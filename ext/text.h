@@ -108,17 +108,19 @@ tailhook_string_pass(tailhook_cursor p, tailhook_cursor end)
     return tailhook_string_stop(p, end);
 }
 
-/* As tailhook_string_stop, for the many strings of fewer than 16 or 32 bytes; others may need another call. */
+/* As tailhook_string_stop for the many strings shorter than 48 bytes, as names, numbers and identifiers are; past 48
+   bytes of others. */
 static inline tailhook_cursor
 tailhook_string_short(tailhook_cursor p, tailhook_cursor end)
 {
 #if TAILHOOK_X86
-    if (end - p >= 32) {
-        unsigned stops = tailhook_stops16(p);
-        if (stops)
-            return p + __builtin_ctz(stops);
-        stops = tailhook_stops16(p + 16);
-        return stops ? p + 16 + __builtin_ctz(stops) : p + 32;
+    if (end - p >= 48) {
+        for (int i = 0; i < 3; i++, p += 16) {
+            const unsigned stops = tailhook_stops16(p);
+            if (stops)
+                return p + __builtin_ctz(stops);
+        }
+        return p;
     }
 #endif
     return tailhook_string_stop(p, end);
