@@ -1,4 +1,4 @@
-# cython: freethreading_compatible=True, subinterpreters_compatible=own_gil
+# cython: freethreading_compatible=True, subinterpreters_compatible=own_gil, auto_pickle=False
 """The compiled core of tailhook: its table of contents and its Python face."""
 
 cimport cython

@@ -6,11 +6,14 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memchr, memcpy
 
 cdef extern from "Python.h":
+    unicode PyUnicode_New(Py_ssize_t size, Py_UCS4 highest)
+    int PyUnicode_KIND(object text)
+    void* PyUnicode_DATA(object text)
+    void PyUnicode_WRITE(int kind, void* data, Py_ssize_t index, Py_UCS4 value) noexcept nogil
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef extern from "text.h" nogil:
@@ -18,6 +21,9 @@ cdef extern from "text.h" nogil:
     Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
     Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
     Cursor string_short "tailhook_string_short"(Cursor p, Cursor end)
+    Cursor plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
+    void widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
+    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
     Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
 
 
@@ -319,23 +325,52 @@ cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lo
         out = utf8_put(out, code_point)
 
 
+cdef inline Cursor json_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
+    """Past the character at p, however it is written, in a valid string of valid UTF-8."""
+    cdef size_t size, i
+    if p[0] == c"\\":
+        return json_escaped(p, end, code_point)
+    if p[0] < 0x80:
+        code_point[0] = p[0]
+        return p + 1
+    size = utf8_sequence(p, end)
+    code_point[0] = p[0] & (0xff >> (size + 1))
+    for i in range(1, size):
+        code_point[0] = code_point[0] << 6 | (p[i] & 0x3f)
+    return p + size
+
+
 cdef unicode json_decode(Cursor p, Cursor end):
-    """The str of a valid string of valid UTF-8; p, end: inside its quotation marks."""
-    cdef unsigned char* plain
-    cdef Py_ssize_t size
-    cdef bint lone = False
-    if p == end or memchr(p, c"\\", end - p) == NULL:
-        return PyUnicode_DecodeUTF8(<const char*>p, end - p, NULL)
-    plain = <unsigned char*>PyMem_RawMalloc(end - p)
-    if plain == NULL:
-        raise MemoryError
-    try:
-        size = json_unescape(p, end, plain, &lone)
-        if lone:
-            return PyUnicode_DecodeUTF8(<const char*>plain, size, "surrogatepass")
-        return PyUnicode_DecodeUTF8(<const char*>plain, size, NULL)
-    finally:
-        PyMem_RawFree(plain)
+    """The str of a valid string of valid UTF-8; p, end: inside its quotation marks.
+
+    Measured first, then written: a large text is in memory once.
+    """
+    cdef unicode text
+    cdef Cursor at = p
+    cdef Cursor stop
+    cdef Py_ssize_t length = 0
+    cdef uint32_t code_point, highest = 0x7f
+    cdef int kind
+    while True:
+        stop = plain_stop(at, end)
+        length += stop - at
+        if stop == end:
+            break
+        at = json_character(stop, end, &code_point)
+        highest = max(highest, code_point)
+        length += 1
+    text = PyUnicode_New(length, highest)
+    kind = PyUnicode_KIND(text)
+    length = 0
+    while True:
+        stop = plain_stop(p, end)
+        widen(PyUnicode_DATA(text), kind, length, p, stop - p)
+        length += stop - p
+        if stop == end:
+            return text
+        p = json_character(stop, end, &code_point)
+        PyUnicode_WRITE(kind, PyUnicode_DATA(text), length, code_point)
+        length += 1
 
 
 # ---- reader ------------------------------------------------------------------

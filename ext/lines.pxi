@@ -89,7 +89,7 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
 
 cdef enum:
     WINDOW_FIRST = 65536    # bytes of the first read
-    WINDOW_STEP = 262144    # bytes of a later one at most, each twice the one before
+    WINDOW_STEP = 524288    # bytes of a later one at most, each twice the one before
     WITNESS = 64
 
 cdef struct Line:

@@ -10,9 +10,6 @@ from libc.string cimport memset
 cdef extern from "Python.h":
     bint Py_UNICODE_ISSPACE(uint32_t code_point) nogil
 
-cdef extern from "text.h" nogil:
-    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
-
 
 # ---- the walk ----------------------------------------------------------------
 
@@ -413,19 +410,8 @@ cdef bint next_block(Slice* blocks, Slice* block) noexcept nogil:
 cdef bint string_is_blank(Cursor p, Cursor end) noexcept nogil:
     """Is the string, p to end inside its quotation marks, of white space only?"""
     cdef uint32_t code_point
-    cdef size_t size, i
     while p != end:
-        if p[0] == c"\\":
-            p = json_escaped(p, end, &code_point)
-        elif p[0] < 0x80:
-            code_point = p[0]
-            p += 1
-        else:
-            size = utf8_sequence(p, end)
-            code_point = p[0] & (0xff >> (size + 1))
-            for i in range(1, size):
-                code_point = code_point << 6 | (p[i] & 0x3f)
-            p += size
+        p = json_character(p, end, &code_point)
         if not Py_UNICODE_ISSPACE(code_point):
             return False
     return True

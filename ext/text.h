@@ -126,6 +126,38 @@ tailhook_string_short(tailhook_cursor p, tailhook_cursor end)
     return tailhook_string_stop(p, end);
 }
 
+/* The first reverse solidus or byte over 0x7f; end if none. */
+static inline tailhook_cursor
+tailhook_plain_stop(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    for (; end - p >= 16; p += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+        const __m128i solidus = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+        const unsigned stops = (unsigned)_mm_movemask_epi8(_mm_or_si128(bytes, solidus));
+        if (stops)
+            return p + __builtin_ctz(stops);
+    }
+#endif
+    while (p != end && *p < 0x80 && *p != '\\')
+        p++;
+    return p;
+}
+
+/* Characters of one byte each, stored at `index` of a str's data whose characters have `width` bytes. */
+static inline void
+tailhook_widen(void *data, int width, ptrdiff_t index, tailhook_cursor p, ptrdiff_t count)
+{
+    if (width == 1)
+        memcpy((uint8_t *)data + index, p, (size_t)count);
+    else if (width == 2)
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint16_t *)data)[index + i] = p[i];
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint32_t *)data)[index + i] = p[i];
+}
+
 /* The first byte over 0x7f; end if none. */
 static inline tailhook_cursor
 tailhook_ascii_stop(tailhook_cursor p, tailhook_cursor end)
