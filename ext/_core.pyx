@@ -1,4 +1,4 @@
-# cython: freethreading_compatible=True, subinterpreters_compatible=own_gil
+# cython: freethreading_compatible=True, subinterpreters_compatible=own_gil, auto_pickle=False
 """The compiled core of tailhook: its table of contents and its Python face."""
 
 cimport cython
@@ -30,8 +30,9 @@ include "system.pxi"      # locks and waiting
 
 def parse_json(data):
     cdef bytes text = data.encode() if isinstance(data, str) else data
-    cdef Cursor start = <Cursor>PyBytes_AS_STRING(text)
-    json_require(start, start + PyBytes_GET_SIZE(text))
+    cdef Cursor start
+    json_require(text)
+    start = <Cursor>PyBytes_AS_STRING(text)
     return json_build(start, start + PyBytes_GET_SIZE(text))
 
 
@@ -53,6 +54,19 @@ cdef class JsonFramer:
 
 # ---- lines and records -------------------------------------------------------
 
+cdef object whole_value(bytes source):
+    import orjson
+    try:
+        return orjson.loads(source)
+    except ValueError:
+        pass  # a lone surrogate, which orjson refuses, or invalid UTF-8
+    try:
+        return parse_json(source)
+    except ValueError as error:
+        from tailhook.errors import RecordError
+        raise RecordError(str(error)) from None
+
+
 @cython.final
 cdef class ToolUse:
     cdef readonly object id
@@ -61,8 +75,7 @@ cdef class ToolUse:
 
     @property
     def input(self):
-        import orjson
-        return orjson.loads(self.source)
+        return whole_value(self.source)
 
     def __repr__(self):
         return f"ToolUse(id={self.id!r}, name={self.name!r})"
@@ -126,21 +139,20 @@ cdef class Record:
 
     @property
     def tools(self):
-        cdef Slice* content = record_content(&self.fields)
+        cdef Slice blocks = record_speech(&self.fields)[FIELD_CONTENT]
         cdef Slice block[FIELDS]
-        cdef Cursor at = content.start
         cdef list tools = []
         if value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
             tools.append(tool_use(self.fields.top))
-        while at != NULL and content.start[0] == c"[":
-            at = next_block(at, content.end, block)
-            if at != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                tools.append(tool_use(block))
+        if blocks.start != NULL and blocks.start[0] == c"[":
+            blocks.start += 1
+            while next_block(&blocks, block):
+                if value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                    tools.append(tool_use(block))
         return tools
 
     def json(self):
-        import orjson
-        return orjson.loads(json_between(self.fields.start, self.fields.end))
+        return whole_value(json_between(self.fields.start, self.fields.end))
 
     def __repr__(self):
         return f"Record(type={self.type!r}, offset={self.offset})"
@@ -156,13 +168,13 @@ cdef Record record_own(RecordFields* fields, int64_t offset):
     return record
 
 
-def parse_record(bytes line not None):
+def parse_record(bytes line not None, int64_t offset=0):
     cdef Record record = Record.__new__(Record)
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
     if not record_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
         return None
     record.source = line
-    record.offset = record.fields.start - start
+    record.offset = offset
     return record
 
 
@@ -221,10 +233,12 @@ def forward_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, True, True)
 
 
-def last_message(file, since=None, int64_t max_bytes=64 << 20, max_line=16 << 20):
+def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20):
     cdef Window window
-    source_of(&window.source, file)
-    cdef int64_t start = max(source_size(&window.source) - max_bytes, 0)
+    cdef int64_t start = 0
+    if max_bytes is not None:
+        source_of(&window.source, file)
+        start = max(source_size(&window.source) - <int64_t>max_bytes, 0)
     window_open(&window, file, start, None, max_line, False)
     try:
         return newest_message(&window, since)

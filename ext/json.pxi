@@ -6,16 +6,24 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memchr, memcpy
 
 cdef extern from "Python.h":
+    unicode PyUnicode_New(Py_ssize_t size, Py_UCS4 highest)
+    int PyUnicode_KIND(object text)
+    void* PyUnicode_DATA(object text)
+    void PyUnicode_WRITE(int kind, void* data, Py_ssize_t index, Py_UCS4 value) noexcept nogil
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef extern from "text.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
     Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
+    Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
+    Cursor string_short "tailhook_string_short"(Cursor p, Cursor end)
+    Cursor plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
+    void widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
+    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
     Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
 
 
@@ -65,7 +73,8 @@ cdef Cursor json_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     if end - p < 2:
         return json_fault(fault, "unfinished escape", end)
     if p[1] != c"u":
-        if memchr(b"\"\\/bfnrt", p[1], 8) == NULL:
+        if not (p[1] == c"n" or p[1] == c'"' or p[1] == c"\\" or p[1] == c"t" or p[1] == c"/" or p[1] == c"r"
+                or p[1] == c"b" or p[1] == c"f"):
             return json_fault(fault, "unknown escape", p)
         return p + 2
     for i in range(2, 6):
@@ -76,10 +85,10 @@ cdef Cursor json_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return p + 6
 
 
-cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """p: past the opening quotation mark; the result: past the closing one."""
+cdef Cursor json_string_rest(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """p: anywhere in a string but within an escape; the result: past the closing quotation mark."""
     while True:
-        p = string_stop(p, end)
+        p = string_pass(p, end)
         if p == end:
             return json_fault(fault, "string without end", end)
         if p[0] == c'"':
@@ -89,6 +98,14 @@ cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept 
         p = json_escape(p, end, fault)
         if p == NULL:
             return NULL
+
+
+cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """p: past the opening quotation mark; the result: past the closing one."""
+    p = string_short(p, end)
+    if p != end and p[0] == c'"':
+        return p + 1
+    return json_string_rest(p, end, fault)
 
 
 cdef inline Cursor json_digits(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
@@ -223,14 +240,20 @@ cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return 0
 
 
-cdef int json_require(Cursor p, Cursor end) except -1:
+cdef int json_require(bytes text) except -1:
     """As json_check, the fault raised."""
     cdef JsonFault fault
+    cdef Cursor start
+    cdef Cursor end
     cdef int status
+    if text is None:
+        raise TypeError("expected bytes, not None")
+    start = <Cursor>PyBytes_AS_STRING(text)
+    end = start + PyBytes_GET_SIZE(text)
     with nogil:
-        status = json_check(p, end, &fault)
+        status = json_check(start, end, &fault)
     if status < 0:
-        raise ValueError(f"invalid JSON: {fault.what.decode()} at byte {fault.at - p}")
+        raise ValueError(f"invalid JSON: {fault.what.decode()} at byte {fault.at - start}")
     return 0
 
 
@@ -302,23 +325,52 @@ cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lo
         out = utf8_put(out, code_point)
 
 
+cdef inline Cursor json_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
+    """Past the character at p, however it is written, in a valid string of valid UTF-8."""
+    cdef size_t size, i
+    if p[0] == c"\\":
+        return json_escaped(p, end, code_point)
+    if p[0] < 0x80:
+        code_point[0] = p[0]
+        return p + 1
+    size = utf8_sequence(p, end)
+    code_point[0] = p[0] & (0xff >> (size + 1))
+    for i in range(1, size):
+        code_point[0] = code_point[0] << 6 | (p[i] & 0x3f)
+    return p + size
+
+
 cdef unicode json_decode(Cursor p, Cursor end):
-    """The str of a valid string of valid UTF-8; p, end: inside its quotation marks."""
-    cdef unsigned char* plain
-    cdef Py_ssize_t size
-    cdef bint lone = False
-    if p == end or memchr(p, c"\\", end - p) == NULL:
-        return PyUnicode_DecodeUTF8(<const char*>p, end - p, NULL)
-    plain = <unsigned char*>PyMem_RawMalloc(end - p)
-    if plain == NULL:
-        raise MemoryError
-    try:
-        size = json_unescape(p, end, plain, &lone)
-        if lone:
-            return PyUnicode_DecodeUTF8(<const char*>plain, size, "surrogatepass")
-        return PyUnicode_DecodeUTF8(<const char*>plain, size, NULL)
-    finally:
-        PyMem_RawFree(plain)
+    """The str of a valid string of valid UTF-8; p, end: inside its quotation marks.
+
+    Measured first, then written: a large text is in memory once.
+    """
+    cdef unicode text
+    cdef Cursor at = p
+    cdef Cursor stop
+    cdef Py_ssize_t length = 0
+    cdef uint32_t code_point, highest = 0x7f
+    cdef int kind
+    while True:
+        stop = plain_stop(at, end)
+        length += stop - at
+        if stop == end:
+            break
+        at = json_character(stop, end, &code_point)
+        highest = max(highest, code_point)
+        length += 1
+    text = PyUnicode_New(length, highest)
+    kind = PyUnicode_KIND(text)
+    length = 0
+    while True:
+        stop = plain_stop(p, end)
+        widen(PyUnicode_DATA(text), kind, length, p, stop - p)
+        length += stop - p
+        if stop == end:
+            return text
+        p = json_character(stop, end, &code_point)
+        PyUnicode_WRITE(kind, PyUnicode_DATA(text), length, code_point)
+        length += 1
 
 
 # ---- reader ------------------------------------------------------------------

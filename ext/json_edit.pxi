@@ -137,17 +137,12 @@ cdef bytes json_edited(bytes data, tuple path, bytes value):
     return data if value is None else json_with(start, end, &slot, colon, step, value)
 
 
-cdef int json_require_bytes(bytes text) except -1:
-    cdef Cursor start = <Cursor>PyBytes_AS_STRING(text)
-    return json_require(start, start + PyBytes_GET_SIZE(text))
-
-
 cdef bytes json_edit(bytes data, object edits):
     cdef bytes before
-    json_require_bytes(data)
+    json_require(data)
     for path, value in edits:
         if value is not None:
-            json_require_bytes(value)
+            json_require(value)
         before, data = data, json_edited(data, path, value)
         if value is None and isinstance(path[len(path) - 1], str):
             # An earlier member of the same name must not come to light.

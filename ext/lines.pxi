@@ -88,8 +88,8 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
 # what it was before.
 
 cdef enum:
-    WINDOW_FIRST = 65536      # bytes of the first read
-    WINDOW_STEP = 1048576     # bytes of a later one at most
+    WINDOW_FIRST = 65536    # bytes of the first read
+    WINDOW_STEP = 524288    # bytes of a later one at most, each twice the one before
     WITNESS = 64
 
 cdef struct Line:
@@ -103,6 +103,7 @@ cdef struct Window:
     Py_ssize_t capacity
     Py_ssize_t valid_start, valid_end
     Py_ssize_t start, end
+    Py_ssize_t step        # bytes that the next read asks for
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
     int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
@@ -125,6 +126,7 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     window.longest = INT64_MAX if longest is None else longest
     if lower < 0 or window.upper < 0 or window.longest < 0:
         raise ValueError("offsets and lengths must not be negative")
+    window.step = WINDOW_FIRST
     window.passed = 0
     window.forward = forward
     window.passing = False
@@ -204,9 +206,9 @@ cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
 cdef bint window_extend(Window* window) except -1:
     """Read on in the window's direction. False: the file has no more, or is not the file it was."""
     cdef unsigned char witness[WITNESS]
-    cdef Py_ssize_t held = window.end - window.start
-    cdef Py_ssize_t wanted = min(max(held, WINDOW_FIRST), WINDOW_STEP)
+    cdef Py_ssize_t wanted = window.step
     cdef Py_ssize_t count, known, position
+    window.step = min(2 * window.step, <Py_ssize_t>WINDOW_STEP)
     if not window.forward:
         wanted = min(wanted, window.origin + window.valid_start - max(window.lower - 1, 0))
     window_make_room(window, wanted)

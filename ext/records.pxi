@@ -10,9 +10,6 @@ from libc.string cimport memset
 cdef extern from "Python.h":
     bint Py_UNICODE_ISSPACE(uint32_t code_point) nogil
 
-cdef extern from "text.h" nogil:
-    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
-
 
 # ---- the walk ----------------------------------------------------------------
 
@@ -31,6 +28,7 @@ cdef enum:
     FIELD_META
     FIELD_API_ERROR
     FIELD_COMPACT_SUMMARY
+    FIELD_TEXTS  # no name in JSON: in a content array, from its first text block to past its last
     FIELDS
     FIELD_OTHER = FIELDS
 
@@ -103,15 +101,22 @@ cdef int field_escaped(Cursor name, Cursor end) noexcept nogil:
     return field_named(plain, json_unescape(name, end, plain, &lone))
 
 
-cdef Cursor walk_blocks(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Past an array of content blocks, whose texts are checked; p: at its bracket."""
+cdef Cursor walk_blocks(Cursor p, Cursor end, Slice* texts, JsonFault* fault) noexcept nogil:
+    """Past an array of content blocks, whose texts are checked and noted; p: at its bracket."""
     cdef Slice block[FIELDS]
+    cdef Cursor start
     p = json_space(p + 1, end)
     if p != end and p[0] == c"]":
         return p + 1
     while True:
         if p != end and p[0] == c"{":
+            start = p
+            block[FIELD_TYPE].start = NULL
             p = walk_members(p, end, LEVEL_BLOCK, block, NULL, fault)
+            if p != NULL and value_is(&block[FIELD_TYPE], b"text", 4):
+                texts.end = p
+                if texts.start == NULL:
+                    texts.start = start
         else:
             p = json_skip(p, end, fault)
         if p == NULL:
@@ -138,12 +143,12 @@ cdef Cursor walk_members(
         if p == end or p[0] != c'"':
             return json_fault(fault, "expected a member's name", p)
         name = p + 1
-        p = string_stop(name, end)
+        p = string_short(name, end)
         if p != end and p[0] == c'"':
             field = field_named(name, p - name)
             p += 1
         else:
-            p = json_string(p, end, fault)
+            p = json_string_rest(p, end, fault)
             if p == NULL:
                 return NULL
             field = field_escaped(name, p - 1)
@@ -156,10 +161,12 @@ cdef Cursor walk_members(
         else:
             if field == FIELD_MESSAGE:
                 memset(message, 0, FIELDS * sizeof(Slice))
+            elif field == FIELD_CONTENT:
+                values[FIELD_TEXTS].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
                 p = walk_members(p, end, LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
-                p = walk_blocks(p, end, fault)
+                p = walk_blocks(p, end, &values[FIELD_TEXTS], fault)
             else:
                 p = json_skip(p, end, fault)
                 if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
@@ -310,7 +317,7 @@ cdef inline bint value_is(Slice* value, const char* word, Py_ssize_t size) noexc
     """Is the value this string? `word` has no character that must be escaped; the value may escape what it likes."""
     cdef unsigned char plain[128]
     cdef bint lone = False
-    if value.start == NULL or value.start[0] != c'"':
+    if not value_is_string(value):
         return False
     if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
         return True
@@ -320,6 +327,10 @@ cdef inline bint value_is(Slice* value, const char* word, Py_ssize_t size) noexc
         and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
         and memcmp(plain, word, size) == 0
     )
+
+
+cdef inline bint value_is_string(Slice* value) noexcept nogil:
+    return value.start != NULL and value.start[0] == c'"'
 
 
 cdef inline bint value_is_true(Slice* value) noexcept nogil:
@@ -349,11 +360,11 @@ cdef inline bint record_is_foreign(RecordFields* fields) noexcept nogil:
     )
 
 
-cdef inline Slice* record_content(RecordFields* fields) noexcept nogil:
-    """The nested content, or the flat; may be absent."""
+cdef inline Slice* record_speech(RecordFields* fields) noexcept nogil:
+    """The values among which the content is: the message's, or those of a flat record; it may be absent."""
     if fields.message[FIELD_CONTENT].start == NULL and record_is_spoken(fields):
-        return &fields.top[FIELD_CONTENT]
-    return &fields.message[FIELD_CONTENT]
+        return fields.top
+    return fields.message
 
 
 cdef inline Slice* record_role(RecordFields* fields) noexcept nogil:
@@ -379,50 +390,37 @@ cdef void record_move(RecordFields* fields, Cursor start) noexcept nogil:
     fields.start = start
 
 
-cdef Cursor next_block(Cursor p, Cursor end, Slice* block) noexcept nogil:
-    """Past the next object in a content array; NULL: none is left. p: at the bracket or past the block before."""
+cdef bint next_block(Slice* blocks, Slice* block) noexcept nogil:
+    """Read the next object of an array's valid elements, and move the slice's start past it; False: none is left."""
     cdef JsonFault fault
-    p = json_space(p + 1, end) if p[0] == c"[" else json_space(p, end)
-    while p[0] != c"]":
-        if p[0] == c",":
-            p = json_space(p + 1, end)
-        if p[0] == c"{":
+    while True:
+        blocks.start = json_space(blocks.start, blocks.end)
+        if blocks.start == blocks.end or blocks.start[0] == c"]":
+            return False
+        if blocks.start[0] == c"{":
             memset(block, 0, FIELDS * sizeof(Slice))
-            return walk_members(p, end, LEVEL_BLOCK, block, NULL, &fault)
-        p = json_space(json_skip(p, end, &fault), end)
-    return NULL
+            blocks.start = walk_members(blocks.start, blocks.end, LEVEL_BLOCK, block, NULL, &fault)
+            return True
+        if blocks.start[0] == c",":
+            blocks.start += 1
+        else:
+            blocks.start = json_skip(blocks.start, blocks.end, &fault)
 
 
 cdef bint string_is_blank(Cursor p, Cursor end) noexcept nogil:
     """Is the string, p to end inside its quotation marks, of white space only?"""
     cdef uint32_t code_point
-    cdef size_t size, i
     while p != end:
-        if p[0] == c"\\":
-            p = json_escaped(p, end, &code_point)
-        elif p[0] < 0x80:
-            code_point = p[0]
-            p += 1
-        else:
-            size = utf8_sequence(p, end)
-            code_point = p[0] & (0xff >> (size + 1))
-            for i in range(1, size):
-                code_point = code_point << 6 | (p[i] & 0x3f)
-            p += size
+        p = json_character(p, end, &code_point)
         if not Py_UNICODE_ISSPACE(code_point):
             return False
     return True
 
 
-cdef bint next_text(Slice* content, Cursor* at, Slice* text) noexcept nogil:
-    """The next text block that is not blank; *at: NULL at first."""
+cdef bint next_text(Slice* texts, Slice* text) noexcept nogil:
+    """The next text of the blocks that is not blank, inside its quotation marks; False: none is left."""
     cdef Slice block[FIELDS]
-    if at[0] == NULL:
-        at[0] = content.start
-    while True:
-        at[0] = next_block(at[0], content.end, block)
-        if at[0] == NULL:
-            return False
+    while texts.start != NULL and next_block(texts, block):
         text.start = block[FIELD_TEXT].start
         if text.start == NULL or text.start[0] != c'"' or not value_is(&block[FIELD_TYPE], b"text", 4):
             continue
@@ -430,44 +428,35 @@ cdef bint next_text(Slice* content, Cursor* at, Slice* text) noexcept nogil:
         text.end = block[FIELD_TEXT].end - 1
         if not string_is_blank(text.start, text.end):
             return True
+    return False
 
 
 cdef object value_string(Slice* value):
     """A str, or None where there is no string."""
-    if value.start == NULL or value.start[0] != c'"':
-        return None
-    return json_decode(value.start + 1, value.end - 1)
+    return json_decode(value.start + 1, value.end - 1) if value_is_string(value) else None
 
 
 cdef unicode record_text(RecordFields* fields):
     """The content, or its text blocks that are not blank, joined by newlines."""
-    cdef Slice* content = record_content(fields)
-    cdef Cursor at = NULL
+    cdef Slice* speech = record_speech(fields)
+    cdef Slice texts = speech[FIELD_TEXTS]
     cdef Slice text
-    cdef unicode whole = ""
-    cdef bint first = True
-    if content.start == NULL:
-        return whole
-    if content.start[0] == c'"':
-        return json_decode(content.start + 1, content.end - 1)
-    if content.start[0] != c"[":
-        return whole
-    while next_text(content, &at, &text):
-        whole = json_decode(text.start, text.end) if first else f"{whole}\n{json_decode(text.start, text.end)}"
-        first = False
-    return whole
+    cdef list parts = []
+    if value_is_string(&speech[FIELD_CONTENT]):
+        return value_string(&speech[FIELD_CONTENT])
+    while next_text(&texts, &text):
+        parts.append(json_decode(text.start, text.end))
+    return "\n".join(parts)
 
 
 cdef bint record_has_text(RecordFields* fields) noexcept nogil:
     """Is there any that is not blank?"""
-    cdef Slice* content = record_content(fields)
-    cdef Cursor at = NULL
+    cdef Slice* speech = record_speech(fields)
+    cdef Slice texts = speech[FIELD_TEXTS]
     cdef Slice text
-    if content.start == NULL:
-        return False
-    if content.start[0] == c'"':
-        return not string_is_blank(content.start + 1, content.end - 1)
-    return content.start[0] == c"[" and next_text(content, &at, &text)
+    if value_is_string(&speech[FIELD_CONTENT]):
+        return not string_is_blank(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    return next_text(&texts, &text)
 
 
 # ---- time --------------------------------------------------------------------

@@ -2,10 +2,9 @@
 
 import json
 
+import jwz
 import pytest
-
-from . import jwz
-from .host import Project, Stop, tailhook
+from host import Project, Stop, tailhook
 
 REPORTED = pytest.StashKey[list]()
 

@@ -1,6 +1,8 @@
 """The compiled core. Offsets and sizes are in bytes unless a function says otherwise."""
 
-from typing import TypeVar, Any, final
+from collections.abc import Iterator
+from io import FileIO
+from typing import Any, BinaryIO, TypeVar, final
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -65,6 +67,137 @@ class JsonFramer:
 
         Only brackets and strings are looked at: `parse_json` decides whether the bytes before the offset are JSON.
         """
+
+# ---- lines -------------------------------------------------------------------
+#
+# `file` is the descriptor of a regular file, whose position is neither used nor
+# moved, or a seekable binary file object. Both directions give the same lines.
+
+def reverse_lines(
+    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    r"""The lines of a file, newest first: (offset of the first byte, bytes without the line's end).
+
+    start, end: bytes; the lines that begin in this range. A line begun before `end` is given whole. The default `end`
+    is the file's size now: lines written later are not given.
+    max_line: bytes; longer lines are passed over, and not kept in memory.
+
+    A line ends with a newline, or a carriage return and one; the last may lack it. A byte order mark at the file's
+    start is left out. A file that is truncated or written anew meanwhile ends the iteration.
+
+    Raises OSError; ValueError for negative numbers; RuntimeError when two threads read at once.
+
+    >>> import io
+    >>> list(reverse_lines(io.BytesIO(b"one\ntwo\r\n\nfour")))
+    [(10, b'four'), (9, b''), (4, b'two'), (0, b'one')]
+    """
+
+def forward_lines(
+    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """As `reverse_lines`, oldest first."""
+
+# ---- records -----------------------------------------------------------------
+
+@final
+class ToolUse:
+    """A tool_use block: what the assistant asked a tool to do."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def input(self) -> Any:
+        """The tool's input, decoded by orjson at each call. Raises tailhook.errors.RecordError."""
+
+@final
+class Record:
+    """One line of a transcript. Every attribute is decoded when it is asked for.
+
+    Members are those of the line's own object and of its `message`; of equal names the last. Absent ones, and values
+    of another kind, are None; flags are true only where the value is `true`.
+    """
+
+    @property
+    def text(self) -> str:
+        """`message.content`, or the flat `content` of a human, user or assistant record: the string, or its text blocks
+        joined by newlines, those of white space only left out; "" otherwise."""
+    @property
+    def role(self) -> str | None:
+        """The message's role, or the type of a flat record; None in records of other types than these."""
+    @property
+    def type(self) -> str | None: ...
+    @property
+    def message_id(self) -> str | None: ...
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def timestamp(self) -> str | None:
+        """As the record has it, normally ISO 8601 in UTC."""
+    @property
+    def is_sidechain(self) -> bool:
+        """A sub-agent's."""
+    @property
+    def is_meta(self) -> bool:
+        """Written by the host, such as a hook's feedback."""
+    @property
+    def is_api_error(self) -> bool: ...
+    @property
+    def is_compact_summary(self) -> bool: ...
+    @property
+    def tools(self) -> list[ToolUse]:
+        """The message's tool_use blocks, or the record itself where it is a flat tool_use."""
+    @property
+    def offset(self) -> int:
+        """Bytes from the file's start to the record's line."""
+    def json(self) -> Any:
+        """The whole object, decoded by orjson.
+
+        Raises tailhook.errors.RecordError where a member that this class does not show is invalid UTF-8.
+        """
+
+def parse_record(line: bytes, offset: int = 0) -> Record | None:
+    r"""The record in a line that begins at `offset` of its file; None if there is none.
+
+    A good line is one JSON object. A bad one yields its last complete object that starts the line, follows another
+    complete one, or ends where the line ends (white space and NULs aside); objects nested in a torn record are no
+    records. The JSON grammar is checked throughout; UTF-8 in the strings that the record may be asked for.
+
+    >>> parse_record(b'{"type":"assistant","message":{"content":[{"type":"text","text":"Hi"}]}}').text
+    'Hi'
+    >>> parse_record(b'{"type":"user","message":{"con{"type":"summary"}').type
+    'summary'
+    """
+
+def reverse_records(
+    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+) -> Iterator[Record]:
+    """The records of `reverse_lines`; lines that hold none are passed over."""
+
+def forward_records(
+    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+) -> Iterator[Record]:
+    """The records of `forward_lines`; lines that hold none are passed over."""
+
+def last_message(
+    file: int | BinaryIO | FileIO,
+    since: float | None = None,
+    max_bytes: int | None = 67108864,
+    max_line: int | None = 16777216,
+) -> tuple[str, str | None]:
+    """The newest message of the assistant's own that has text: (outcome, text).
+
+    since: Unix seconds; records with an earlier timestamp do not count, those without a readable one do.
+    max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound.
+
+    The message is all records with its id, their texts joined by newlines. Outcomes, all but the first without a text:
+    - "text": here it is;
+    - "stale": the newest assistant text is older than `since`;
+    - "no_text": there are assistant records, but none with text;
+    - "no_assistant": there is no assistant record;
+    - "unknown": a bound, a line passed over or a file that was written anew lies before the answer.
+    """
 
 # ---- Markdown ------------------------------------------------------------------
 

@@ -4,10 +4,9 @@ import json
 import subprocess
 import threading
 
+import jwz
 import pytest
-
-from .. import jwz
-from ..host import frame, looping
+from host import frame, looping
 
 HOOKS = 64
 

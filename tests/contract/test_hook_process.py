@@ -7,10 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+import jwz
 import pytest
-
-from .. import jwz
-from ..host import looping
+from host import looping
 
 ALLOWED_MODULES = {
     "__main__",

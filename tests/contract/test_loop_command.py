@@ -3,12 +3,11 @@
 import json
 import time
 
+import jwz
 import pytest
+from host import frame, looping
 
 from tailhook.machines.idle import SIGNALS
-
-from .. import jwz
-from ..host import frame, looping
 
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
 

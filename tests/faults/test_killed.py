@@ -7,11 +7,10 @@ third, in which the store is read and written.
 import json
 import os
 
+import jwz
 import pytest
-
-from .. import jwz
-from ..host import Project, assistant, frame, looping
-from .ptrace import run_until
+from host import Project, assistant, frame, looping
+from ptrace import run_until
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"

@@ -7,11 +7,10 @@ import stat
 import sys
 from pathlib import Path
 
+import jwz
 import pytest
 
 from tailhook.stores.jwz import LOOK_BACK, Store, ulid
-
-from .. import jwz
 
 
 @pytest.fixture

@@ -1,0 +1,162 @@
+"""A transcript: the records of a session, one JSON object a line, read from either end.
+
+>>> with open("session.jsonl") as transcript:
+...     transcript.last_message()
+...     [record.role for record in transcript.reversed(limit=2)]
+'Done.'
+['assistant', 'user']
+"""
+
+from __future__ import annotations
+
+import io
+import os
+
+from tailhook._core import Record, ToolUse, forward_records, last_message, reverse_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from types import TracebackType
+    from typing import BinaryIO, Protocol
+
+    class Found(Protocol):
+        """A match as a pattern set reports it."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def start(self) -> int: ...
+        @property
+        def end(self) -> int: ...
+        @property
+        def line(self) -> int: ...
+        @property
+        def in_code(self) -> bool: ...
+
+    class Patterns(Protocol):
+        """What finds matches in a text: a PatternSet, or anything like it."""
+
+        def findall(self, text: str, /) -> list[Found]: ...
+
+
+__all__ = ["Match", "Record", "ToolUse", "Transcript", "open"]
+
+
+class Match:
+    """A match in a record's text.
+
+    name: the pattern's; start, end: indices into `record.text`, the end exclusive; line: from 1; in_code: whether it
+    stands, even partly, in Markdown code; record: the record.
+    """
+
+    __slots__ = ("end", "in_code", "line", "name", "record", "start")
+
+    def __init__(self, found: Found, record: Record) -> None:
+        self.name = found.name
+        self.start = found.start
+        self.end = found.end
+        self.line = found.line
+        self.in_code = found.in_code
+        self.record = record
+
+    def __repr__(self) -> str:
+        return f"Match(name={self.name!r}, start={self.start}, end={self.end}, record={self.record!r})"
+
+
+class Transcript:
+    """A transcript that is open; made by `open`, closed by `close` or at the end of a `with` block.
+
+    Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
+    given as they are. Each iteration reads what the file held when it began. A file that is truncated or written anew
+    meanwhile ends it.
+    """
+
+    def __init__(self, file: BinaryIO | io.FileIO, *, owned: bool = False) -> None:
+        self._file = file
+        self._owned = owned
+
+    def __enter__(self) -> Transcript:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, if `open` opened it."""
+        if self._owned:
+            self._file.close()
+
+    def __iter__(self) -> Iterator[Record]:
+        return forward_records(self._file)
+
+    def reversed(self, roles: Collection[str] | None = None, limit: int | None = None) -> Iterator[Record]:
+        """The records, newest first.
+
+        roles: only records with one of these roles ("assistant", "user"; "human" in flat transcripts).
+        limit: at most so many records.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     [record.text for record in transcript.reversed(roles={"assistant"}, limit=1)]
+        ['Done.']
+        """
+        left = limit
+        for record in reverse_records(self._file):
+            if left == 0:
+                return
+            if roles is None or record.role in roles:
+                yield record
+                if left is not None:
+                    left -= 1
+
+    def last_message(self) -> str | None:
+        """The newest message of the assistant's own that has text, as the hooks see it; None if there is none.
+
+        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     transcript.last_message()
+        'Done.'
+        """
+        return last_message(self._file, max_bytes=None, max_line=None)[1]
+
+    def find_last(self, patterns: Patterns, roles: Collection[str] = ("assistant",)) -> Match | None:
+        """The last match in the newest record that has one; None if no record has. Takes what `findall` takes."""
+        for record in self.reversed(roles):
+            if is_own_text(record) and (found := patterns.findall(record.text)):
+                return Match(found[-1], record)
+        return None
+
+    def findall(self, patterns: Patterns, roles: Collection[str] = ("assistant",)) -> Iterator[Match]:
+        """Every match in the records' texts, oldest first.
+
+        patterns: a PatternSet, or anything with such a `findall`.
+        roles: whose records are searched. Sub-agents', API errors and what the host wrote are left out.
+        """
+        for record in self:
+            if record.role in roles and is_own_text(record):
+                for found in patterns.findall(record.text):
+                    yield Match(found, record)
+
+
+def is_own_text(record: Record) -> bool:
+    """Did the role itself say this in the main conversation?"""
+    return not (record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary)
+
+
+def open(file: str | os.PathLike[str] | BinaryIO) -> Transcript:  # noqa: A001 - the library's own verb
+    """A transcript to read.
+
+    file: a path, or a seekable binary file, which is not closed.
+
+    Raises FileNotFoundError and the other errors of opening a file.
+
+    >>> with open("session.jsonl") as transcript:
+    ...     sum(1 for record in transcript)
+    2
+    """
+    if isinstance(file, str | os.PathLike):
+        return Transcript(io.FileIO(file), owned=True)
+    return Transcript(file)

@@ -1,0 +1,107 @@
+"""The record walk against the json module, over objects of the transcript's shapes and over torn lines."""
+
+import io
+import json
+
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailhook._core import last_message, parse_record, reverse_records
+
+STRINGS = st.text(max_size=20) | st.sampled_from(["", " \n", "assistant", "é😀", '{"type":"assistant"}', "x" * 300])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | STRINGS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(STRINGS, inner, max_size=3),
+    max_leaves=8,
+)
+IDS = st.sampled_from(["m1", "m2", None, 5])
+BLOCKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["text", "text", "tool_use", "thinking", 5]),
+        "text": STRINGS | ANYTHING,
+        "id": IDS.filter(lambda value: not isinstance(value, int)),
+        "name": st.sampled_from(["Bash", None]),
+        "input": ANYTHING,
+        "content": ANYTHING,
+    },
+)
+CONTENTS = STRINGS | st.lists(BLOCKS | ANYTHING, max_size=4) | ANYTHING
+FLAGS = st.sampled_from([True, False, None, "true"])
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["assistant", "assistant", "user", "human", "system", "progress"]),
+        "message": st.fixed_dictionaries({}, optional={"id": IDS, "role": STRINGS, "content": CONTENTS}) | ANYTHING,
+        "content": CONTENTS,
+        "uuid": ANYTHING,
+        "timestamp": ANYTHING,
+        "isSidechain": FLAGS,
+        "isMeta": FLAGS,
+        "isApiErrorMessage": FLAGS,
+        "isCompactSummary": FLAGS,
+        "toolUseResult": ANYTHING,
+    },
+)
+ORDERS = st.randoms(use_true_random=False)
+
+
+def written(record, order, ascii_only=False):
+    items = list(record.items())
+    order.shuffle(items)
+    return json.dumps(dict(items), ensure_ascii=ascii_only).encode()
+
+
+@given(RECORDS, ORDERS, st.booleans())
+def test_a_record_says_what_its_object_says(record, order, ascii_only):
+    ours = parse_record(written(record, order, ascii_only))
+    reference.assert_same(ours, record)
+
+
+@given(st.lists(RECORDS, max_size=6), ORDERS)
+def test_records_and_last_message_of_a_file(records, order):
+    file = io.BytesIO(b"".join(written(record, order) + b"\n" for record in records))
+    assert [ours.json() for ours in reverse_records(file)] == records[::-1]
+    assert last_message(file)[1] == reference.last_message(records)
+
+
+@given(RECORDS, ORDERS, st.lists(st.tuples(st.integers(0, 500), st.sampled_from(b'{}[]",:\\0 tx\x00\n')), min_size=1))
+def test_a_mutated_line_is_good_exactly_when_the_json_module_reads_an_object(record, order, mutations):
+    line = bytearray(written(record, order, ascii_only=True))
+    for place, byte in mutations:
+        line[place % len(line)] = byte
+    ours = parse_record(bytes(line))
+    if reference.is_object(bytes(line)):
+        reference.assert_same(ours, json.loads(bytes(line)))
+    elif ours is not None:
+        assert ours.json() in reference.candidates(bytes(line))
+
+
+@given(RECORDS, RECORDS, ORDERS, st.data())
+def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_found(torn, whole, order, data):
+    """Unless the torn one waits for a value just there: then nobody can tell."""
+    first, second = written(torn, order), written(whole, order)
+    cut = first[: data.draw(st.integers(1, len(first)))]
+    ours = parse_record(cut + second)
+    if awaits_a_value(cut):
+        assert ours is None
+    else:
+        assert ours.json() == whole
+    assert parse_record(second + cut).json() == (torn if cut == first else whole)
+
+
+def awaits_a_value(prefix):
+    """Would a value make it the beginning of a JSON text?"""
+    closers, in_string, escaped = [], False, False
+    for byte in prefix.decode("utf-8", "replace"):
+        if in_string:
+            escaped, in_string = byte == "\\" and not escaped, escaped or byte != '"'
+        elif byte == '"':
+            in_string = True
+        elif byte in "{[":
+            closers.append("}" if byte == "{" else "]")
+        elif byte in "}]":
+            closers.pop()
+    text = prefix.decode("utf-8", "replace") + '""' + "".join(reversed(closers))
+    return not in_string and bool(closers) and reference.is_object(text) and prefix.rstrip()[-1:] in (b":", b"[", b",")

@@ -1,0 +1,157 @@
+"""The newest message, as the hooks see it."""
+
+import io
+import json
+import os
+
+import pytest
+
+from tailhook._core import last_message
+
+
+def assistant(text=None, /, message="m1", **members):
+    blocks = [] if text is None else [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"id": message, "role": "assistant", "content": blocks}} | members
+
+
+def user(text="go on", **members):
+    return {"type": "user", "message": {"role": "user", "content": text}} | members
+
+
+def transcript(*records):
+    lines = [record if isinstance(record, bytes) else json.dumps(record).encode() for record in records]
+    return io.BytesIO(b"".join(line + b"\n" for line in lines))
+
+
+def outcome(*records, **bounds):
+    return last_message(transcript(*records), **bounds)
+
+
+def test_the_newest_text_is_found():
+    assert outcome(assistant("old"), user(), assistant("new", message="m2"), user()) == ("text", "new")
+
+
+def test_all_texts_of_the_message_are_joined_in_file_order():
+    assert outcome(
+        assistant("other", message="m0"), assistant("one"), assistant(), assistant(" \n"), user(), assistant("two")
+    ) == ("text", "one\ntwo")
+
+
+def test_text_blocks_of_one_line_are_joined_and_blank_ones_left_out():
+    record = assistant()
+    record["message"]["content"] = [{"type": "text", "text": text} for text in ("one", "\n\n", "", "two\n")]
+    assert outcome(record) == ("text", "one\ntwo\n")
+
+
+def test_a_newer_message_without_text_does_not_hide_the_text():
+    assert outcome(assistant("said"), assistant(message="m2"), assistant("  ", message="m3")) == ("text", "said")
+
+
+def test_the_message_ends_at_another_id_even_when_its_own_returns():
+    assert outcome(assistant("far"), assistant(message="m2"), assistant("near")) == ("text", "near")
+
+
+def test_what_is_not_the_assistants_own_does_not_count():
+    others = [{"isSidechain": True}, {"isMeta": True}, {"isApiErrorMessage": True}, {"isCompactSummary": True}]
+    assert outcome(assistant("own"), *(assistant("not", message="x", **flag) for flag in others)) == ("text", "own")
+    nested = {"type": "progress", "data": assistant("nested"), "message": {"role": "assistant", "content": "no"}}
+    assert outcome(assistant("own"), nested, user("own?")) == ("text", "own")
+    between = [assistant("one"), *(assistant("not", message="x", **flag) for flag in others), assistant("two")]
+    assert outcome(*between) == ("text", "one\ntwo")
+
+
+def test_flat_records_and_those_without_an_id_are_messages_by_themselves():
+    flat = [{"type": "assistant", "content": text} for text in ("one", "two")]
+    assert outcome(*flat) == ("text", "two")
+    nameless = [{"type": "assistant", "message": {"content": text}} for text in ("one", "two")]
+    assert outcome(*nameless) == ("text", "two")
+    assert outcome(assistant("own"), flat[0], assistant("mine")) == ("text", "mine")
+
+
+def test_without_any_text_it_says_what_there_was():
+    assert outcome() == ("no_assistant", None)
+    assert outcome(user(), assistant("x", isSidechain=True)) == ("no_assistant", None)
+    assert outcome(user(), assistant(), assistant(" ")) == ("no_text", None)
+    assert outcome({"type": "assistant"}) == ("no_text", None)
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"\0" * 100, b"garbage", b'{"type":"assistant","message":{"content":"torn'])
+def test_bad_lines_hide_nothing_around_them(bad):
+    assert outcome(assistant("one"), bad, assistant("two"), bad) == ("text", "one\ntwo")
+
+
+def test_a_record_on_a_bad_line_counts():
+    line = b'{"type":"user","message":{"con' + json.dumps(assistant("here")).encode()
+    assert outcome(line, user()) == ("text", "here")
+
+
+NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "answer"),
+    [
+        ("2026-01-01T12:00:00Z", "text"),
+        ("2026-01-01T12:00:00.001Z", "text"),
+        ("2026-01-01T11:59:59.999Z", "stale"),
+        ("2026-01-01t11:59:59z", "stale"),
+        ("2026-01-01 11:59:59", "stale"),
+        ("2026-01-01T14:00:00+02:00", "text"),
+        ("2026-01-01T13:59:59+02:00", "stale"),
+        ("2026-01-01T06:30:00-05:30", "text"),
+        ("2025-12-31T23:59:59Z", "stale"),
+        ("2024-02-29T00:00:00Z", "stale"),
+        ("2026-03-01T00:00:00Z", "text"),
+        ("2026-13-01T00:00:00Z", "text"),
+        ("1999-01-01", "text"),
+        ("yesterday", "text"),
+        ("", "text"),
+        (1_000_000_000, "text"),
+        (None, "text"),
+    ],
+)
+def test_a_record_older_than_since_does_not_count(timestamp, answer):
+    assert outcome(assistant("said", timestamp=timestamp), since=NOON)[0] == answer
+    assert outcome(assistant("said", timestamp=timestamp))[0] == "text"
+
+
+def test_only_the_fresh_part_of_a_message_counts():
+    old, new = {"timestamp": "2026-01-01T11:00:00Z"}, {"timestamp": "2026-01-01T13:00:00Z"}
+    assert outcome(assistant("one", **old), assistant("two", **new), since=NOON) == ("text", "two")
+    assert outcome(assistant("one", **old), assistant(message="m2", **new), since=NOON) == ("stale", None)
+
+
+def test_what_lies_beyond_the_bound_is_unknown():
+    file = transcript(assistant("far"), user("x" * 10_000))
+    assert last_message(file, max_bytes=10_000) == ("unknown", None)
+    assert last_message(file, max_bytes=11_000) == ("text", "far")
+    assert last_message(transcript(assistant("cut" * 100), assistant()), max_bytes=300) == ("unknown", None)
+
+
+def test_a_line_passed_over_makes_older_text_unknown():
+    long = user("x" * 1000)
+    assert outcome(assistant("old"), long, max_line=1000) == ("unknown", None)
+    assert outcome(long, max_line=1000) == ("unknown", None)
+    assert outcome(long, assistant("new"), max_line=1000) == ("text", "new")
+    assert outcome(assistant("new" * 400), max_line=1000) == ("unknown", None)
+
+
+def test_a_file_written_anew_meanwhile_is_unknown():
+    class Shrinking(io.BytesIO):
+        def readinto(self, buffer):
+            count = super().readinto(buffer)
+            self.truncate(100)
+            return count
+
+    file = Shrinking(transcript(assistant("old"), user("x" * 200_000)).getvalue())
+    assert last_message(file) == ("unknown", None)
+
+
+def test_a_descriptor_will_do(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + transcript(assistant("said")).getvalue().rstrip() + b"\r\n")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        assert last_message(descriptor) == ("text", "said")
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,149 @@
+"""The transcript library."""
+
+import doctest
+import io
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import tailhook._core
+from tailhook import transcript
+
+
+def record(kind, text, **members):
+    return {"type": kind, "message": {"role": kind, "content": text}} | members
+
+
+RECORDS = [
+    record("user", "do it"),
+    {"type": "summary", "summary": "s"},
+    record("assistant", "first DONE then DONE"),
+    record("assistant", "DONE", isSidechain=True),
+    record("user", "DONE?"),
+    record("user", "DONE", isMeta=True),
+    record("assistant", "more"),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS) + "bad line\n")
+    return path
+
+
+@pytest.fixture
+def session(path):
+    with transcript.open(path) as session:
+        yield session
+
+
+class Words:
+    """A pattern set of one word."""
+
+    def __init__(self, word):
+        self.word = word
+
+    def findall(self, text):
+        return [
+            SimpleNamespace(name="word", start=found.start(), end=found.end(), line=1, in_code=False)
+            for found in re.finditer(self.word, text)
+        ]
+
+
+def test_iteration_gives_every_record_from_either_end(session):
+    assert [record.json() for record in session] == RECORDS
+    assert [record.json() for record in session.reversed()] == RECORDS[::-1]
+    assert [record.json() for record in session] == RECORDS
+
+
+def test_an_offset_is_that_of_the_records_line(session, path):
+    data = path.read_bytes()
+    for one in session:
+        assert json.loads(data[one.offset :].splitlines()[0]) == one.json()
+
+
+def test_roles_and_limit_choose_among_the_newest(session):
+    assert [record.text for record in session.reversed(roles={"assistant"}, limit=2)] == ["more", "DONE"]
+    assert [record.text for record in session.reversed(roles={"user"})] == ["DONE", "DONE?", "do it"]
+    assert list(session.reversed(limit=0)) == []
+    assert len(list(session.reversed(limit=99))) == len(RECORDS)
+
+
+def test_the_last_message_is_the_newest_text(session):
+    assert session.last_message() == "more"
+
+
+def test_without_a_message_there_is_none():
+    assert transcript.open(io.BytesIO(b'{"type":"user"}')).last_message() is None
+
+
+def test_the_last_message_has_no_bounds_but_the_file():
+    data = json.dumps(record("assistant", "x" * 17_000_000)).encode() + b"\n" + b'{"type":"user"}\n' * 4_500_000
+    assert len(transcript.open(io.BytesIO(data)).last_message()) == 17_000_000
+
+
+def test_matches_come_with_their_records_from_the_assistants_own_words(session):
+    matches = list(session.findall(Words("DONE")))
+    assert [(match.name, match.start, match.end, match.line, match.in_code) for match in matches] == [
+        ("word", 6, 10, 1, False),
+        ("word", 16, 20, 1, False),
+    ]
+    assert all(match.record.text[match.start : match.end] == "DONE" for match in matches)
+    assert [match.record.text for match in session.findall(Words("DONE"), roles={"user"})] == ["DONE?"]
+
+
+def test_the_last_match_is_the_last_of_the_newest_record_that_has_one(session):
+    match = session.find_last(Words("DONE"))
+    assert (match.start, match.record.text) == (16, "first DONE then DONE")
+    assert session.find_last(Words("absent")) is None
+    assert "name='word', start=16, end=20, record=Record(type='assistant'" in repr(match)
+
+
+def test_a_file_of_the_callers_stays_open(path):
+    with path.open("rb") as file:
+        with transcript.open(file) as session:
+            assert session.last_message() == "more"
+        assert not file.closed
+
+
+def test_a_closed_transcript_is_not_read(path):
+    session = transcript.open(str(path))
+    session.close()
+    with pytest.raises(ValueError, match="closed"):
+        session.last_message()
+
+
+def test_a_missing_file_is_file_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        transcript.open(tmp_path / "none.jsonl")
+
+
+def test_records_outlive_their_transcript(path):
+    with transcript.open(path) as session:
+        kept = list(session)
+    assert [record.json() for record in kept] == RECORDS
+
+
+def test_the_examples_in_the_docstrings_run(tmp_path, monkeypatch):
+    said = [record("user", "Please."), record("assistant", "Done.")]
+    (tmp_path / "session.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(transcript)
+    assert (result.failed, result.attempted > 3) == (0, True)
+
+
+def test_the_examples_in_the_stub_run():
+    with open(tailhook._core.__file__.split(".")[0] + ".pyi", encoding="utf-8") as stub:
+        text = stub.read()
+    names = {name: getattr(tailhook._core, name) for name in dir(tailhook._core)}
+    module = compile(text, "_core.pyi", "exec", flags=0x1000000)  # annotations stay unread
+    docs = [constant for code in module.co_consts if hasattr(code, "co_consts") for constant in code.co_consts]
+    examples = [doc for doc in docs if isinstance(doc, str) and ">>>" in doc]
+    assert examples
+    for example in examples:
+        test = doctest.DocTestParser().get_doctest(example, dict(names), "_core.pyi", None, None)
+        result = doctest.DocTestRunner().run(test)
+        assert result.failed == 0
