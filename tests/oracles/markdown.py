@@ -15,7 +15,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from markdown_it import MarkdownIt
+from markdown_it import MarkdownIt, helpers
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.rules_block import StateBlock
 
@@ -89,6 +89,33 @@ def normal_label(label: str) -> str:
     return re.sub("[ \t\n]+", " ", label.strip(" \t\n")).casefold()
 
 
+PUNCTUATION = "[!-/:-@\\[-`{-~]"
+
+
+LABEL = re.compile(rf"\[(?=\]|[^]]*[^] \t\n])(?:\\{PUNCTUATION}|\\(?!{PUNCTUATION})|[^][\\])*\]")
+
+
+class Helpers:
+    """The pieces of links. parseLinkLabel is asked for link texts with a third argument, for labels without."""
+
+    parseLinkTitle = staticmethod(helpers.parseLinkTitle)  # noqa: N815
+
+    @staticmethod
+    def parseLinkLabel(state, start, disableNested=None):  # noqa: N802, N803
+        if disableNested is not None:
+            return helpers.parseLinkLabel(state, start, disableNested)
+        label = LABEL.match(state.src, start, state.posMax)
+        return label.end() - 1 if label else -1  # 7
+
+    @staticmethod
+    def parseLinkDestination(string, start, end):  # noqa: N802
+        string = re.sub(rf"(\\{PUNCTUATION})|\\", lambda match: match[1] or "a", string)  # 8
+        return helpers.parseLinkDestination(string, start, end)
+
+
+UNDERLINE = re.compile(r"[ \t]*(=+|-+)[ \t]*")
+
+
 def knowing_lines(rule):
     """4, 5, 6: whether a block may start on this line, where the rule itself does not know."""
 
@@ -103,7 +130,9 @@ def knowing_lines(rule):
             if indent - margin >= 4:
                 return False
         parent = state.parentType
-        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too
+        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too, and may be underlined
+            if indent - state.blkIndent < 4 and UNDERLINE.fullmatch(state.src[state.bMarks[start] : state.eMarks[start]]):
+                return True
             state.parentType = "paragraph"
         try:
             return rule(state, start, end, silent)
@@ -144,12 +173,20 @@ def keeping_margins(tokenize):
     return wrapped
 
 
-# 7: a > that is indented as code and would continue a quote; 8: a tab after the second > of a line.
-UNJUDGED = re.compile(r"(?:^|[>.)*+-])[ ]*(?: {4}|\t)[ \t]*>|>[^\n\t]*>[ ]*\t", re.MULTILINE)
+# 9: a > that is indented as code and would continue a quote; 10: a tab after the second > of a line.
+UNJUDGED = re.compile(r"(?:^|[>.)*+-])[ ]*(?: {4}|\t)[ \t]*>|>[ \t>0-9.)*+-]*>[ 0-9.)*+-]*\t", re.MULTILINE)
 
 
 def judges(text: str) -> bool:
-    return not UNJUDGED.search(text)
+    return not UNJUDGED.search(re.sub(r"\r\n?", "\n", text)) and not has_link_in_image_in_link(text)
+
+
+def has_link_in_image_in_link(text: str) -> bool:
+    """11, or what might be it: three nested brackets, the second of an image."""
+    link = text.find("[")
+    image = text.find("![", link + 1)
+    inner = text.find("[", image + 2)
+    return -1 not in (link, image, inner) and text.count("]", inner) >= 3
 
 
 # ---- the oracle -----------------------------------------------------------------
@@ -162,6 +199,7 @@ class Oracle:
         self.md.normalizeLink = lambda url: url
         self.md.normalizeLinkText = lambda text: text
         set_patterns_right()
+        self.md.helpers = Helpers
         self.md.block.tokenize = keeping_margins(self.md.block.tokenize)
         self.contents: dict[int, Lines] = {}
         self.bases: list[int] = []
