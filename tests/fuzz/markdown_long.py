@@ -14,13 +14,13 @@ from random import Random
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "property")]
 
 from markdown_documents import document  # noqa: E402
-from oracles.markdown import Oracle, judges  # noqa: E402
+from oracles.markdown import Oracle  # noqa: E402
 
 from tailhook.patterns import code_spans  # noqa: E402
 
 
 def differs(oracle: Oracle, text: str) -> bool:
-    return judges(text) and [tuple(span) for span in code_spans(text)] != oracle.spans(text)
+    return [tuple(span) for span in code_spans(text)] != oracle.spans(text)
 
 
 def minimised(oracle: Oracle, text: str) -> str:
@@ -43,11 +43,10 @@ def main() -> int:
     arguments.add_argument("--documents", type=int, default=1_000_000)
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
-    random, oracle, compared, wrong = Random(options.seed), Oracle(), 0, 0
+    random, oracle, wrong = Random(options.seed), Oracle(), 0
     start = time.monotonic()
     for number in range(1, options.documents + 1):
         text = document(random)
-        compared += judges(text)
         if differs(oracle, text):
             wrong += 1
             least = minimised(oracle, text)
@@ -56,7 +55,7 @@ def main() -> int:
                 break
         if number % 100_000 == 0:
             print(f"{number:,} documents, {wrong} differ, {time.monotonic() - start:.0f} s", flush=True)
-    print(f"markdown: {compared:,} documents compared with markdown-it-py, {wrong} differ")
+    print(f"markdown: {number:,} documents compared with markdown-it-py, {wrong} differ")
     return 1 if wrong else 0
 
 
