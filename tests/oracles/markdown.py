@@ -117,7 +117,11 @@ def holds_link(tokens) -> bool:
 class Helpers:
     """The pieces of links. parseLinkLabel is asked for link texts with a third argument, for labels without."""
 
-    parseLinkTitle = staticmethod(helpers.parseLinkTitle)  # noqa: N815
+    @staticmethod
+    def parseLinkTitle(string, start, end, previous=None):  # noqa: N802
+        title = helpers.parseLinkTitle(string, start, end, previous)
+        title.str = title.str or "empty"  # 15
+        return title
 
     @staticmethod
     def parseLinkLabel(state, start, disableNested=None):  # noqa: N802, N803
