@@ -1,9 +1,8 @@
 """The code map of texts that are not ours, beside the oracle's."""
 
-import json
-
-from corpora import commonmark_examples, naughty_strings, transcript_paths
+from corpora import commonmark_examples, naughty_strings
 from oracles.markdown import Oracle
+from texts import assistant_texts
 
 from tailhook.patterns import code_spans
 
@@ -23,7 +22,7 @@ def test_every_example_of_commonmark_has_the_code_of_the_oracle(report):
 
 
 def test_every_text_of_the_transcripts_has_the_code_of_the_oracle(report):
-    texts = [text for path in transcript_paths() for text in assistant_texts(path)]
+    texts = assistant_texts()
     differ = compare(texts)
     report(f"markdown: {len(texts)} assistant texts compared with markdown-it-py, {len(differ)} differ")
     assert texts
@@ -35,15 +34,3 @@ def test_every_naughty_string_has_the_code_of_the_oracle(report):
     differ = compare(texts)
     report(f"markdown: {len(texts)} naughty strings compared with markdown-it-py, {len(differ)} differ")
     assert differ == []
-
-
-def assistant_texts(path):
-    for line in path.read_bytes().splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and record.get("type") == "assistant":
-            content = record.get("message", {}).get("content")
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-            yield from (block["text"] for block in blocks if block.get("type") == "text")
