@@ -2,7 +2,8 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyTypeObject
-from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_SET_ITEM
 
 cdef extern from *:
     """
@@ -22,32 +23,39 @@ cdef extern from *:
     object tailhook_new_named_tuple(PyTypeObject* cls, Py_ssize_t size)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint PyUnicode_IS_ASCII(object text)
+    void PyObject_GC_UnTrack(PyObject* made)
+
+
+cdef inline object new_span(type cls, object kind, object start, object end):
+    cdef object span = tailhook_new_named_tuple(<PyTypeObject*> cls, 3)
+    Py_INCREF(kind)
+    Py_INCREF(start)
+    Py_INCREF(end)
+    PyTuple_SET_ITEM(span, 0, kind)
+    PyTuple_SET_ITEM(span, 1, start)
+    PyTuple_SET_ITEM(span, 2, end)
+    PyObject_GC_UnTrack(<PyObject*> span)   # a str and two ints make no cycle: no collection need look at them
+    return span
 
 
 cdef list spans_as(type cls, const CodeMap* map, const char* text, bint is_bytes):
     """The spans as instances of `cls`, in bytes or code points."""
     cdef tuple kinds = ("fence", "indented", "span", "comment", "raw")
-    cdef list spans = []
-    cdef object span, item
-    cdef size_t i, end = 0, points = 0, start_points
+    cdef list spans = PyList_New(<Py_ssize_t> map.count)
+    cdef const CodeSpan* span
+    cdef object item
+    cdef size_t i, start, end = 0, byte = 0
     for i in range(map.count):
+        span = &map.spans[i]
         if is_bytes:
-            start_points, points = map.spans[i].start, map.spans[i].end
+            start, end = span.start, span.end
         else:
-            start_points = points + tailhook_count_code_points(text + end, map.spans[i].start - end)
-            end = map.spans[i].end
-            points = start_points + tailhook_count_code_points(text + map.spans[i].start, end - map.spans[i].start)
-        span = tailhook_new_named_tuple(<PyTypeObject*> cls, 3)
-        item = kinds[map.spans[i].kind]
+            start = end + tailhook_count_code_points(text + byte, span.start - byte)
+            end = start + tailhook_count_code_points(text + span.start, span.end - span.start)
+            byte = span.end
+        item = new_span(cls, <object> PyTuple_GET_ITEM(kinds, span.kind), start, end)
         Py_INCREF(item)
-        PyTuple_SET_ITEM(span, 0, item)
-        item = start_points
-        Py_INCREF(item)
-        PyTuple_SET_ITEM(span, 1, item)
-        item = points
-        Py_INCREF(item)
-        PyTuple_SET_ITEM(span, 2, item)
-        spans.append(span)
+        PyList_SET_ITEM(spans, <Py_ssize_t> i, item)
     return spans
 
 

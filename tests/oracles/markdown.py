@@ -4,8 +4,8 @@ Blocks come from token.map. Code spans and inline comments have no position ther
 where they match in the content of their paragraph or heading, and the rules that make that content are wrapped to
 note which bytes of the source it is made of.
 
-Where markdown-it-py is known to leave CommonMark it is set right, in the section so named, or not asked (`judges`):
-docs/decisions/markdown-differences.md.
+Where markdown-it-py is known to leave CommonMark it is set right, in the section so named; the numbers there are those
+of docs/decisions/markdown-differences.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from markdown_it import MarkdownIt
+from markdown_it import MarkdownIt, helpers
 from markdown_it.common.utils import MD_TRIM_CHARS
 from markdown_it.rules_block import StateBlock
 
@@ -41,6 +41,20 @@ class Lines:
         return self.ends[line] - (self.starts[line + 1] - position)
 
 
+class Columns(list):
+    """10: StateBlock.bsCount, in which the columns of a quote in a quote add up.
+
+    The rule sets an item to the columns of its own prefix; `outer` are those of the quotes around.
+    """
+
+    def __init__(self, columns: list[int]):
+        super().__init__(columns)
+        self.outer = columns
+
+    def __setitem__(self, line, columns):
+        super().__setitem__(line, self.outer[line] + columns)
+
+
 class State(StateBlock):
     """Notes what the content last made is made of, and what the corrections need."""
 
@@ -48,6 +62,7 @@ class State(StateBlock):
 
     def __init__(self, src, md, env, tokens):
         super().__init__(src, md, env, tokens)
+        self.bsCount = Columns(self.bsCount)
         self.margins: list[int] = []
         self.text_only: set[int] = set()
 
@@ -89,6 +104,45 @@ def normal_label(label: str) -> str:
     return re.sub("[ \t\n]+", " ", label.strip(" \t\n")).casefold()
 
 
+PUNCTUATION = "[!-/:-@\\[-`{-~]"
+
+
+LABEL = re.compile(rf"\[(?=\]|[^]]*[^] \t\n])(?:\\{PUNCTUATION}|\\(?!{PUNCTUATION})|[^][\\])*\]")
+
+
+def holds_link(tokens) -> bool:
+    return any(token.type == "link_open" and not token.markup or holds_link(token.children or []) for token in tokens)
+
+
+class Helpers:
+    """The pieces of links. parseLinkLabel is asked for link texts with a third argument, for labels without."""
+
+    @staticmethod
+    def parseLinkTitle(string, start, end, previous=None):  # noqa: N802
+        title = helpers.parseLinkTitle(string, start, end, previous)
+        title.str = title.str or "empty"  # 15
+        return title
+
+    @staticmethod
+    def parseLinkLabel(state, start, disableNested=None):  # noqa: N802, N803
+        if disableNested is None:
+            label = LABEL.match(state.src, start, state.posMax)
+            return label.end() - 1 if label else -1  # 7
+        end = helpers.parseLinkLabel(state, start, disableNested)
+        if disableNested and "![" in state.src[start + 1 : max(end, 0)]:
+            tokens = state.md.inline.parse(state.src[start + 1 : end], state.md, {**state.env, "noting": False}, [])
+            return -1 if holds_link(tokens) else end  # 11
+        return end
+
+    @staticmethod
+    def parseLinkDestination(string, start, end):  # noqa: N802
+        string = re.sub(rf"(\\{PUNCTUATION})|\\", lambda match: match[1] or "a", string)  # 8
+        return helpers.parseLinkDestination(string, start, end)
+
+
+UNDERLINE = re.compile(r"[ \t]*(=+|-+)[ \t]*")
+
+
 def knowing_lines(rule):
     """4, 5, 6: whether a block may start on this line, where the rule itself does not know."""
 
@@ -103,7 +157,9 @@ def knowing_lines(rule):
             if indent - margin >= 4:
                 return False
         parent = state.parentType
-        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too
+        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too, and may be underlined
+            if indent - state.blkIndent < 4 and UNDERLINE.fullmatch(state.src[state.bMarks[start] : state.eMarks[start]]):
+                return True
             state.parentType = "paragraph"
         try:
             return rule(state, start, end, silent)
@@ -144,12 +200,31 @@ def keeping_margins(tokenize):
     return wrapped
 
 
-# 7: a > that is indented as code and would continue a quote; 8: a tab after the second > of a line.
-UNJUDGED = re.compile(r"(?:^|[>.)*+-])[ ]*(?: {4}|\t)[ \t]*>|>[^\n\t]*>[ ]*\t", re.MULTILINE)
+def quoting(rule):
+    """9: a > that is indented as code continues no quote; 10: columns of quotes in quotes add up."""
 
+    def wrapped(state, start, end, silent):
+        if silent:
+            return rule(state, start, end, silent)
+        too_deep = {
+            line: state.sCount[line]
+            for line in range(start + 1, end)
+            if state.sCount[line] - state.blkIndent >= 4
+            and state.src.startswith(">", state.bMarks[line] + state.tShift[line])
+        }
+        outer, columns = state.bsCount.outer, list(state.bsCount)
+        state.bsCount.outer = columns
+        for line in too_deep:
+            state.sCount[line] = -1  # to the rule: left of the margin, and text if the line before is
+        try:
+            return rule(state, start, end, silent)
+        finally:
+            for line, indent in too_deep.items():
+                state.sCount[line] = indent
+            state.bsCount = Columns(columns)
+            state.bsCount.outer = outer
 
-def judges(text: str) -> bool:
-    return not UNJUDGED.search(text)
+    return wrapped
 
 
 # ---- the oracle -----------------------------------------------------------------
@@ -162,6 +237,7 @@ class Oracle:
         self.md.normalizeLink = lambda url: url
         self.md.normalizeLinkText = lambda text: text
         set_patterns_right()
+        self.md.helpers = Helpers
         self.md.block.tokenize = keeping_margins(self.md.block.tokenize)
         self.contents: dict[int, Lines] = {}
         self.bases: list[int] = []
@@ -169,6 +245,8 @@ class Oracle:
         for rule in self.md.block.ruler.__rules__:
             if rule.name in ("paragraph", "lheading", "heading"):
                 rule.fn = self.noting_content(rule.fn)
+            if rule.name == "blockquote":
+                rule.fn = quoting(rule.fn)
             if rule.name in ("fence", "blockquote", "hr", "list", "html_block", "heading"):
                 rule.fn = knowing_lines(rule.fn)
             elif rule.name == "reference":
@@ -199,7 +277,7 @@ class Oracle:
             start, tokens = state.pos, len(state.tokens)
             if not rule(state, silent):
                 return False
-            if not silent and len(state.tokens) > tokens:
+            if not silent and len(state.tokens) > tokens and "noting" not in state.env:
                 token = state.tokens[-1]
                 if token.type == "code_inline":
                     self.found.append(("span", self.bases[-1] + start, self.bases[-1] + state.pos))

@@ -1,0 +1,63 @@
+"""Code regions of Markdown: the core beside md4c, cmark-gfm and markdown-it-py.
+
+The peers that are not Python render HTML, the quickest that can be had of them from Python. First the same code is found
+(by markdown-it-py as regions, by the others as the number of code elements), then the time is taken.
+"""
+
+import re
+
+import cmarkgfm
+import md4c
+import pytest
+from markdown_it import MarkdownIt
+from markdown_worst_cases import WORST_CASES
+from oracles.markdown import Oracle
+from texts import assistant_prose
+
+from tailhook.patterns import code_spans
+
+ENGINES = {
+    "tailhook, bytes": code_spans,
+    "tailhook, str": code_spans,
+    "md4c, bytes": md4c.HTMLRenderer().parse,
+    "md4c, str": md4c.HTMLRenderer().parse,
+    "cmark-gfm, str": cmarkgfm.cmark.markdown_to_html,
+    "markdown-it-py, str": MarkdownIt("commonmark").parse,
+}
+HOSTILE = ["nothing but backticks", "backtick runs of all lengths", "nested brackets", "link starts", "list markers on a line"]
+
+
+def given_to(engine, text):
+    return text.encode() if engine.endswith("bytes") else text
+
+
+def code_elements(html):
+    """How many code blocks and spans; those in the descriptions of images are lost in HTML."""
+    return len(re.findall(r"<code[ >]", html if isinstance(html, str) else html.decode()))
+
+
+@pytest.fixture(scope="module")
+def prose():
+    text = assistant_prose()
+    assert [tuple(span) for span in code_spans(text)] == Oracle().spans(text)
+    return text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_code_of_assistant_prose(benchmark, engine, prose):
+    given = given_to(engine, prose)
+    if engine.startswith(("md4c", "cmark")):
+        assert code_elements(ENGINES[engine](given)) == len(code_spans(prose))
+    benchmark.extra_info["bytes"] = len(prose.encode())
+    benchmark(ENGINES[engine], given)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if "markdown-it" not in engine])  # it gives up or takes hours
+def test_code_of_hostile_text(benchmark, engine, name):
+    text = WORST_CASES[name](100_000)
+    given = given_to(engine, text)
+    if engine.startswith(("md4c", "cmark")):
+        assert code_elements(ENGINES[engine](given)) == len(code_spans(text))
+    benchmark.extra_info["bytes"] = len(text.encode())
+    benchmark.pedantic(ENGINES[engine], (given,), rounds=5)

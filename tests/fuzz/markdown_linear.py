@@ -1,0 +1,57 @@
+"""Show by instruction counts that the code map is linear: four times a worst case costs four times as much.
+
+    python tests/fuzz/markdown_linear.py [name]
+
+Needs valgrind. Counts repeat exactly, so a run on a busy machine shows the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "property"))
+
+from markdown_worst_cases import WORST_CASES  # noqa: E402
+
+SIZE = 50_000
+AT_MOST = 4.6  # the logarithm in a search among long backtick runs, and what grows by doubling, make it more than 4
+PROGRAM = """
+import sys
+sys.path.insert(0, "src")
+from tailhook import _core
+class Span(tuple): pass
+text = sys.stdin.buffer.read()
+if text: _core.code_spans(text, Span)
+"""
+
+
+def instructions(text: str) -> int:
+    run = subprocess.run(  # noqa: S603
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]  # noqa: S607
+        + [sys.executable, "-S", "-c", PROGRAM],
+        input=text.encode(),
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"},
+    )
+    return int(re.search(rb"I\s+refs:\s+([\d,]+)", run.stderr)[1].replace(b",", b""))
+
+
+def main() -> int:
+    start, wrong = instructions(""), 0
+    for name in sys.argv[1:] or WORST_CASES:
+        small, large = (instructions(WORST_CASES[name](size)) - start for size in (SIZE, 4 * SIZE))
+        wrong += large > AT_MOST * small
+        print(f"{name:50} {small / SIZE:8.1f} instructions a byte, {large / small:5.2f} times as many for four times")
+    print(f"markdown: {wrong} worst cases cost more than {AT_MOST} times as much at four times the size")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
