@@ -16,6 +16,24 @@ demo: $(VENV)/built ## a loop from start to completion through the real hook, on
 test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest
 
+fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS for each target
+	$(BIN)/python tests/fuzz/long.py
+
+faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
+	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
+
+bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
+	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
+	$(BIN)/python benches/report.py build/benches.json benches/results
+	$(BIN)/tailhook bench --max-ratio 1.35
+
+interpreters: ## the suite on every CPython from 3.10 up that is at hand
+	@set -e; for python in $$(.ci/interpreters); do \
+	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    echo "== CPython $$version"; \
+	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version; \
+	done
+
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -29,8 +47,8 @@ format: $(VENV)/dev ## lay the code out
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what was built
-	rm -rf build dist $(VENV) src/*.egg-info src/tailhook/*.so
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	rm -rf build dist .venv .venv-* src/*.egg-info src/tailhook/*.so
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 # ---- set-up ------------------------------------------------------------------
 

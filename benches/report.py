@@ -1,0 +1,100 @@
+"""Turn a run of the benchmarks into a table and one plot a comparison.
+
+usage: report.py RUN.json RESULTS_FOLDER
+"""
+
+import json
+import platform
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("svg")
+from matplotlib import pyplot as plt  # after the backend is chosen
+
+OURS, PEER = "#2f855a", "#9aa7b3"
+
+
+def main() -> None:
+    """Read the run, write `README.md` and the plots."""
+    run, results = Path(sys.argv[1]), Path(sys.argv[2])
+    facts = json.loads(run.read_text())
+    results.mkdir(parents=True, exist_ok=True)
+    lines = [
+        "# Benchmarks",
+        "",
+        f"{facts["datetime"][:10]}, {processor()}, CPython {platform.python_version()}; `make bench`.",
+        "Medians; within one table everything was measured in one run.",
+    ]
+    for name, rows in comparisons(facts["benchmarks"]).items():
+        picture = f"{name}.svg"
+        plot(name, rows, results / picture)
+        lines += ["", f"## {name.replace('_', ' ')}", "", f"![{name}]({picture})", "", *table(rows)]
+    (results / "README.md").write_text("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def processor() -> str:
+    """The processor's name."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        return f"{names[0]} ({len(names)} cores)" if names else platform.machine()
+    return platform.processor() or platform.machine()
+
+
+def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, float | None]]]:
+    """By comparison: (engine, seconds, bytes a second or None), fastest first.
+
+    A comparison is a test function, and of several parameters all but the engine.
+    """
+    found = defaultdict(list)
+    for one in benchmarks:
+        name = one["name"].removeprefix("test_").partition("[")[0]
+        parameters = one["params"] or {}
+        engine = parameters.get("engine", one["name"])
+        engine = engine if isinstance(engine, str) else one["param"]
+        rest = [str(value) for key, value in parameters.items() if key != "engine"]
+        engine = one["param"] if not rest and one["param"] else engine
+        seconds = one["stats"]["median"]
+        size = one["extra_info"].get("bytes")
+        found["_".join([name, *rest]).replace(" ", "_").replace(",", "")].append(
+            (str(engine), seconds, size / seconds if size else None)
+        )
+    return {name: sorted(rows, key=lambda row: row[1]) for name, rows in found.items()}
+
+
+def table(rows: list[tuple[str, float, float | None]]) -> list[str]:
+    """Markdown; the last column says how the first of ours compares."""
+    ours = next((seconds for engine, seconds, _ in rows if engine.startswith("tailhook")), None)
+    lines = ["| engine | time | throughput | tailhook is |", "|-|-:|-:|-:|"]
+    for engine, seconds, rate in rows:
+        throughput = f"{rate / 1e9:.2f} GB/s" if rate and rate >= 1e9 else f"{rate / 1e6:.0f} MB/s" if rate else ""
+        beside = f"{seconds / ours:.2f} x" if ours and not engine.startswith("tailhook") else ""
+        lines.append(f"| {engine} | {seconds * 1e3:.2f} ms | {throughput} | {beside} |")
+    return lines
+
+
+def plot(name: str, rows: list[tuple[str, float, float | None]], path: Path) -> None:
+    """One horizontal bar an engine: throughput where it is known, else time."""
+    by_rate = all(rate for _, _, rate in rows)
+    values = [rate / 1e9 if by_rate else seconds * 1e3 for _, seconds, rate in rows]
+    engines = [engine for engine, _, _ in rows]
+    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.42 * len(rows)))
+    bars = axes.barh(engines, values, color=[OURS if engine.startswith("tailhook") else PEER for engine in engines])
+    axes.bar_label(bars, fmt="%.2f", padding=4)
+    axes.set_xlabel("GB/s" if by_rate else "milliseconds")
+    axes.set_title(name.replace("_", " "), loc="left", fontsize=11)
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.12)
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What the layout promises: which room may know which, what is installed, what an import costs."""
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_arrows_between_the_rooms_point_one_way():
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("the contracts are in the source tree")
+    code = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_base_install_needs_orjson_and_pyahocorasick_and_nothing_else():
+    required = importlib.metadata.requires("tailhook") or []
+    names = {word.split(">")[0].strip() for word in required if "extra ==" not in word}
+    assert names == {"orjson", "pyahocorasick"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import tailhook", "tailhook._core tailhook.patterns tailhook.transcript orjson re typing"),
+        ("import tailhook; tailhook.code_spans('`a`')", "ahocorasick orjson"),
+        ("import tailhook; tailhook.open", "orjson ahocorasick"),
+    ],
+)
+def test_an_import_loads_only_what_is_used(statement, unwanted):
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert set(unwanted.split()) & (set(done.stdout.split()) - set(bare.stdout.split())) == set()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters with a lock of their own are there from 3.12 on")
+def test_the_core_works_in_an_interpreter_of_its_own():
+    if sys.version_info >= (3, 14):
+        make = "from concurrent import interpreters; run = interpreters.create().exec"
+    else:
+        module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        make = f"import {module} as it; one = it.create(); run = lambda code: it.run_string(one, code)"
+    inside = (
+        "from tailhook._core import parse_json, signals; "
+        "assert parse_json(b'[1]') == [1]; assert signals('<loop-done>STUCK</loop-done>')"
+    )
+    code = f"import tailhook._core; {make}; failed = run({inside!r}); assert not failed, failed"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,72 @@
+"""Every example in a docstring runs, those of the core's stub too."""
+
+import ast
+import doctest
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import tailhook
+
+STUB = Path(tailhook.__file__).with_name("_core.pyi")
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(tailhook.__path__, "tailhook.")
+    if module.name not in ("tailhook._core", "tailhook.__main__", "tailhook.hook.entry")
+]
+
+
+def run(examples, name, names):
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    test = doctest.DocTestParser().get_doctest(examples, names, name, None, 0)
+    runner.run(test)
+    return runner.summarize(verbose=False)
+
+
+@pytest.fixture(autouse=True)
+def session(tmp_path, monkeypatch):
+    """The transcript that examples open."""
+    message = {"id": "m", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": "Please."}},
+        {"type": "assistant", "message": message},
+    ]
+    (tmp_path / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def documented():
+    """The stub's functions, classes and methods that have an example."""
+    for node in ast.walk(ast.parse(STUB.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ">>>" in (ast.get_docstring(node) or ""):
+            yield pytest.param(ast.get_docstring(node), id=node.name)
+
+
+@pytest.mark.parametrize("docstring", list(documented()))
+def test_the_examples_of_the_stub_run(docstring):
+    core = importlib.import_module("tailhook._core")
+    assert run(docstring, "_core.pyi", {**vars(core)}).failed == 0
+
+
+def test_the_library_has_examples_at_all():
+    found = [
+        len(doctest.DocTestFinder().find(importlib.import_module(f"tailhook.{name}")))
+        for name in ("patterns", "transcript")
+    ]
+    assert min(found) > 3
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in tailhook.__all__:
+        value = getattr(tailhook, name)
+        assert value.__doc__ or f"class {name}:" in STUB.read_text(), name
+    with pytest.raises(AttributeError, match="nonsense"):
+        tailhook.nonsense  # noqa: B018
