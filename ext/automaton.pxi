@@ -12,6 +12,7 @@ cdef extern from "Python.h" nogil:
 cdef extern from "automaton.h" nogil:
     uint32_t TAILHOOK_TABLE_MAGIC
     uint32_t TAILHOOK_NO_CLASS
+    uint32_t TAILHOOK_SLOT_BITS
 
     ctypedef struct tailhook_pattern:
         uint32_t text
@@ -23,6 +24,10 @@ cdef extern from "automaton.h" nogil:
     ctypedef struct tailhook_output:
         uint32_t pattern
         uint32_t length
+        uint32_t next
+
+    ctypedef struct tailhook_check:
+        uint32_t back
         uint32_t next
 
     ctypedef struct tailhook_table_head:
@@ -38,10 +43,13 @@ cdef extern from "automaton.h" nogil:
         uint32_t texts
         uint32_t positions
         uint32_t reach
+        uint32_t checks
 
     ctypedef struct tailhook_table:
         const tailhook_table_head* head
         const uint8_t* classes
+        const uint16_t* slots
+        const tailhook_check* checks
         const tailhook_pattern* patterns
         const tailhook_output* outputs
         const uint8_t* texts
@@ -356,6 +364,12 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         return False
     for i in range(256):
         if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:
+            return False
+    for i in range(<size_t> 1 << TAILHOOK_SLOT_BITS):
+        if table.slots[i] > head.checks:
+            return False
+    for i in range(head.checks):
+        if table.checks[i].next > i:
             return False
     for i in range(head.patterns):
         pattern = &table.patterns[i]

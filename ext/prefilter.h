@@ -21,21 +21,53 @@
 
 #if TAILHOOK_X86
 
-static inline uint64_t
-tailhook_survivors(const tailhook_table *table, const uint8_t *block, const uint8_t *buckets, uint64_t places)
+static inline uint32_t
+tailhook_window_hash(const tailhook_table *table, const uint8_t *at)
 {
-    const uint32_t fold = table->head->fold ? 0x20202020u : 0;
+    uint32_t window;
+    memcpy(&window, at, sizeof(window));
+    if (table->head->fold)
+        window |= 0x20202020u;
+    return (window * TAILHOOK_HASH_FACTOR) >> (32 - TAILHOOK_HASH_BITS);
+}
+
+/* Which of the places have a window of their buckets, by its hash. Four places a turn, the first one again
+   where there are fewer: what costs here is a branch that cannot be foretold. */
+TAILHOOK_AVX2 static inline uint64_t
+tailhook_hashed(const tailhook_table *table, const uint8_t *block, const uint8_t *buckets, uint64_t places)
+{
     uint64_t left = 0;
 
-    for (; places; places &= places - 1) {
-        unsigned at = (unsigned)__builtin_ctzll(places);
-        uint32_t window;
-        memcpy(&window, block + at, sizeof(window));
-        window = ((window | fold) * TAILHOOK_HASH_FACTOR) >> (32 - TAILHOOK_HASH_BITS);
-        if (table->filter[window] & buckets[at])
-            left |= (uint64_t)1 << at;
+    while (places) {
+        for (int i = 0; i < 4; i++, places &= places - 1) {
+            unsigned at = (unsigned)_tzcnt_u64(places) % TAILHOOK_BLOCK;
+            left |= (uint64_t)!!(table->filter[tailhook_window_hash(table, block + at)] & buckets[at]) << at;
+        }
     }
     return left;
+}
+
+/* May a literal stand about this window? */
+static inline int
+tailhook_checked(const tailhook_table *table, const uint8_t *text, size_t length, size_t window)
+{
+    const uint32_t hash = tailhook_window_hash(table, text + window);
+    const tailhook_check *check;
+
+    for (uint32_t i = table->slots[hash >> (TAILHOOK_HASH_BITS - TAILHOOK_SLOT_BITS)]; i; i = check->next) {
+        uint64_t bytes, value, mask;
+        check = &table->checks[i - 1];
+        if (window < check->back || length - (window - check->back) < sizeof(bytes))
+            return 1;
+        memcpy(&bytes, text + window - check->back, sizeof(bytes));
+        memcpy(&value, check->value, sizeof(value));
+        memcpy(&mask, check->mask, sizeof(mask));
+        if (table->head->fold)
+            bytes |= 0x2020202020202020u;
+        if ((bytes & mask) == value)
+            return 1;
+    }
+    return 0;
 }
 
 TAILHOOK_AVX2 static inline __m256i
@@ -60,6 +92,7 @@ tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uin
     const __m256i zero = _mm256_setzero_si256();
     __m256i low[TAILHOOK_WINDOW], high[TAILHOOK_WINDOW];
     uint64_t fresh = ~(uint64_t)0;
+    uint64_t places;
 
     for (unsigned i = 0; i < positions; i++) {
         low[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 32 * i)));
@@ -84,8 +117,12 @@ tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uin
             uint32_t empty_second = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
             _mm256_storeu_si256((__m256i *)(void *)buckets, first);
             _mm256_storeu_si256((__m256i *)(void *)(buckets + 32), second);
-            *survivors = tailhook_survivors(table, text + at, buckets,
-                                            ~((uint64_t)empty_second << 32 | empty_first) & fresh);
+            places = ~((uint64_t)empty_second << 32 | empty_first);
+            places = tailhook_hashed(table, text + at, buckets, places) & fresh;
+            for (*survivors = 0; places; places &= places - 1) {
+                unsigned place = (unsigned)_tzcnt_u64(places);
+                *survivors |= (uint64_t)tailhook_checked(table, text, length, at + place) << place;
+            }
             if (*survivors)
                 return at;
         }

@@ -48,9 +48,14 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     automaton = flattened(literals, ignore_case)
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
+    cells = automaton.cells.tobytes()
     head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
-    head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts), buckets.positions, buckets.reach))
-    sections = (automaton.classes, buckets.nibbles, buckets.filter, rows, automaton.outputs, texts, automaton.cells)
+    head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
+    head.extend((buckets.positions, buckets.reach, len(buckets.checks) // 6))
+    sections = (
+        *(automaton.classes, buckets.nibbles, buckets.filter, buckets.slots, buckets.checks),
+        *(rows, automaton.outputs, texts, cells + bytes(-len(cells) % 4)),
+    )
     head[1] = len(head) + sum(memoryview(section).nbytes for section in sections) // 4
     return b"".join((head, *sections))
 
@@ -180,7 +185,7 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
             cells[here + stride - 1] = len(outputs) // 3
     wide = max(len(cells), len(outputs) // 3) > 0xFFFF
     if not wide:
-        cells = array("H", [*cells, *[0] * (len(cells) % 2)])
+        cells = array("H", cells)
     return Automaton(bytes(classes), stride, wide, outputs, cells)
 
 
@@ -190,11 +195,14 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 # of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
 # and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
 # are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
-# passes is looked up in a table by the hash of its four bytes.
+# passes is looked up by the hash of its four bytes: first in a table of buckets, then in lists of checks, each
+# eight bytes of a literal about its window.
 
 WINDOW = 4
 BUCKETS = 8
 HASH_BITS = 12
+SLOT_BITS = 8
+CHECK = 8
 HASH_FACTOR = 0x9E3779B1
 FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
 MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
@@ -240,6 +248,8 @@ class Prefilter(NamedTuple):
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
     nibbles: bytes = bytes(2 * WINDOW * 16)
     filter: bytes = bytes(1 << HASH_BITS)
+    slots: array[int] = array("H", bytes(2 << SLOT_BITS))  # of each hash, 1 + its first check
+    checks: array[int] = array("I")
 
 
 class Bucket:
@@ -289,14 +299,34 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
             for half, mask in enumerate(masks):
                 for nibble in range(16):
                     nibbles[(2 * position + half) * 16 + nibble] |= (mask >> nibble & 1) << number
-    for literal, (bucket, at) in chosen.items():
-        window = literal[at : at + WINDOW]
-        for slot in [hash_of(window, ignore_case)] if len(window) == WINDOW else range(1 << HASH_BITS):
-            hashed[slot] |= 1 << buckets.index(bucket)
-    return Prefilter(WINDOW, max(at for _, at in chosen.values()), bytes(nibbles), bytes(hashed))
+    slots, checks = array("H", bytes(2 << SLOT_BITS)), array("I")
+    for literal in sorted(chosen, key=len):  # a window cut short, whose hash is any, comes first: last in each list
+        bucket, at = chosen[literal]
+        whole = len(literal) >= WINDOW
+        for hashing in [hash_of(literal[at : at + WINDOW], ignore_case)] if whole else range(1 << HASH_BITS):
+            hashed[hashing] |= 1 << buckets.index(bucket)
+        start = min(at, max(len(literal) - CHECK, 0))
+        checks.extend(check(literal[start : start + CHECK], ignore_case))
+        slot = hashing >> HASH_BITS - SLOT_BITS
+        checks.extend((at - start, slots[slot]))
+        for slot in [slot] if whole else range(1 << SLOT_BITS):
+            slots[slot] = len(checks) // 6
+    reach = max(at for _, at in chosen.values())
+    return Prefilter(WINDOW, reach, bytes(nibbles), bytes(hashed), slots, checks)
+
+
+def folded(number: int, size: int, ignore_case: bool) -> int:
+    """Letters of both cases are alike then when case is ignored (so are some other bytes: no harm)."""
+    return number | int.from_bytes(b" " * size, "little") if ignore_case else number
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
-    """Letters of both cases hash alike when case is ignored (so do some other bytes: no harm)."""
-    number = int.from_bytes(window, "little") | (0x20202020 if ignore_case else 0)
+    number = folded(int.from_bytes(window, "little"), WINDOW, ignore_case)
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
+
+
+def check(part: bytes, ignore_case: bool) -> tuple[int, int, int, int]:
+    """The eight bytes to compare, and which of them count: as two words each."""
+    mask = (1 << 8 * len(part)) - 1
+    value = folded(int.from_bytes(part, "little"), CHECK, ignore_case) & mask
+    return value & 0xFFFFFFFF, value >> 32, mask & 0xFFFFFFFF, mask >> 32
