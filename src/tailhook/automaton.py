@@ -19,6 +19,7 @@ from array import array
 from functools import lru_cache
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -211,6 +212,13 @@ SHARE = [0.0005] * 256
 for _rank, _byte in enumerate(COMMON):
     SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
 
+TRIPLES = (  # of letters, the commonest of English: what a product of single bytes makes far too rare
+    "the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are "
+    "ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack"
+)
+COMMON_TRIPLES = frozenset(TRIPLES.encode().split())
+TRIPLE_SHARE = 0.002
+
 Window = tuple[tuple[int, int], ...]  # of each position, the sets of low and of high nibbles, as bit masks
 ANY = (0xFFFF, 0xFFFF)
 NOTHING: Window = ((0, 0),) * WINDOW
@@ -218,6 +226,12 @@ NOTHING: Window = ((0, 0),) * WINDOW
 
 def rarity(literal: bytes) -> float:
     return prod(SHARE[byte] for byte in literal)
+
+
+def commonness(window: bytes) -> float:
+    """How often prose has this window, if it holds one of the commonest triples."""
+    rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
+    return max((TRIPLE_SHARE * 3 * rarity(other) for other in rest), default=0.0)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -279,7 +293,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     buckets = [Bucket() for _ in range(BUCKETS)]
     windows = {
         literal: [
-            (spread(literal[at : at + WINDOW], ignore_case), at)
+            (spread(literal[at : at + WINDOW], ignore_case), commonness(literal[at : at + WINDOW]), at)
             for at in range(min(max(len(literal) - WINDOW, 0), FARTHEST) + 1)
         ]
         for literal in ordered
@@ -288,8 +302,12 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         for literal in ordered:
             if literal in chosen:
                 chosen[literal][0].remove(literal)
-            choices = [(bucket, window, at) for bucket in buckets for window, at in windows[literal]]
-            bucket, window, at = min(choices, key=lambda choice: choice[0].cost_of(choice[1]))
+            choices = [
+                (bucket.cost_of(window) + common, bucket, window, at)
+                for bucket in buckets
+                for window, common, at in windows[literal]
+            ]
+            _, bucket, window, at = min(choices, key=itemgetter(0))
             bucket.add(literal, window)
             chosen[literal] = bucket, at
 
