@@ -12,7 +12,8 @@
 
 #define TAILHOOK_TABLE_MAGIC 0x74616231u
 #define TAILHOOK_WINDOW 4       /* bytes of a literal that the prefilter compares */
-#define TAILHOOK_HASH_BITS 12
+#define TAILHOOK_GROUPS 2       /* of eight buckets, at most */
+#define TAILHOOK_HASH_BITS 11
 #define TAILHOOK_SLOT_BITS 8
 #define TAILHOOK_HASH_FACTOR 0x9E3779B1u
 #define TAILHOOK_NO_CLASS 2u    /* cells of a row that are no classes: depth, first output */
@@ -52,7 +53,7 @@ typedef struct {
     uint32_t outputs;
     uint32_t patterns;
     uint32_t texts;             /* bytes */
-    uint32_t positions;         /* of a window that the prefilter compares; 0: no prefilter */
+    uint32_t groups;            /* of the prefilter's buckets; 0: no prefilter */
     uint32_t reach;             /* bytes from a literal's start to its window, at most */
     uint32_t checks;
 } tailhook_table_head;
@@ -60,8 +61,8 @@ typedef struct {
 typedef struct {
     const tailhook_table_head *head;
     const uint8_t *classes;     /* of each byte, its cell in a row */
-    const uint8_t *nibbles;     /* of each position, 16 low and 16 high nibbles: buckets */
-    const uint8_t *filter;      /* of each hash, buckets */
+    const uint8_t *nibbles;     /* of each group and position, 16 low and 16 high nibbles: buckets */
+    const uint16_t *hashed;     /* of each hash, buckets */
     const uint16_t *slots;      /* of each hash, 1 + its first check */
     const tailhook_check *checks;
     const tailhook_pattern *patterns;
@@ -81,9 +82,9 @@ tailhook_table_view(tailhook_table *table, const uint32_t *words)
     table->classes = (const uint8_t *)at;
     at += 256 / 4;
     table->nibbles = (const uint8_t *)at;
-    at += 2 * TAILHOOK_WINDOW * 16 / 4;
-    table->filter = (const uint8_t *)at;
-    at += (1u << TAILHOOK_HASH_BITS) / 4;
+    at += TAILHOOK_GROUPS * TAILHOOK_WINDOW * 2 * 16 / 4;
+    table->hashed = (const uint16_t *)(const void *)at;
+    at += (1u << TAILHOOK_HASH_BITS) / 2;
     table->slots = (const uint16_t *)(const void *)at;
     at += (1u << TAILHOOK_SLOT_BITS) / 2;
     table->checks = (const tailhook_check *)(const void *)at;

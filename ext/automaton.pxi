@@ -13,6 +13,7 @@ cdef extern from "automaton.h" nogil:
     uint32_t TAILHOOK_TABLE_MAGIC
     uint32_t TAILHOOK_NO_CLASS
     uint32_t TAILHOOK_SLOT_BITS
+    uint32_t TAILHOOK_GROUPS
 
     ctypedef struct tailhook_pattern:
         uint32_t text
@@ -41,7 +42,7 @@ cdef extern from "automaton.h" nogil:
         uint32_t outputs
         uint32_t patterns
         uint32_t texts
-        uint32_t positions
+        uint32_t groups
         uint32_t reach
         uint32_t checks
 
@@ -360,7 +361,7 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         return False
     if tailhook_table_view(&table, words) != count or head.texts % 4:
         return False
-    if head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+    if head.groups > TAILHOOK_GROUPS or head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
         return False
     for i in range(256):
         if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:

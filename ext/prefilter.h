@@ -1,10 +1,11 @@
-/* Where may a literal stand? Eight buckets of windows, 32 places at once.
+/* Where may a literal stand? Buckets of windows, 64 places at a time.
 
-   For each of the first bytes of a window two 16-byte tables say, by the byte's
-   low and high half, which buckets (one bit each) hold a window with it there.
-   A byte shuffle looks 32 bytes up at once; the AND of all lookups leaves the
-   buckets that may match at each place. Such a place counts if the hash of its
-   four bytes is that of a window of such a bucket. The automaton does the rest.
+   For each byte of a window two 16-byte tables say, by the byte's low and high
+   half, which of eight buckets (one bit each) hold a window with it there. A
+   byte shuffle looks 32 bytes up at once; the AND of all lookups leaves the
+   buckets that may match at each place. Large sets have two groups of buckets.
+   What is left is looked up by the hash of its four bytes, and then compared
+   with eight bytes of the literals of that hash. The automaton does the rest.
 
    A literal is never missed; a place may be reported where none stands. */
 
@@ -41,7 +42,8 @@ tailhook_hashed(const tailhook_table *table, const uint8_t *block, const uint8_t
     while (places) {
         for (int i = 0; i < 4; i++, places &= places - 1) {
             unsigned at = (unsigned)_tzcnt_u64(places) % TAILHOOK_BLOCK;
-            left |= (uint64_t)!!(table->filter[tailhook_window_hash(table, block + at)] & buckets[at]) << at;
+            unsigned here = buckets[at] | (unsigned)buckets[at + TAILHOOK_BLOCK] << 8;
+            left |= (uint64_t)!!(table->hashed[tailhook_window_hash(table, block + at)] & here) << at;
         }
     }
     return left;
@@ -70,37 +72,56 @@ tailhook_checked(const tailhook_table *table, const uint8_t *text, size_t length
     return 0;
 }
 
+/* The buckets that may match at each of 32 places; `tables` is of one group. */
 TAILHOOK_AVX2 static inline __m256i
-tailhook_buckets(const __m256i *low, const __m256i *high, unsigned positions, const uint8_t *at)
+tailhook_buckets(const __m256i *tables, const uint8_t *at)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i buckets = _mm256_set1_epi8(-1);
 
-    for (unsigned i = 0; i < positions; i++) {
+    for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
         __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(at + i));
-        __m256i lows = _mm256_shuffle_epi8(low[i], _mm256_and_si256(bytes, nibble));
-        __m256i highs = _mm256_shuffle_epi8(high[i], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
-        buckets = _mm256_and_si256(buckets, _mm256_and_si256(lows, highs));
+        __m256i low = _mm256_shuffle_epi8(tables[2 * i], _mm256_and_si256(bytes, nibble));
+        __m256i high = _mm256_shuffle_epi8(tables[2 * i + 1], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+        buckets = _mm256_and_si256(buckets, _mm256_and_si256(low, high));
     }
     return buckets;
 }
 
-TAILHOOK_AVX2 static inline __attribute__((always_inline)) size_t
-tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uint8_t *text, size_t length, size_t at,
-                      uint64_t *survivors)
+/* At which of 64 places a window may begin. */
+TAILHOOK_AVX2 static uint64_t
+tailhook_survivors(const tailhook_table *table, const uint8_t *text, size_t length, size_t at, const __m256i *found)
 {
     const __m256i zero = _mm256_setzero_si256();
-    __m256i low[TAILHOOK_WINDOW], high[TAILHOOK_WINDOW];
-    uint64_t fresh = ~(uint64_t)0;
+    uint8_t buckets[TAILHOOK_GROUPS * TAILHOOK_BLOCK];
+    uint32_t empty[2];
     uint64_t places;
+    uint64_t survivors = 0;
 
-    for (unsigned i = 0; i < positions; i++) {
-        low[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 32 * i)));
-        high[i] =
-            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 32 * i + 16)));
+    for (int i = 0; i < 2; i++) {
+        empty[i] = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_or_si256(found[i], found[i + 2]), zero));
+        _mm256_storeu_si256((__m256i *)(void *)(buckets + 32 * i), found[i]);
+        _mm256_storeu_si256((__m256i *)(void *)(buckets + 32 * i + TAILHOOK_BLOCK), found[i + 2]);
     }
+    places = tailhook_hashed(table, text + at, buckets, ~((uint64_t)empty[1] << 32 | empty[0]));
+    for (; places; places &= places - 1) {
+        unsigned place = (unsigned)_tzcnt_u64(places);
+        survivors |= (uint64_t)tailhook_checked(table, text, length, at + place) << place;
+    }
+    return survivors;
+}
+
+TAILHOOK_AVX2 static inline __attribute__((always_inline)) size_t
+tailhook_prefilter_by(unsigned groups, const tailhook_table *table, const uint8_t *text, size_t length, size_t at,
+                      uint64_t *survivors)
+{
+    __m256i tables[TAILHOOK_GROUPS * TAILHOOK_WINDOW * 2];
+    uint64_t fresh = ~(uint64_t)0;
+
+    for (unsigned i = 0; i < groups * TAILHOOK_WINDOW * 2; i++)
+        tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 16 * i)));
     for (;; at += TAILHOOK_BLOCK) {
-        __m256i first, second;
+        __m256i found[4], any;
         if (TAILHOOK_UNLIKELY(length - at < TAILHOOK_BLOCK_READ)) {
             /* The last block overlaps the one before it. */
             size_t back = TAILHOOK_BLOCK_READ - (length - at);
@@ -109,20 +130,17 @@ tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uin
             at -= back;
             fresh <<= back;
         }
-        first = tailhook_buckets(low, high, positions, text + at);
-        second = tailhook_buckets(low, high, positions, text + at + 32);
-        if (!_mm256_testz_si256(_mm256_or_si256(first, second), _mm256_or_si256(first, second))) {
-            uint8_t buckets[TAILHOOK_BLOCK];
-            uint32_t empty_first = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(first, zero));
-            uint32_t empty_second = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
-            _mm256_storeu_si256((__m256i *)(void *)buckets, first);
-            _mm256_storeu_si256((__m256i *)(void *)(buckets + 32), second);
-            places = ~((uint64_t)empty_second << 32 | empty_first);
-            places = tailhook_hashed(table, text + at, buckets, places) & fresh;
-            for (*survivors = 0; places; places &= places - 1) {
-                unsigned place = (unsigned)_tzcnt_u64(places);
-                *survivors |= (uint64_t)tailhook_checked(table, text, length, at + place) << place;
-            }
+        found[0] = tailhook_buckets(tables, text + at);
+        found[1] = tailhook_buckets(tables, text + at + 32);
+        found[2] = found[3] = _mm256_setzero_si256();
+        any = _mm256_or_si256(found[0], found[1]);
+        if (groups == 2) {
+            found[2] = tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at);
+            found[3] = tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at + 32);
+            any = _mm256_or_si256(any, _mm256_or_si256(found[2], found[3]));
+        }
+        if (!_mm256_testz_si256(any, any)) {
+            *survivors = tailhook_survivors(table, text, length, at, found) & fresh;
             if (*survivors)
                 return at;
         }
@@ -136,20 +154,15 @@ tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uin
 TAILHOOK_AVX2 static size_t
 tailhook_prefilter(const tailhook_table *table, const uint8_t *text, size_t length, size_t at, uint64_t *survivors)
 {
-    switch (table->head->positions) {
-    case 2:
-        return tailhook_prefilter_by(2, table, text, length, at, survivors);
-    case 3:
-        return tailhook_prefilter_by(3, table, text, length, at, survivors);
-    default:
-        return tailhook_prefilter_by(4, table, text, length, at, survivors);
-    }
+    if (table->head->groups == 1)
+        return tailhook_prefilter_by(1, table, text, length, at, survivors);
+    return tailhook_prefilter_by(2, table, text, length, at, survivors);
 }
 
 static inline int
 tailhook_has_prefilter(const tailhook_table *table)
 {
-    return table->head->positions && tailhook_has_avx2();
+    return table->head->groups && tailhook_has_avx2();
 }
 
 #else

@@ -52,9 +52,9 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     cells = automaton.cells.tobytes()
     head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
     head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
-    head.extend((buckets.positions, buckets.reach, len(buckets.checks) // 6))
+    head.extend((buckets.groups, buckets.reach, len(buckets.checks) // 6))
     sections = (
-        *(automaton.classes, buckets.nibbles, buckets.filter, buckets.slots, buckets.checks),
+        *(automaton.classes, buckets.nibbles, buckets.hashed, buckets.slots, buckets.checks),
         *(rows, automaton.outputs, texts, cells + bytes(-len(cells) % 4)),
     )
     head[1] = len(head) + sum(memoryview(section).nbytes for section in sections) // 4
@@ -192,7 +192,7 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 
 # ---- the prefilter ---------------------------------------------------------------
 #
-# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows: for each
+# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows, or twice eight: for each
 # of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
 # and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
 # are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
@@ -200,8 +200,9 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 # eight bytes of a literal about its window.
 
 WINDOW = 4
-BUCKETS = 8
-HASH_BITS = 12
+BUCKETS = 8  # of a group
+FEW_LITERALS = 32  # more have two groups of buckets
+HASH_BITS = 11
 SLOT_BITS = 8
 CHECK = 8
 HASH_FACTOR = 0x9E3779B1
@@ -258,10 +259,10 @@ def spread(window: bytes, ignore_case: bool) -> Window:
 
 
 class Prefilter(NamedTuple):
-    positions: int = 0  # how many bytes of a window are compared by nibbles; 0: no prefilter
+    groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
-    nibbles: bytes = bytes(2 * WINDOW * 16)
-    filter: bytes = bytes(1 << HASH_BITS)
+    nibbles: bytes = bytes(2 * 2 * WINDOW * 16)
+    hashed: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, the buckets
     slots: array[int] = array("H", bytes(2 << SLOT_BITS))  # of each hash, 1 + its first check
     checks: array[int] = array("I")
 
@@ -290,7 +291,8 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     ordered = sorted(literals)
     if len(ordered) > MOST_LITERALS:
         return Prefilter()
-    buckets = [Bucket() for _ in range(BUCKETS)]
+    groups = 1 if len(ordered) <= FEW_LITERALS else 2
+    buckets = [Bucket() for _ in range(groups * BUCKETS)]
     windows = {
         literal: [
             (spread(literal[at : at + WINDOW], ignore_case), commonness(literal[at : at + WINDOW]), at)
@@ -311,12 +313,14 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
             bucket.add(literal, window)
             chosen[literal] = bucket, at
 
-    nibbles, hashed = bytearray(2 * WINDOW * 16), bytearray(1 << HASH_BITS)
+    nibbles, hashed = bytearray(2 * 2 * WINDOW * 16), array("H", bytes(2 << HASH_BITS))
     for number, bucket in enumerate(buckets):
-        for position, masks in enumerate(bucket.mask if bucket.members else ()):
+        group, bit = divmod(number, BUCKETS)
+        for position, masks in enumerate(bucket.mask):
             for half, mask in enumerate(masks):
+                table = ((group * WINDOW + position) * 2 + half) * 16
                 for nibble in range(16):
-                    nibbles[(2 * position + half) * 16 + nibble] |= (mask >> nibble & 1) << number
+                    nibbles[table + nibble] |= (mask >> nibble & 1) << bit
     slots, checks = array("H", bytes(2 << SLOT_BITS)), array("I")
     for literal in sorted(chosen, key=len):  # a window cut short, whose hash is any, comes first: last in each list
         bucket, at = chosen[literal]
@@ -330,7 +334,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         for slot in [slot] if whole else range(1 << SLOT_BITS):
             slots[slot] = len(checks) // 6
     reach = max(at for _, at in chosen.values())
-    return Prefilter(WINDOW, reach, bytes(nibbles), bytes(hashed), slots, checks)
+    return Prefilter(groups, reach, bytes(nibbles), hashed, slots, checks)
 
 
 def folded(number: int, size: int, ignore_case: bool) -> int:
