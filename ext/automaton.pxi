@@ -12,8 +12,10 @@ cdef extern from "Python.h" nogil:
 cdef extern from "automaton.h" nogil:
     uint32_t TAILHOOK_TABLE_MAGIC
     uint32_t TAILHOOK_NO_CLASS
-    uint32_t TAILHOOK_SLOT_BITS
+    uint32_t TAILHOOK_HASH_BITS
     uint32_t TAILHOOK_GROUPS
+    uint32_t TAILHOOK_WINDOW
+    uint32_t TAILHOOK_CHECK_BACK
 
     ctypedef struct tailhook_pattern:
         uint32_t text
@@ -29,7 +31,6 @@ cdef extern from "automaton.h" nogil:
 
     ctypedef struct tailhook_check:
         uint32_t back
-        uint32_t next
 
     ctypedef struct tailhook_table_head:
         uint32_t magic
@@ -44,6 +45,7 @@ cdef extern from "automaton.h" nogil:
         uint32_t texts
         uint32_t groups
         uint32_t reach
+        uint32_t hashed
         uint32_t checks
 
     ctypedef struct tailhook_table:
@@ -361,16 +363,16 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         return False
     if tailhook_table_view(&table, words) != count or head.texts % 4:
         return False
-    if head.groups > TAILHOOK_GROUPS or head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+    if head.groups > TAILHOOK_GROUPS or not 1 <= head.hashed <= TAILHOOK_WINDOW or head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
         return False
     for i in range(256):
         if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:
             return False
-    for i in range(<size_t> 1 << TAILHOOK_SLOT_BITS):
-        if table.slots[i] > head.checks:
+    for i in range(<size_t> 1 << TAILHOOK_HASH_BITS):
+        if table.slots[i] >= head.checks:
             return False
     for i in range(head.checks):
-        if table.checks[i].next > i:
+        if table.checks[i].back > TAILHOOK_CHECK_BACK:
             return False
     for i in range(head.patterns):
         pattern = &table.patterns[i]

@@ -52,9 +52,9 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     cells = automaton.cells.tobytes()
     head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
     head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
-    head.extend((buckets.groups, buckets.reach, len(buckets.checks) // 6))
+    head.extend((buckets.groups, buckets.reach, buckets.hashed, len(buckets.checks) // 5))
     sections = (
-        *(automaton.classes, buckets.nibbles, buckets.hashed, buckets.slots, buckets.checks),
+        *(automaton.classes, buckets.nibbles, buckets.slots, buckets.checks),
         *(rows, automaton.outputs, texts, cells + bytes(-len(cells) % 4)),
     )
     head[1] = len(head) + sum(memoryview(section).nbytes for section in sections) // 4
@@ -196,15 +196,16 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 # of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
 # and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
 # are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
-# passes is looked up by the hash of its four bytes: first in a table of buckets, then in lists of checks, each
-# eight bytes of a literal about its window.
+# passes is looked up by a hash of the window, and eight bytes about it are compared with those that the literals
+# of that hash have in common.
 
 WINDOW = 4
 BUCKETS = 8  # of a group
 FEW_LITERALS = 32  # more have two groups of buckets
 HASH_BITS = 11
-SLOT_BITS = 8
 CHECK = 8
+CHECK_BACK = 4
+CHECK_NOTHING = (1, 0, 0, 0, 0)  # no text has these bytes under this mask
 HASH_FACTOR = 0x9E3779B1
 FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
 MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
@@ -261,10 +262,10 @@ def spread(window: bytes, ignore_case: bool) -> Window:
 class Prefilter(NamedTuple):
     groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
+    hashed: int = 1  # bytes of a window that are hashed
     nibbles: bytes = bytes(2 * 2 * WINDOW * 16)
-    hashed: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, the buckets
-    slots: array[int] = array("H", bytes(2 << SLOT_BITS))  # of each hash, 1 + its first check
-    checks: array[int] = array("I")
+    slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
+    checks: array[int] = array("I", CHECK_NOTHING)
 
 
 class Bucket:
@@ -321,34 +322,36 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
                 table = ((group * WINDOW + position) * 2 + half) * 16
                 for nibble in range(16):
                     nibbles[table + nibble] |= (mask >> nibble & 1) << bit
-    slots, checks = array("H", bytes(2 << SLOT_BITS)), array("I")
-    for literal in sorted(chosen, key=len):  # a window cut short, whose hash is any, comes first: last in each list
-        bucket, at = chosen[literal]
-        whole = len(literal) >= WINDOW
-        for hashing in [hash_of(literal[at : at + WINDOW], ignore_case)] if whole else range(1 << HASH_BITS):
-            hashed[hashing] |= 1 << buckets.index(bucket)
-        start = min(at, max(len(literal) - CHECK, 0))
-        checks.extend(check(literal[start : start + CHECK], ignore_case))
-        slot = hashing >> HASH_BITS - SLOT_BITS
-        checks.extend((at - start, slots[slot]))
-        for slot in [slot] if whole else range(1 << SLOT_BITS):
-            slots[slot] = len(checks) // 6
-    reach = max(at for _, at in chosen.values())
-    return Prefilter(groups, reach, bytes(nibbles), hashed, slots, checks)
-
-
-def folded(number: int, size: int, ignore_case: bool) -> int:
-    """Letters of both cases are alike then when case is ignored (so are some other bytes: no harm)."""
-    return number | int.from_bytes(b" " * size, "little") if ignore_case else number
+    hashed = min(WINDOW, *map(len, ordered))
+    slots, checks = array("H", bytes(2 << HASH_BITS)), array("I", CHECK_NOTHING)
+    alike: dict[int, list[tuple[bytes, int]]] = {}
+    for literal, (_, at) in chosen.items():
+        alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
+    for slot, members in alike.items():
+        slots[slot] = len(checks) // 5
+        checks.extend(max((check(members, back, ignore_case) for back in range(CHECK_BACK + 1)), key=certainty))
+    return Prefilter(groups, max(at for _, at in chosen.values()), hashed, bytes(nibbles), slots, checks)
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
-    number = folded(int.from_bytes(window, "little"), WINDOW, ignore_case)
+    """Letters of both cases are alike when case is ignored (so are some other bytes: no harm)."""
+    number = int.from_bytes(bytes(byte | 32 for byte in window) if ignore_case else window, "little")
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
 
 
-def check(part: bytes, ignore_case: bool) -> tuple[int, int, int, int]:
-    """The eight bytes to compare, and which of them count: as two words each."""
-    mask = (1 << 8 * len(part)) - 1
-    value = folded(int.from_bytes(part, "little"), CHECK, ignore_case) & mask
-    return value & 0xFFFFFFFF, value >> 32, mask & 0xFFFFFFFF, mask >> 32
+def check(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
+    """What all literals, each with its window's place, have in common in the eight bytes that begin `back` before
+    their windows: two words of bytes, two of a mask, and `back`."""
+    value, mask = bytearray(CHECK), bytearray(CHECK)
+    for place in range(CHECK):
+        bytes_there = {
+            (literal[at - back + place] | (32 if ignore_case else 0)) if 0 <= at - back + place < len(literal) else None
+            for literal, at in members
+        }
+        if len(bytes_there) == 1 and (common := bytes_there.pop()) is not None:
+            value[place], mask[place] = common, 0xFF
+    return (*array("I", bytes(value + mask)), back)
+
+
+def certainty(words: tuple[int, ...]) -> int:
+    return sum(word.bit_count() for word in words[2:4])
