@@ -61,10 +61,20 @@ cdef extern from "automaton.h" nogil:
     uint64_t tailhook_table_view(tailhook_table* table, const uint32_t* words)
 
 cdef extern from "prefilter.h" nogil:
-    size_t TAILHOOK_BLOCK
+    ctypedef struct tailhook_block:
+        size_t at
+        uint64_t places
+
+    ctypedef struct tailhook_prefilter:
+        const tailhook_table* table
+        const uint8_t* text
+        size_t length
+        size_t at
+        unsigned int count
+        unsigned int next
+
     bint tailhook_has_prefilter(const tailhook_table* table)
-    size_t tailhook_prefilter(const tailhook_table* table, const uint8_t* text, size_t length, size_t at,
-                              uint64_t* survivors)
+    bint tailhook_prefilter_next(tailhook_prefilter* way, tailhook_block* block)
     unsigned int __builtin_ctzll(uint64_t bits)
 
 cdef enum:
@@ -312,21 +322,19 @@ cdef int automaton_find(
     """
     cdef Run run = Run(table, text, length, 0, 0, hits)
     cdef size_t reach = table.head.reach
-    cdef size_t block = 0
     cdef size_t window
-    cdef uint64_t survivors
+    cdef tailhook_prefilter way
+    cdef tailhook_block block
+    way.table, way.text, way.length = table, text, length
+    way.at = way.count = way.next = 0
     if prefiltered and tailhook_has_prefilter(table):
-        while True:
-            block = tailhook_prefilter(table, text, length, block, &survivors)
-            if survivors == 0:
-                break
-            while survivors:
-                window = block + __builtin_ctzll(survivors)
-                survivors &= survivors - 1
+        while tailhook_prefilter_next(&way, &block):
+            while block.places:
+                window = block.at + __builtin_ctzll(block.places)
+                block.places &= block.places - 1
                 if run_from(&run, window - min(window, reach), window) < 0:
                     return -1
-            block += TAILHOOK_BLOCK
-    return run_from(&run, block - min(block, reach), length)
+    return run_from(&run, way.at - min(way.at, reach), length)
 
 
 # ---- opening a table ---------------------------------------------------------------
