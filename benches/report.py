@@ -25,7 +25,7 @@ def main() -> None:
     lines = [
         "# Benchmarks",
         "",
-        f"{facts["datetime"][:10]}, {processor()}, CPython {platform.python_version()}; `make bench`.",
+        f"{facts['datetime'][:10]}, {processor()}, CPython {platform.python_version()}; `make bench`.",
         "Medians; within one table everything was measured in one run.",
     ]
     for name, rows in comparisons(facts["benchmarks"]).items():

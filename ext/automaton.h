@@ -12,7 +12,9 @@
 
 #define TAILHOOK_TABLE_MAGIC 0x74616231u
 #define TAILHOOK_WINDOW 4       /* bytes of a literal that the prefilter compares */
-#define TAILHOOK_HASH_BITS 12
+#define TAILHOOK_GROUPS 2       /* of eight buckets, at most */
+#define TAILHOOK_HASH_BITS 11
+#define TAILHOOK_CHECK_BACK 4   /* bytes before a window that are compared, at most */
 #define TAILHOOK_HASH_FACTOR 0x9E3779B1u
 #define TAILHOOK_NO_CLASS 2u    /* cells of a row that are no classes: depth, first output */
 
@@ -32,6 +34,13 @@ typedef struct {
     uint32_t next;              /* 1 + the index of the state's next output; 0: none */
 } tailhook_output;
 
+/* What the literals of one hash have in common about their windows. */
+typedef struct {
+    uint32_t value[2];          /* eight bytes; ASCII in lower case if the set folds */
+    uint32_t mask[2];           /* those that count */
+    uint32_t back;              /* bytes from there to the window */
+} tailhook_check;
+
 typedef struct {
     uint32_t magic;
     uint32_t words;             /* of four bytes, all of the table */
@@ -43,15 +52,18 @@ typedef struct {
     uint32_t outputs;
     uint32_t patterns;
     uint32_t texts;             /* bytes */
-    uint32_t positions;         /* of a window that the prefilter compares; 0: no prefilter */
+    uint32_t groups;            /* of the prefilter's buckets; 0: no prefilter */
     uint32_t reach;             /* bytes from a literal's start to its window, at most */
+    uint32_t hashed;            /* bytes of a window */
+    uint32_t checks;
 } tailhook_table_head;
 
 typedef struct {
     const tailhook_table_head *head;
     const uint8_t *classes;     /* of each byte, its cell in a row */
-    const uint8_t *nibbles;     /* of each position, 16 low and 16 high nibbles: buckets */
-    const uint8_t *filter;      /* of each hash, buckets */
+    const uint8_t *nibbles;     /* of each group and position, 16 low and 16 high nibbles: buckets */
+    const uint16_t *slots;      /* of each hash, its check */
+    const tailhook_check *checks;
     const tailhook_pattern *patterns;
     const tailhook_output *outputs;
     const uint8_t *texts;
@@ -69,9 +81,11 @@ tailhook_table_view(tailhook_table *table, const uint32_t *words)
     table->classes = (const uint8_t *)at;
     at += 256 / 4;
     table->nibbles = (const uint8_t *)at;
-    at += 2 * TAILHOOK_WINDOW * 16 / 4;
-    table->filter = (const uint8_t *)at;
-    at += (1u << TAILHOOK_HASH_BITS) / 4;
+    at += TAILHOOK_GROUPS * TAILHOOK_WINDOW * 2 * 16 / 4;
+    table->slots = (const uint16_t *)(const void *)at;
+    at += (1u << TAILHOOK_HASH_BITS) / 2;
+    table->checks = (const tailhook_check *)(const void *)at;
+    at += (size_t)head->checks * (sizeof(tailhook_check) / 4);
     table->patterns = (const tailhook_pattern *)(const void *)at;
     at += (size_t)head->patterns * (sizeof(tailhook_pattern) / 4);
     table->outputs = (const tailhook_output *)(const void *)at;

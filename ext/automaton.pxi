@@ -12,6 +12,10 @@ cdef extern from "Python.h" nogil:
 cdef extern from "automaton.h" nogil:
     uint32_t TAILHOOK_TABLE_MAGIC
     uint32_t TAILHOOK_NO_CLASS
+    uint32_t TAILHOOK_HASH_BITS
+    uint32_t TAILHOOK_GROUPS
+    uint32_t TAILHOOK_WINDOW
+    uint32_t TAILHOOK_CHECK_BACK
 
     ctypedef struct tailhook_pattern:
         uint32_t text
@@ -25,6 +29,9 @@ cdef extern from "automaton.h" nogil:
         uint32_t length
         uint32_t next
 
+    ctypedef struct tailhook_check:
+        uint32_t back
+
     ctypedef struct tailhook_table_head:
         uint32_t magic
         uint32_t words
@@ -36,12 +43,16 @@ cdef extern from "automaton.h" nogil:
         uint32_t outputs
         uint32_t patterns
         uint32_t texts
-        uint32_t positions
+        uint32_t groups
         uint32_t reach
+        uint32_t hashed
+        uint32_t checks
 
     ctypedef struct tailhook_table:
         const tailhook_table_head* head
         const uint8_t* classes
+        const uint16_t* slots
+        const tailhook_check* checks
         const tailhook_pattern* patterns
         const tailhook_output* outputs
         const uint8_t* texts
@@ -50,10 +61,20 @@ cdef extern from "automaton.h" nogil:
     uint64_t tailhook_table_view(tailhook_table* table, const uint32_t* words)
 
 cdef extern from "prefilter.h" nogil:
-    size_t TAILHOOK_BLOCK
+    ctypedef struct tailhook_block:
+        size_t at
+        uint64_t places
+
+    ctypedef struct tailhook_prefilter:
+        const tailhook_table* table
+        const uint8_t* text
+        size_t length
+        size_t at
+        unsigned int count
+        unsigned int next
+
     bint tailhook_has_prefilter(const tailhook_table* table)
-    size_t tailhook_prefilter(const tailhook_table* table, const uint8_t* text, size_t length, size_t at,
-                              uint64_t* survivors)
+    bint tailhook_prefilter_next(tailhook_prefilter* way, tailhook_block* block)
     unsigned int __builtin_ctzll(uint64_t bits)
 
 cdef enum:
@@ -301,21 +322,19 @@ cdef int automaton_find(
     """
     cdef Run run = Run(table, text, length, 0, 0, hits)
     cdef size_t reach = table.head.reach
-    cdef size_t block = 0
     cdef size_t window
-    cdef uint64_t survivors
+    cdef tailhook_prefilter way
+    cdef tailhook_block block
+    way.table, way.text, way.length = table, text, length
+    way.at = way.count = way.next = 0
     if prefiltered and tailhook_has_prefilter(table):
-        while True:
-            block = tailhook_prefilter(table, text, length, block, &survivors)
-            if survivors == 0:
-                break
-            while survivors:
-                window = block + __builtin_ctzll(survivors)
-                survivors &= survivors - 1
+        while tailhook_prefilter_next(&way, &block):
+            while block.places:
+                window = block.at + __builtin_ctzll(block.places)
+                block.places &= block.places - 1
                 if run_from(&run, window - min(window, reach), window) < 0:
                     return -1
-            block += TAILHOOK_BLOCK
-    return run_from(&run, block - min(block, reach), length)
+    return run_from(&run, way.at - min(way.at, reach), length)
 
 
 # ---- opening a table ---------------------------------------------------------------
@@ -352,10 +371,16 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         return False
     if tailhook_table_view(&table, words) != count or head.texts % 4:
         return False
-    if head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+    if head.groups > TAILHOOK_GROUPS or not 1 <= head.hashed <= TAILHOOK_WINDOW or head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
         return False
     for i in range(256):
         if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:
+            return False
+    for i in range(<size_t> 1 << TAILHOOK_HASH_BITS):
+        if table.slots[i] >= head.checks:
+            return False
+    for i in range(head.checks):
+        if table.checks[i].back > TAILHOOK_CHECK_BACK:
             return False
     for i in range(head.patterns):
         pattern = &table.patterns[i]

@@ -16,6 +16,14 @@ tailhook_has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 }
+
+#define TAILHOOK_AVX512 __attribute__((target("avx512f,avx512bw,bmi,bmi2,popcnt,lzcnt")))
+
+static inline int
+tailhook_has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && tailhook_has_avx2();
+}
 #else
 #define TAILHOOK_X86 0
 #endif

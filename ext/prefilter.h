@@ -1,10 +1,11 @@
-/* Where may a literal stand? Eight buckets of windows, 32 places at once.
+/* Where may a literal stand? Buckets of windows, 64 places at a time.
 
-   For each of the first bytes of a window two 16-byte tables say, by the byte's
-   low and high half, which buckets (one bit each) hold a window with it there.
-   A byte shuffle looks 32 bytes up at once; the AND of all lookups leaves the
-   buckets that may match at each place. Such a place counts if the hash of its
-   four bytes is that of a window of such a bucket. The automaton does the rest.
+   For each byte of a window two 16-byte tables say, by the byte's low and high
+   half, which of eight buckets (one bit each) hold a window with it there. A
+   byte shuffle looks 32 bytes up at once; the AND of all lookups leaves the
+   buckets that may match at each place. Large sets have two groups of buckets.
+   What is left is looked up by a hash of the window: eight bytes about it must be
+   what the literals of that hash have in common. The automaton does the rest.
 
    A literal is never missed; a place may be reported where none stands. */
 
@@ -16,103 +17,202 @@
 
 #include <string.h>
 
-#define TAILHOOK_BLOCK 64u      /* places a call looks at together */
-#define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + TAILHOOK_WINDOW - 1)
+#define TAILHOOK_BLOCK 64u
+#define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + 7)    /* bytes from its start: the last place reads eight */
+#define TAILHOOK_BLOCKS 32u                         /* looked at in one go */
+
+/* Blocks with places at which a window may begin. */
+typedef struct {
+    size_t at;
+    uint64_t places;            /* a bit each, the first place lowest */
+} tailhook_block;
+
+/* The way through one text. */
+typedef struct {
+    const tailhook_table *table;
+    const uint8_t *text;
+    size_t length;
+    size_t at;                  /* blocks before it have been looked at */
+    unsigned count;             /* of blocks found so far */
+    unsigned next;              /* of them to hand out */
+    tailhook_block blocks[TAILHOOK_BLOCKS];
+} tailhook_prefilter;
 
 #if TAILHOOK_X86
 
-static inline uint64_t
-tailhook_survivors(const tailhook_table *table, const uint8_t *block, const uint8_t *buckets, uint64_t places)
+/* A look at `count` blocks from `at` on by the tables of nibbles: fills `blocks` with those that have places,
+   returns how many. No branch depends on the text. */
+TAILHOOK_AVX512 static inline __attribute__((always_inline)) unsigned
+tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+                     tailhook_block *blocks)
 {
-    const uint32_t fold = table->head->fold ? 0x20202020u : 0;
-    uint64_t left = 0;
+    const __m512i nibble = _mm512_set1_epi8(15);
+    __m512i tables[TAILHOOK_GROUPS * TAILHOOK_WINDOW * 2];
+    unsigned found = 0;
 
-    for (; places; places &= places - 1) {
-        unsigned at = (unsigned)__builtin_ctzll(places);
-        uint32_t window;
-        memcpy(&window, block + at, sizeof(window));
-        window = ((window | fold) * TAILHOOK_HASH_FACTOR) >> (32 - TAILHOOK_HASH_BITS);
-        if (table->filter[window] & buckets[at])
-            left |= (uint64_t)1 << at;
+    for (unsigned i = 0; i < groups * TAILHOOK_WINDOW * 2; i++)
+        tables[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
+    for (; count; count--, at += TAILHOOK_BLOCK) {
+        __m512i buckets[TAILHOOK_GROUPS];
+        for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
+            __m512i bytes = _mm512_loadu_si512(text + at + i);
+            __m512i low = _mm512_and_si512(bytes, nibble);
+            __m512i high = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble);
+            for (unsigned group = 0; group < groups; group++) {
+                const __m512i *table = tables + (group * TAILHOOK_WINDOW + i) * 2;
+                __m512i here = _mm512_and_si512(_mm512_shuffle_epi8(table[0], low), _mm512_shuffle_epi8(table[1], high));
+                buckets[group] = i ? _mm512_and_si512(buckets[group], here) : here;
+            }
+        }
+        if (groups == 2)
+            buckets[0] = _mm512_or_si512(buckets[0], buckets[1]);
+        blocks[found] = (tailhook_block){at, _mm512_test_epi8_mask(buckets[0], buckets[0])};
+        found += blocks[found].places != 0;
     }
-    return left;
+    return found;
 }
 
+TAILHOOK_AVX512 static unsigned
+tailhook_look_wide(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
+{
+    if (table->head->groups == 1)
+        return tailhook_look_avx512(1, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx512(2, table->nibbles, text, at, count, blocks);
+}
+
+/* The same for 32 places of one group. */
 TAILHOOK_AVX2 static inline __m256i
-tailhook_buckets(const __m256i *low, const __m256i *high, unsigned positions, const uint8_t *at)
+tailhook_buckets(const __m256i *tables, const uint8_t *at)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i buckets = _mm256_set1_epi8(-1);
 
-    for (unsigned i = 0; i < positions; i++) {
+    for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
         __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(at + i));
-        __m256i lows = _mm256_shuffle_epi8(low[i], _mm256_and_si256(bytes, nibble));
-        __m256i highs = _mm256_shuffle_epi8(high[i], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
-        buckets = _mm256_and_si256(buckets, _mm256_and_si256(lows, highs));
+        __m256i low = _mm256_shuffle_epi8(tables[2 * i], _mm256_and_si256(bytes, nibble));
+        __m256i high = _mm256_shuffle_epi8(tables[2 * i + 1], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
+        buckets = _mm256_and_si256(buckets, _mm256_and_si256(low, high));
     }
     return buckets;
 }
 
-TAILHOOK_AVX2 static inline __attribute__((always_inline)) size_t
-tailhook_prefilter_by(unsigned positions, const tailhook_table *table, const uint8_t *text, size_t length, size_t at,
-                      uint64_t *survivors)
+TAILHOOK_AVX2 static inline __attribute__((always_inline)) unsigned
+tailhook_look_avx2(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+                   tailhook_block *blocks)
 {
     const __m256i zero = _mm256_setzero_si256();
-    __m256i low[TAILHOOK_WINDOW], high[TAILHOOK_WINDOW];
-    uint64_t fresh = ~(uint64_t)0;
+    __m256i tables[TAILHOOK_GROUPS * TAILHOOK_WINDOW * 2];
+    unsigned found = 0;
 
-    for (unsigned i = 0; i < positions; i++) {
-        low[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 32 * i)));
-        high[i] =
-            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table->nibbles + 32 * i + 16)));
-    }
-    for (;; at += TAILHOOK_BLOCK) {
-        __m256i first, second;
-        if (TAILHOOK_UNLIKELY(length - at < TAILHOOK_BLOCK_READ)) {
-            /* The last block overlaps the one before it. */
-            size_t back = TAILHOOK_BLOCK_READ - (length - at);
-            if (back >= TAILHOOK_BLOCK || back > at)
-                break;
-            at -= back;
-            fresh <<= back;
+    for (unsigned i = 0; i < groups * TAILHOOK_WINDOW * 2; i++)
+        tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
+    for (; count; count--, at += TAILHOOK_BLOCK) {
+        __m256i first = tailhook_buckets(tables, text + at);
+        __m256i second = tailhook_buckets(tables, text + at + 32);
+        uint64_t empty;
+        if (groups == 2) {
+            first = _mm256_or_si256(first, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at));
+            second = _mm256_or_si256(second, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at + 32));
         }
-        first = tailhook_buckets(low, high, positions, text + at);
-        second = tailhook_buckets(low, high, positions, text + at + 32);
-        if (!_mm256_testz_si256(_mm256_or_si256(first, second), _mm256_or_si256(first, second))) {
-            uint8_t buckets[TAILHOOK_BLOCK];
-            uint32_t empty_first = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(first, zero));
-            uint32_t empty_second = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
-            _mm256_storeu_si256((__m256i *)(void *)buckets, first);
-            _mm256_storeu_si256((__m256i *)(void *)(buckets + 32), second);
-            *survivors = tailhook_survivors(table, text + at, buckets,
-                                            ~((uint64_t)empty_second << 32 | empty_first) & fresh);
-            if (*survivors)
-                return at;
-        }
+        empty = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
+        empty = empty << 32 | (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(first, zero));
+        blocks[found] = (tailhook_block){at, ~empty};
+        found += ~empty != 0;
     }
-    *survivors = 0;
-    return at;
+    return found;
 }
 
-/* The next block at or after `at` where a window may begin, and at which of its places (bits of *survivors).
-   *survivors is 0 when the text is used up: from the returned place on, nothing was looked at. */
-TAILHOOK_AVX2 static size_t
-tailhook_prefilter(const tailhook_table *table, const uint8_t *text, size_t length, size_t at, uint64_t *survivors)
+TAILHOOK_AVX2 static unsigned
+tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
 {
-    switch (table->head->positions) {
-    case 2:
-        return tailhook_prefilter_by(2, table, text, length, at, survivors);
-    case 3:
-        return tailhook_prefilter_by(3, table, text, length, at, survivors);
-    default:
-        return tailhook_prefilter_by(4, table, text, length, at, survivors);
+    if (table->head->groups == 1)
+        return tailhook_look_avx2(1, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx2(2, table->nibbles, text, at, count, blocks);
+}
+
+/* At which of the places a literal may stand. Four places a turn, where there are fewer the last one again: what
+   costs here is a branch that cannot be foretold. */
+static inline uint64_t
+tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t places)
+{
+    const uint64_t fold = table->head->fold ? 0x2020202020202020u : 0;
+    const uint32_t hashed = ~(uint32_t)0 >> (32 - 8 * table->head->hashed);
+    uint64_t passed = 0;
+    uint64_t left = places;
+
+    while (left) {
+        for (int i = 0; i < 4; i++, left = places & (places - 1)) {
+            const tailhook_check *check;
+            uint32_t window;
+            uint64_t bytes, value, mask;
+            unsigned place;
+            places = left ? left : places;
+            place = (unsigned)__builtin_ctzll(places);
+            memcpy(&window, block + place, sizeof(window));
+            window = ((window | (uint32_t)fold) & hashed) * TAILHOOK_HASH_FACTOR >> (32 - TAILHOOK_HASH_BITS);
+            check = &table->checks[table->slots[window]];
+            memcpy(&bytes, block + place - check->back, sizeof(bytes));
+            memcpy(&value, check->value, sizeof(value));
+            memcpy(&mask, check->mask, sizeof(mask));
+            passed |= (uint64_t)(((bytes | fold) & mask) == value) << place;
+        }
+    }
+    return passed;
+}
+
+/* Look at more blocks. Returns 0 when there are none. */
+static int
+tailhook_look(tailhook_prefilter *way)
+{
+    size_t rest = way->length - way->at;
+    size_t count = rest < TAILHOOK_BLOCK_READ ? 0 : (rest - TAILHOOK_BLOCK_READ) / TAILHOOK_BLOCK + 1;
+    uint64_t fresh = ~(uint64_t)0;
+
+    if (count == 0) {
+        /* The last block overlaps the one before it. */
+        size_t back = TAILHOOK_BLOCK_READ - rest;
+        if (back >= TAILHOOK_BLOCK || back > way->at)
+            return 0;
+        way->at -= back;
+        fresh <<= back;
+        count = 1;
+    }
+    if (count > TAILHOOK_BLOCKS)
+        count = TAILHOOK_BLOCKS;
+    way->next = 0;
+    if (tailhook_has_avx512())
+        way->count = tailhook_look_wide(way->table, way->text, way->at, count, way->blocks);
+    else
+        way->count = tailhook_look_narrow(way->table, way->text, way->at, count, way->blocks);
+    if (way->count)
+        way->blocks[0].places &= fresh;
+    way->at += count * TAILHOOK_BLOCK;
+    return 1;
+}
+
+/* Whether there is another block at which a literal may stand, and which. 0: no; from way->at on, nothing was
+   looked at. */
+static int
+tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
+{
+    for (;;) {
+        while (way->next < way->count) {
+            uint64_t sure;
+            *block = way->blocks[way->next++];
+            sure = block->at ? 0 : block->places % (1u << TAILHOOK_CHECK_BACK); /* nothing to compare before them */
+            block->places = tailhook_checked(way->table, way->text + block->at, block->places ^ sure) | sure;
+            if (block->places)
+                return 1;
+        }
+        if (!tailhook_look(way))
+            return 0;
     }
 }
 
 static inline int
 tailhook_has_prefilter(const tailhook_table *table)
 {
-    return table->head->positions && tailhook_has_avx2();
+    return table->head->groups && tailhook_has_avx2();
 }
 
 #else
@@ -124,12 +224,11 @@ tailhook_has_prefilter(const tailhook_table *table)
     return 0;
 }
 
-static inline size_t
-tailhook_prefilter(const tailhook_table *table, const uint8_t *text, size_t length, size_t at, uint64_t *survivors)
+static inline int
+tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
 {
-    (void)table, (void)text, (void)length;
-    *survivors = 0;
-    return at;
+    (void)way, (void)block;
+    return 0;
 }
 
 #endif

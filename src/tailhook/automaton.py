@@ -19,6 +19,7 @@ from array import array
 from functools import lru_cache
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,9 +49,14 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     automaton = flattened(literals, ignore_case)
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
+    cells = automaton.cells.tobytes()
     head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
-    head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts), buckets.positions, buckets.reach))
-    sections = (automaton.classes, buckets.nibbles, buckets.filter, rows, automaton.outputs, texts, automaton.cells)
+    head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
+    head.extend((buckets.groups, buckets.reach, buckets.hashed, len(buckets.checks) // 5))
+    sections = (
+        *(automaton.classes, buckets.nibbles, buckets.slots, buckets.checks),
+        *(rows, automaton.outputs, texts, cells + bytes(-len(cells) % 4)),
+    )
     head[1] = len(head) + sum(memoryview(section).nbytes for section in sections) // 4
     return b"".join((head, *sections))
 
@@ -180,21 +186,26 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
             cells[here + stride - 1] = len(outputs) // 3
     wide = max(len(cells), len(outputs) // 3) > 0xFFFF
     if not wide:
-        cells = array("H", [*cells, *[0] * (len(cells) % 2)])
+        cells = array("H", cells)
     return Automaton(bytes(classes), stride, wide, outputs, cells)
 
 
 # ---- the prefilter ---------------------------------------------------------------
 #
-# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows: for each
+# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows, or twice eight: for each
 # of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
 # and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
 # are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
-# passes is looked up in a table by the hash of its four bytes.
+# passes is looked up by a hash of the window, and eight bytes about it are compared with those that the literals
+# of that hash have in common.
 
 WINDOW = 4
-BUCKETS = 8
-HASH_BITS = 12
+BUCKETS = 8  # of a group
+FEW_LITERALS = 32  # more have two groups of buckets
+HASH_BITS = 11
+CHECK = 8
+CHECK_BACK = 4
+CHECK_NOTHING = (1, 0, 0, 0, 0)  # no text has these bytes under this mask
 HASH_FACTOR = 0x9E3779B1
 FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
 MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
@@ -203,6 +214,13 @@ SHARE = [0.0005] * 256
 for _rank, _byte in enumerate(COMMON):
     SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
 
+TRIPLES = (  # of letters, the commonest of English: what a product of single bytes makes far too rare
+    "the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are "
+    "ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack"
+)
+COMMON_TRIPLES = frozenset(TRIPLES.encode().split())
+TRIPLE_SHARE = 0.002
+
 Window = tuple[tuple[int, int], ...]  # of each position, the sets of low and of high nibbles, as bit masks
 ANY = (0xFFFF, 0xFFFF)
 NOTHING: Window = ((0, 0),) * WINDOW
@@ -210,6 +228,12 @@ NOTHING: Window = ((0, 0),) * WINDOW
 
 def rarity(literal: bytes) -> float:
     return prod(SHARE[byte] for byte in literal)
+
+
+def commonness(window: bytes) -> float:
+    """How often prose has this window, if it holds one of the commonest triples."""
+    rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
+    return max((TRIPLE_SHARE * 3 * rarity(other) for other in rest), default=0.0)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -236,10 +260,12 @@ def spread(window: bytes, ignore_case: bool) -> Window:
 
 
 class Prefilter(NamedTuple):
-    positions: int = 0  # how many bytes of a window are compared by nibbles; 0: no prefilter
+    groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
-    nibbles: bytes = bytes(2 * WINDOW * 16)
-    filter: bytes = bytes(1 << HASH_BITS)
+    hashed: int = 1  # bytes of a window that are hashed
+    nibbles: bytes = bytes(2 * 2 * WINDOW * 16)
+    slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
+    checks: array[int] = array("I", CHECK_NOTHING)
 
 
 class Bucket:
@@ -266,10 +292,11 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     ordered = sorted(literals)
     if len(ordered) > MOST_LITERALS:
         return Prefilter()
-    buckets = [Bucket() for _ in range(BUCKETS)]
+    groups = 1 if len(ordered) <= FEW_LITERALS else 2
+    buckets = [Bucket() for _ in range(groups * BUCKETS)]
     windows = {
         literal: [
-            (spread(literal[at : at + WINDOW], ignore_case), at)
+            (spread(literal[at : at + WINDOW], ignore_case), commonness(literal[at : at + WINDOW]), at)
             for at in range(min(max(len(literal) - WINDOW, 0), FARTHEST) + 1)
         ]
         for literal in ordered
@@ -278,25 +305,53 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         for literal in ordered:
             if literal in chosen:
                 chosen[literal][0].remove(literal)
-            choices = [(bucket, window, at) for bucket in buckets for window, at in windows[literal]]
-            bucket, window, at = min(choices, key=lambda choice: choice[0].cost_of(choice[1]))
+            choices = [
+                (bucket.cost_of(window) + common, bucket, window, at)
+                for bucket in buckets
+                for window, common, at in windows[literal]
+            ]
+            _, bucket, window, at = min(choices, key=itemgetter(0))
             bucket.add(literal, window)
             chosen[literal] = bucket, at
 
-    nibbles, hashed = bytearray(2 * WINDOW * 16), bytearray(1 << HASH_BITS)
+    nibbles, hashed = bytearray(2 * 2 * WINDOW * 16), array("H", bytes(2 << HASH_BITS))
     for number, bucket in enumerate(buckets):
-        for position, masks in enumerate(bucket.mask if bucket.members else ()):
+        group, bit = divmod(number, BUCKETS)
+        for position, masks in enumerate(bucket.mask):
             for half, mask in enumerate(masks):
+                table = ((group * WINDOW + position) * 2 + half) * 16
                 for nibble in range(16):
-                    nibbles[(2 * position + half) * 16 + nibble] |= (mask >> nibble & 1) << number
-    for literal, (bucket, at) in chosen.items():
-        window = literal[at : at + WINDOW]
-        for slot in [hash_of(window, ignore_case)] if len(window) == WINDOW else range(1 << HASH_BITS):
-            hashed[slot] |= 1 << buckets.index(bucket)
-    return Prefilter(WINDOW, max(at for _, at in chosen.values()), bytes(nibbles), bytes(hashed))
+                    nibbles[table + nibble] |= (mask >> nibble & 1) << bit
+    hashed = min(WINDOW, *map(len, ordered))
+    slots, checks = array("H", bytes(2 << HASH_BITS)), array("I", CHECK_NOTHING)
+    alike: dict[int, list[tuple[bytes, int]]] = {}
+    for literal, (_, at) in chosen.items():
+        alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
+    for slot, members in alike.items():
+        slots[slot] = len(checks) // 5
+        checks.extend(max((check(members, back, ignore_case) for back in range(CHECK_BACK + 1)), key=certainty))
+    return Prefilter(groups, max(at for _, at in chosen.values()), hashed, bytes(nibbles), slots, checks)
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
-    """Letters of both cases hash alike when case is ignored (so do some other bytes: no harm)."""
-    number = int.from_bytes(window, "little") | (0x20202020 if ignore_case else 0)
+    """Letters of both cases are alike when case is ignored (so are some other bytes: no harm)."""
+    number = int.from_bytes(bytes(byte | 32 for byte in window) if ignore_case else window, "little")
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
+
+
+def check(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
+    """What all literals, each with its window's place, have in common in the eight bytes that begin `back` before
+    their windows: two words of bytes, two of a mask, and `back`."""
+    value, mask = bytearray(CHECK), bytearray(CHECK)
+    for place in range(CHECK):
+        bytes_there = {
+            (literal[at - back + place] | (32 if ignore_case else 0)) if 0 <= at - back + place < len(literal) else None
+            for literal, at in members
+        }
+        if len(bytes_there) == 1 and (common := bytes_there.pop()) is not None:
+            value[place], mask[place] = common, 0xFF
+    return (*array("I", bytes(value + mask)), back)
+
+
+def certainty(words: tuple[int, ...]) -> int:
+    return sum(word.bit_count() for word in words[2:4])

@@ -1,0 +1,41 @@
+"""ignore_case and word against `re`, which says what they mean."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
+from tailhook.patterns import PatternSet
+
+
+def found(patterns, text):
+    return sorted((match.name, match.start, match.end) for match in patterns.findall(text))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_keywords_are_found_as_re_finds_them(seed):
+    patterns = PatternSet(KEYWORDS, ignore_case=True, word=True, outside_code=False)
+    compiled = list(regexes(KEYWORDS))
+    chance = Random(seed)
+    matched = 0
+    for _ in range(2000):
+        line = hard_line(chance)
+        wanted = found_by_re(compiled, line)
+        assert found(patterns, line) == wanted, ascii(line)
+        matched += len(wanted)
+    assert matched > 1000
+
+
+ALPHABET = st.sampled_from([letter for letter in ("a", "b", *"iskISK", "-", *BESIDE, *BLANKS) if len(letter) == 1])
+PATTERN = st.text(ALPHABET, min_size=1, max_size=7).filter(lambda text: not text.isspace())
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.data(), st.lists(PATTERN, min_size=1, max_size=5, unique=True))
+def test_patterns_of_any_letters_are_found_as_re_finds_them(data, patterns):
+    folded = [pattern for pattern in patterns if not any(letter in pattern for letter in "éß漢\u0345ªⅧ")] or ["k"]
+    parts = data.draw(st.lists(st.one_of(st.sampled_from(folded), ALPHABET), max_size=25))
+    text = "".join(parts)
+    wanted = found_by_re(list(regexes(folded)), text)
+    assert found(PatternSet(folded, ignore_case=True, word=True, outside_code=False), text) == wanted
