@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 from tailhook import _core
+from tailhook.machines.idle import SIGNALS
 from tailhook.patterns import Match, PatternSet, RecordMatch
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -248,14 +249,12 @@ def test_a_match_that_stands_partly_in_code_is_in_code():
 # ---- the idle signals
 
 
-def test_a_signal_is_named_by_the_loops_it_ends_and_its_reason():
-    text = "\n".join([
-        DONE, "<loop-done>MAX_ITERATIONS</loop-done>", "> <loop-done>STUCK</loop-done> ", "- <issue-complete>DONE</issue-complete>",
-        "<grind-done>NO_MORE_ISSUES</grind-done>\r\n<grind-done>MAX_ISSUES</grind-done>",
-    ])  # fmt: skip
-    found = ["loop issue:COMPLETE", "loop issue:MAX_ITERATIONS", "loop issue:STUCK", "issue:COMPLETE"]
-    assert _core.signals(text) == [*found, "grind:NO_MORE_ISSUES", "grind:MAX_ISSUES"]
-    assert _core.signals(text.encode()) == _core.signals(text)
+def test_the_signals_of_the_idle_machine_are_found_in_the_order_of_the_text():
+    written = list(dict.fromkeys(signal for mode in SIGNALS.values() for signal in mode))
+    before = ["", "- ", "> ", "1. ", "  ", "* > "]
+    text = "\r\n".join(f"{mark}{signal} " for mark, signal in zip(before, written, strict=True))
+    assert _core.signals(text) == written
+    assert _core.signals(text.encode()) == written
 
 
 @pytest.mark.parametrize("text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"])
@@ -264,4 +263,4 @@ def test_what_only_mentions_a_signal_is_none(text):
 
 
 def test_a_signal_beside_a_lone_surrogate_is_found():
-    assert _core.signals(f"\ud800\n{DONE}\n") == ["loop issue:COMPLETE"]
+    assert _core.signals(f"\ud800\n{DONE}\n") == [DONE]
