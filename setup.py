@@ -20,6 +20,8 @@ COVERAGE = os.environ.get("TAILHOOK_COVERAGE") == "1"
 compile_args = ["-std=c11", "-fvisibility=hidden", "-Wall", "-Wextra"]
 link_args = []
 macros = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
+if sys.version_info >= (3, 12):
+    macros += [("CYTHON_USE_MODULE_STATE", "1")]  # what an interpreter with a lock of its own needs
 
 if SANITIZE:
     sanitizers = "-fsanitize=address,undefined"
