@@ -27,6 +27,9 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/python benches/report.py build/benches.json benches/results
 	$(BIN)/tailhook bench --max-ratio 1.35
 
+corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
+	$(BIN)/python tests/fetch_corpora.py
+
 interpreters: ## the suite on every CPython from 3.10 up that is at hand
 	@set -e; for python in $$(.ci/interpreters); do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \

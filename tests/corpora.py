@@ -1,6 +1,6 @@
-"""Test data that is not ours, read from a folder beside the checkout; the test skips where it is missing.
+"""Test data that is not ours, read from folders outside the tree; a test skips where it is missing.
 
-The folder is TAILHOOK_CORPORA, or `shared` beside the checkout.
+The folders are TAILHOOK_CORPORA, `shared` beside the checkout, and what `make corpora` fetched.
 """
 
 import base64
@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(os.environ.get("TAILHOOK_CORPORA") or Path(__file__).resolve().parents[2] / "shared")
+TREE = Path(__file__).resolve().parents[1]
+FETCHED = TREE / "build" / "shared"
+FOLDERS = (Path(os.environ.get("TAILHOOK_CORPORA") or TREE.parent / "shared"), FETCHED)
 
 
 def corpus(name):
     """The path of a file or folder of the corpora."""
-    path = ROOT / name
-    if not path.exists():
-        pytest.skip(f"no {path}: set TAILHOOK_CORPORA to the folder of the test corpora")
-    return path
+    for folder in FOLDERS:
+        if (folder / name).exists():
+            return folder / name
+    return pytest.skip(f"no {name} at hand: `make corpora` fetches what is published")
 
 
 def load(name):
