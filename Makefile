@@ -30,6 +30,9 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py
 
+instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
+	$(BIN)/python benches/instructions.py
+
 interpreters: ## the suite on every CPython from 3.10 up that is at hand
 	@set -e; for python in $$(.ci/interpreters); do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \

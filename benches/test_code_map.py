@@ -24,7 +24,13 @@ ENGINES = {
     "cmark-gfm, str": cmarkgfm.cmark.markdown_to_html,
     "markdown-it-py, str": MarkdownIt("commonmark").parse,
 }
-HOSTILE = ["nothing but backticks", "backtick runs of all lengths", "nested brackets", "link starts", "list markers on a line"]
+HOSTILE = [
+    "nothing but backticks",
+    "backtick runs of all lengths",
+    "nested brackets",
+    "link starts",
+    "list markers on a line",
+]
 
 
 def given_to(engine, text):
@@ -53,7 +59,9 @@ def test_code_of_assistant_prose(benchmark, engine, prose):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("engine", [engine for engine in ENGINES if "markdown-it" not in engine])  # it gives up or takes hours
+@pytest.mark.parametrize(
+    "engine", [engine for engine in ENGINES if "markdown-it" not in engine]
+)  # it gives up or takes hours
 def test_code_of_hostile_text(benchmark, engine, name):
     text = WORST_CASES[name](100_000)
     given = given_to(engine, text)
