@@ -2,8 +2,8 @@
 
 usage: instructions.py [--write]        --write: record the counts as the new baseline
 
-A count is told in units of what bare Python executes on the same machine, so that another build of the interpreter hardly
-moves it; it may grow by 3 %. Needs valgrind; without it there is nothing to compare and the exit code is 0.
+A count is told in units of what bare Python executes on the same machine, so that another build of the interpreter
+hardly moves it; it may grow by 3 %. Needs valgrind; without it there is nothing to compare and the exit code is 0.
 """
 
 import json
