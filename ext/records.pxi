@@ -200,18 +200,15 @@ cdef Cursor record_walk(Cursor p, Cursor end, RecordFields* fields) noexcept nog
 # these is a record or a value within a torn one is told by reading the torn one
 # up to it: is a value due there?
 
+cdef inline bint is_blank(unsigned char byte) noexcept nogil:
+    """White space or NUL."""
+    return byte == c" " or byte == c"\t" or byte == c"\r" or byte == c"\n" or byte == 0
+
+
 cdef inline Cursor skip_blank(Cursor p, Cursor end) noexcept nogil:
-    """Past white space and NULs."""
-    while p != end and (p[0] == c" " or p[0] == 0 or p[0] == c"\t" or p[0] == c"\r" or p[0] == c"\n"):
+    while p != end and is_blank(p[0]):
         p += 1
     return p
-
-
-cdef inline Cursor trim_blank(Cursor p, Cursor end) noexcept nogil:
-    """The end without white space and NULs before it."""
-    while p != end and ((end - 1)[0] == c" " or (end - 1)[0] == 0 or (end - 1)[0] == c"\t" or (end - 1)[0] == c"\r" or (end - 1)[0] == c"\n"):
-        end -= 1
-    return end
 
 
 cdef Cursor string_opening(Cursor p, Cursor quote) noexcept nogil:
@@ -251,27 +248,24 @@ cdef Cursor object_opening(Cursor p, Cursor end) noexcept nogil:
     return NULL
 
 
-cdef Cursor trim_space(Cursor p, Cursor end) noexcept nogil:
-    while p != end and ((end - 1)[0] == c" " or (end - 1)[0] == c"\t"):
-        end -= 1
-    return end
+cdef unsigned char byte_before(Cursor p, Cursor* at) noexcept nogil:
+    """The last byte of [p, *at) that is no white space, 0 if there is none; *at: moved to it."""
+    while at[0] != p:
+        at[0] -= 1
+        if not is_blank(at[0][0]) or at[0][0] == 0:
+            return at[0][0]
+    return 0
 
 
 cdef bint follows_like_a_value(Cursor p, Cursor at) noexcept nogil:
     """Does what stands before `at` look like the JSON before a nested value, whatever came earlier?"""
-    cdef Cursor mark = trim_space(p, at)
-    cdef Cursor before
-    if mark == p:
-        return False
-    mark -= 1
-    before = trim_space(p, mark)
-    if before == p:
-        return mark[0] == c":" or mark[0] == c"," or mark[0] == c"["
-    if mark[0] == c":":
-        return (before - 1)[0] == c'"'
-    if mark[0] == c",":
-        return (before - 1)[0] == c'"' or (before - 1)[0] == c"}" or (before - 1)[0] == c"]"
-    return mark[0] == c"[" and ((before - 1)[0] == c":" or (before - 1)[0] == c"," or (before - 1)[0] == c"[")
+    cdef unsigned char mark = byte_before(p, &at)
+    cdef unsigned char before = byte_before(p, &at)
+    if mark == c":":
+        return before == c'"' or before == 0
+    if mark == c",":
+        return before == c'"' or before == c"}" or before == c"]" or before == 0
+    return mark == c"[" and (before == c":" or before == c"," or before == c"[" or before == 0)
 
 
 cdef Cursor record_at_end(Cursor p, Cursor end) noexcept nogil:
@@ -279,7 +273,8 @@ cdef Cursor record_at_end(Cursor p, Cursor end) noexcept nogil:
     cdef JsonFault fault
     cdef Cursor start
     cdef bint nested
-    end = trim_blank(p, end)
+    while end != p and is_blank((end - 1)[0]):
+        end -= 1
     start = object_opening(p, end)
     if start == NULL or start == p:
         return NULL
