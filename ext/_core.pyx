@@ -3,10 +3,14 @@
 
 cimport cython
 
-include "json.pxi"        # JSON texts: grammar, reader, writer
-include "json_edit.pxi"   # one member replaced, every other byte left
-include "lines.pxi"       # lines of a file, newest first or forward
-include "records.pxi"     # what a line of a transcript says
+include "json.pxi"          # the grammar, and what strings say
+include "json_read.pxi"     # a text's value; where a text ends in a pipe
+include "json_write.pxi"    # a value's text
+include "json_edit.pxi"     # one member replaced, every other byte left
+include "lines.pxi"         # lines of a file, newest first or forward
+include "records.pxi"       # what a line of a transcript says
+include "bad_lines.pxi"     # the record in a line that is no JSON text
+include "last_message.pxi"  # what the hooks ask of a transcript
 
 
 # ---- JSON --------------------------------------------------------------------
