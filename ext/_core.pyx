@@ -90,7 +90,7 @@ cdef class Record:
 
     @property
     def role(self):
-        return value_string(record_role(&self.fields))
+        return record_role(&self.fields)
 
     @property
     def text(self):

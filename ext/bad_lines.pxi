@@ -34,7 +34,7 @@ cdef Cursor string_opening(Cursor p, Cursor quote) noexcept nogil:
 
 
 cdef Cursor object_opening(Cursor p, Cursor end) noexcept nogil:
-    """The brace in [p, end) that opens the object whose last byte is (end - 1)[0], or NULL; it may not be well formed."""
+    """The brace in [p, end) that opens the object whose last byte is the one before end, or NULL."""
     cdef Py_ssize_t depth = 0
     cdef Cursor at = end
     while at != p:
@@ -75,7 +75,7 @@ cdef bint follows_like_a_value(Cursor p, Cursor at) noexcept nogil:
 
 
 cdef Cursor record_at_end(Cursor p, Cursor end) noexcept nogil:
-    """Where the object begins that ends with [p, end), a torn text, and is not part of a torn one; or NULL."""
+    """Where the object begins that ends a torn text, if it is no value of the torn one; or NULL."""
     cdef JsonFault fault
     cdef Cursor start
     cdef bint nested

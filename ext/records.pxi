@@ -248,11 +248,13 @@ cdef inline Slice* record_speech(RecordFields* fields) noexcept nogil:
     return fields.message
 
 
-cdef inline Slice* record_role(RecordFields* fields) noexcept nogil:
-    """Who speaks: the message's role, or the type of a flat record; absent in records of other types."""
-    if record_is_spoken(fields) and fields.message[FIELD_ROLE].start == NULL:
-        return &fields.top[FIELD_TYPE]
-    return &fields.message[FIELD_ROLE] if record_is_spoken(fields) else &fields.top[FIELD_ROLE]
+cdef object record_role(RecordFields* fields):
+    """Who speaks: the message's role, or the type of a flat record; None in records of other types."""
+    if not record_is_spoken(fields):
+        return None
+    if fields.message[FIELD_ROLE].start == NULL:
+        return value_string(&fields.top[FIELD_TYPE])
+    return value_string(&fields.message[FIELD_ROLE])
 
 
 cdef inline void slice_move(Slice* value, Cursor old, Cursor new) noexcept nogil:

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -155,3 +157,22 @@ def test_a_descriptor_will_do(tmp_path):
         assert last_message(descriptor) == ("text", "said")
     finally:
         os.close(descriptor)
+
+
+def test_memory_is_bounded_by_twice_the_line_that_is_read(tmp_path):
+    pytest.importorskip("resource")
+    size = 15_000_000
+    path = tmp_path / "long.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"type":"user"}\n' * 1_000_000 + json.dumps(assistant("é\n" + "x" * size)).encode() + b"\n")
+    program = (
+        "import resource, sys; from tailhook._core import last_message;"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "file = open(sys.argv[1], 'rb', buffering=0);"
+        "outcome, text = last_message(file);"
+        "print(len(text), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, check=True, text=True)
+    length, kibibytes = map(int, done.stdout.split())
+    assert length == size + 2
+    assert kibibytes * 1024 < 2 * size + (2 << 20)
