@@ -1,5 +1,9 @@
 # The last message: what the hooks ask of a transcript.
 
+cdef extern from "text.h" nogil:
+    bint may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
+
+
 # ---- time --------------------------------------------------------------------
 
 cdef int two_digits(Cursor p) noexcept nogil:
@@ -70,7 +74,7 @@ cdef object newest_message(Window* window, object since):
     while window_previous(window, &line):
         if window.passed and not texts:
             break
-        if not record_find(line.start, line.end, &fields):
+        if not may_hold_assistant(line.start, line.end) or not record_find(line.start, line.end, &fields):
             continue
         if not record_is_assistant(&fields) or record_is_foreign(&fields):
             continue
