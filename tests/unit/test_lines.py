@@ -300,6 +300,32 @@ def test_an_error_of_a_file_object_comes_through():
         newest_first(Failing(b"one"))
 
 
+def test_a_file_object_that_lies_about_itself_is_an_error_and_no_crash():
+    class Lying(io.BytesIO):
+        def __init__(self, size, count):
+            super().__init__(b"x" * 100)
+            self.size, self.count = size, count
+
+        def seek(self, offset, whence=0):
+            super().seek(offset, whence)
+            return self.size if whence else offset
+
+        def readinto(self, buffer):
+            self.kept = buffer
+            return self.count
+
+    for count in (-1, 1 << 40):
+        with pytest.raises(OSError, match="readinto of 100 bytes returned"):
+            newest_first(Lying(100, count))
+    with pytest.raises(ValueError, match="negative"):
+        newest_first(Lying(-1, 0))
+    assert newest_first(Lying(1 << 62, 0)) == []
+    honest = Lying(10, 10)
+    newest_first(honest)
+    with pytest.raises(ValueError, match="released"):
+        honest.kept[0] = 1
+
+
 def test_a_reader_in_use_by_one_thread_refuses_another():
     class Slow(io.BytesIO):
         def readinto(self, buffer):
