@@ -107,6 +107,8 @@ cdef bint record_find(Cursor p, Cursor end, RecordFields* fields) noexcept nogil
     if p == end:
         return last != NULL
     stop = record_at_end(p, end)
-    if stop != NULL and record_walk(stop, end, fields) != NULL:
-        return True
+    if stop != NULL:
+        stop = record_walk(stop, end, fields)
+        if stop != NULL and skip_blank(stop, end) == end:
+            return True
     return last != NULL and record_walk(last, end, fields) != NULL

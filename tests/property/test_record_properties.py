@@ -21,7 +21,7 @@ BLOCKS = st.fixed_dictionaries(
     optional={
         "type": st.sampled_from(["text", "text", "tool_use", "thinking", 5]),
         "text": STRINGS | ANYTHING,
-        "id": IDS.filter(lambda value: not isinstance(value, int)),
+        "id": IDS,
         "name": st.sampled_from(["Bash", None]),
         "input": ANYTHING,
         "content": ANYTHING,

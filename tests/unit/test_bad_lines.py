@@ -59,6 +59,7 @@ def test_the_last_object_that_qualifies_is_the_record(line, record):
         b'sage":{"a":1}',
         b'"x"},{"a":1}',
         b'x":[{"a":1}',
+        b'{"t":"{"a":1}{"b":"\\"c"}", "d":1}',
         b'{"torn":{"a":1},"b',
         b'{"torn":{"a":1},',
         b'x{"a":1}x',

@@ -87,7 +87,7 @@ def test_a_record_on_a_bad_line_counts():
     assert outcome(line, user()) == ("text", "here")
 
 
-@pytest.mark.parametrize("size", [*range(0, 80), 200, 1000])
+@pytest.mark.parametrize("size", [*range(80), 200, 1000])
 @pytest.mark.parametrize("letter", range(10))
 def test_an_assistant_is_found_wherever_the_word_stands_and_however_it_is_spelt(size, letter):
     word = "".join(f"\\u{ord(c):04x}" if i == letter else c for i, c in enumerate("assistant"))
