@@ -11,10 +11,14 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort, realloc
 
-include "json.pxi"        # JSON texts: grammar, reader, writer
-include "json_edit.pxi"   # one member replaced, every other byte left
-include "lines.pxi"       # lines of a file, newest first or forward
-include "records.pxi"     # what a line of a transcript says
+include "json.pxi"          # the grammar, and what strings say
+include "json_read.pxi"     # a text's value; where a text ends in a pipe
+include "json_write.pxi"    # a value's text
+include "json_edit.pxi"     # one member replaced, every other byte left
+include "lines.pxi"         # lines of a file, newest first or forward
+include "records.pxi"       # what a line of a transcript says
+include "bad_lines.pxi"     # the record in a line that is no JSON text
+include "last_message.pxi"  # what the hooks ask of a transcript
 include "text.pxi"
 include "markdown.pxi"          # the code map: what it is made of
 include "markdown_scan.pxi"
@@ -23,7 +27,7 @@ include "markdown_inlines.pxi"
 include "markdown_face.pxi"
 include "automaton.pxi"
 include "patterns.pxi"
-include "system.pxi"      # locks and waiting
+include "system.pxi"        # locks and waiting
 
 
 # ---- JSON --------------------------------------------------------------------
@@ -103,7 +107,7 @@ cdef class Record:
 
     @property
     def role(self):
-        return value_string(record_role(&self.fields))
+        return record_role(&self.fields)
 
     @property
     def text(self):

@@ -4,9 +4,6 @@
 #ifndef TAILHOOK_FILE_H
 #define TAILHOOK_FILE_H
 
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

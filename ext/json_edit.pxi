@@ -95,7 +95,7 @@ cdef bytes json_without(Cursor start, Cursor end, JsonSlot* slot):
 
 
 cdef bytes json_with(Cursor start, Cursor end, JsonSlot* last, bytes colon, object name, bytes value):
-    """The text with a member more, after the last one or in an empty object whose layout nobody knows but its parents."""
+    """The text with a member more, after the last one; `colon`: how the parents write theirs, for an empty object."""
     cdef bytes separator = b""
     cdef Cursor comma
     cdef Cursor place = last.before

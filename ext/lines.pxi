@@ -47,7 +47,7 @@ cdef int source_of(Source* source, object file) except -1:
     return 0
 
 
-cdef int64_t source_size(Source* source) except -1:
+cdef int64_t source_size(Source* source) except? -1:
     cdef int64_t size
     if source.fd < 0:
         return (<object>source.file).seek(0, 2)
@@ -64,7 +64,11 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
         file = <object>source.file
         file.seek(offset)
         while done != size:
-            count = file.readinto(PyMemoryView_FromMemory(<char*>data + done, size - done, PyBUF_WRITE)) or 0
+            view = PyMemoryView_FromMemory(<char*>data + done, size - done, PyBUF_WRITE)
+            count = file.readinto(view) or 0
+            view.release()  # the file may have kept it
+            if not 0 <= count <= size - done:
+                raise OSError(f"readinto of {size - done} bytes returned {count}")
             if count == 0:
                 break
             done += count

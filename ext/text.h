@@ -126,6 +126,48 @@ tailhook_string_short(tailhook_cursor p, tailhook_cursor end)
     return tailhook_string_stop(p, end);
 }
 
+#if TAILHOOK_X86
+/* end - p: at least 40. */
+static TAILHOOK_AVX2 int
+tailhook_holds_assistant(tailhook_cursor p, tailhook_cursor end)
+{
+    const __m256i letter_a = _mm256_set1_epi8('a');
+    const __m256i letter_t = _mm256_set1_epi8('t');
+    const __m256i letter_u = _mm256_set1_epi8('u');
+    const __m256i solidus = _mm256_set1_epi8('\\');
+
+    for (;;) {
+        const __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)p);
+        const __m256i second = _mm256_loadu_si256((const __m256i *)(const void *)(p + 1));
+        const __m256i ninth = _mm256_loadu_si256((const __m256i *)(const void *)(p + 8));
+        uint32_t hits = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(
+            _mm256_and_si256(_mm256_cmpeq_epi8(first, letter_a), _mm256_cmpeq_epi8(ninth, letter_t)),
+            _mm256_and_si256(_mm256_cmpeq_epi8(first, solidus), _mm256_cmpeq_epi8(second, letter_u))));
+        for (; hits; hits &= hits - 1) {
+            const tailhook_cursor hit = p + __builtin_ctz(hits);
+            if (*hit == '\\' || memcmp(hit, "assistant", 9) == 0)
+                return 1;
+        }
+        if (end - p == 40) /* an escape may still be in the last 8 bytes */
+            return memchr(end - 8, '\\', 8) != NULL;
+        p = end - p >= 72 ? p + 32 : end - 40;
+    }
+}
+#endif
+
+/* May a JSON text hold the string "assistant"? No: it is not there, and nothing that could be an escaped spelling. */
+static inline int
+tailhook_may_hold_assistant(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    if (end - p >= 40 && tailhook_has_avx2())
+        return tailhook_holds_assistant(p, end);
+#endif
+    (void)p;
+    (void)end;
+    return 1;
+}
+
 /* The first reverse solidus or byte over 0x7f; end if none. */
 static inline tailhook_cursor
 tailhook_plain_stop(tailhook_cursor p, tailhook_cursor end)

@@ -27,6 +27,10 @@ def candidates(line):
     return found + [json.loads(text[at:]) for at in range(len(text)) if text[at] == "{" and is_object(text[at:])]
 
 
+def string(value):
+    return value if isinstance(value, str) else None
+
+
 def content(record):
     message = record.get("message")
     if isinstance(message, dict) and "content" in message:
@@ -57,7 +61,8 @@ def role(record):
 def tools(record):
     whole = content(record)
     blocks = [record, *(whole if isinstance(whole, list) else ())]
-    return [(b.get("id"), b.get("name"), b.get("input")) for b in blocks if is_block(b, "tool_use")]
+    uses = [block for block in blocks if is_block(block, "tool_use")]
+    return [(string(use.get("id")), string(use.get("name")), use.get("input")) for use in uses]
 
 
 def message_id(record):
@@ -93,9 +98,6 @@ def last_message(records):
 
 def assert_same(ours, record):
     """ours: a tailhook Record; record: the object."""
-
-    def string(value):
-        return value if isinstance(value, str) else None
 
     assert ours.text == text(record)
     assert ours.role == string(role(record))

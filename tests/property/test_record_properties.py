@@ -11,7 +11,7 @@ from tailhook._core import last_message, parse_record, reverse_records
 
 STRINGS = st.text(max_size=20) | st.sampled_from(["", " \n", "assistant", "é😀", '{"type":"assistant"}', "x" * 300])
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | STRINGS,
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | STRINGS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(STRINGS, inner, max_size=3),
     max_leaves=8,
 )
@@ -21,7 +21,7 @@ BLOCKS = st.fixed_dictionaries(
     optional={
         "type": st.sampled_from(["text", "text", "tool_use", "thinking", 5]),
         "text": STRINGS | ANYTHING,
-        "id": IDS.filter(lambda value: not isinstance(value, int)),
+        "id": IDS,
         "name": st.sampled_from(["Bash", None]),
         "input": ANYTHING,
         "content": ANYTHING,

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -85,6 +87,16 @@ def test_a_record_on_a_bad_line_counts():
     assert outcome(line, user()) == ("text", "here")
 
 
+@pytest.mark.parametrize("size", [*range(80), 200, 1000])
+@pytest.mark.parametrize("letter", range(10))
+def test_an_assistant_is_found_wherever_the_word_stands_and_however_it_is_spelt(size, letter):
+    word = "".join(f"\\u{ord(c):04x}" if i == letter else c for i, c in enumerate("assistant"))
+    first = f'{{"type":"{word}","content":"{"x" * size}"}}'.encode()
+    last = f'{{"content":"x{"as" * size}","type":"{word}"}}'.encode()
+    assert outcome(first, b'{"type":"user"}') == (("text", "x" * size) if size else ("no_text", None))
+    assert outcome(first, last) == ("text", "x" + "as" * size)
+
+
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 
 
@@ -155,3 +167,22 @@ def test_a_descriptor_will_do(tmp_path):
         assert last_message(descriptor) == ("text", "said")
     finally:
         os.close(descriptor)
+
+
+def test_memory_is_bounded_by_twice_the_line_that_is_read(tmp_path):
+    pytest.importorskip("resource")
+    size = 15_000_000
+    path = tmp_path / "long.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"type":"user"}\n' * 1_000_000 + json.dumps(assistant("é\n" + "x" * size)).encode() + b"\n")
+    program = (
+        "import resource, sys; from tailhook._core import last_message;"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "file = open(sys.argv[1], 'rb', buffering=0);"
+        "outcome, text = last_message(file);"
+        "print(len(text), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, check=True, text=True)
+    length, kibibytes = map(int, done.stdout.split())
+    assert length == size + 2
+    assert kibibytes * 1024 < 2 * size + (2 << 20)

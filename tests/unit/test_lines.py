@@ -234,35 +234,37 @@ def test_a_replaced_file_is_read_to_its_end_as_it_was(file_of, tmp_path):
     assert given + [line for _, line in lines] == old[::-1]
 
 
-def test_a_file_that_other_threads_append_to_and_cut_never_gives_pieces(file_of):
-    """Every line names its own length, so that a piece or a joint of two cannot pass for one."""
-    file = file_of(b"")
+def test_a_file_that_grows_and_is_replaced_meanwhile_never_gives_pieces(tmp_path):
+    """Every line names itself at both ends, so that a piece or a joint of two cannot pass for one."""
+    path = tmp_path / "growing"
+    path.write_bytes(b"")
     stop = threading.Event()
 
     def write():
-        with open(file.name, "r+b", buffering=0) as writer:
-            generation = 0
-            while not stop.is_set():
-                generation += 1
-                writer.seek(0)
-                writer.truncate(0)
-                for i in range(60):
-                    body = b"%d:%d:" % (generation, i)
-                    writer.write(b"<" + body + b"x" * (generation * 7919 % 4000) + body + b">\n")
+        generation = 0
+        while not stop.is_set():
+            generation += 1
+            with open(tmp_path / "new", "wb", buffering=0) as writer:
+                for i in range(200):
+                    name = b"<%d:%d>" % (generation, i)
+                    writer.write(name + b"x" * (i * 7919 % 5000) + name + b"\n")
+                    if i == 50:
+                        os.replace(writer.name, path)
 
     def is_whole(line):
-        body = line[1 : line.rindex(b":", 0, line.index(b"x") if b"x" in line else len(line) // 2 + 1) + 1]
-        return line.startswith(b"<") and line.endswith(body + b">")
+        name = line[: line.index(b">") + 1]
+        return line.startswith(b"<") and line.endswith(name) and len(line) > len(name)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         seen = 0
-        while seen < 20_000:
-            lines = newest_first(file)
-            # The line at the very end may still be being written.
-            assert all(is_whole(line) for line in lines[1:])
-            seen += len(lines)
+        while seen < 50_000:
+            with path.open("rb") as file:
+                for lines in ([line for _, line in forward_lines(file)], newest_first(file)[::-1]):
+                    # The line at the very end may still be being written.
+                    assert all(is_whole(line) for line in lines[:-1])
+                    seen += len(lines)
     finally:
         stop.set()
         writer.join()
@@ -296,6 +298,32 @@ def test_an_error_of_a_file_object_comes_through():
 
     with pytest.raises(PermissionError, match="not today"):
         newest_first(Failing(b"one"))
+
+
+def test_a_file_object_that_lies_about_itself_is_an_error_and_no_crash():
+    class Lying(io.BytesIO):
+        def __init__(self, size, count):
+            super().__init__(b"x" * 100)
+            self.size, self.count = size, count
+
+        def seek(self, offset, whence=0):
+            super().seek(offset, whence)
+            return self.size if whence else offset
+
+        def readinto(self, buffer):
+            self.kept = buffer
+            return self.count
+
+    for count in (-1, 1 << 40):
+        with pytest.raises(OSError, match="readinto of 100 bytes returned"):
+            newest_first(Lying(100, count))
+    with pytest.raises(ValueError, match="negative"):
+        newest_first(Lying(-1, 0))
+    assert newest_first(Lying(1 << 62, 0)) == []
+    honest = Lying(10, 10)
+    newest_first(honest)
+    with pytest.raises(ValueError, match="released"):
+        honest.kept[0] = 1
 
 
 def test_a_reader_in_use_by_one_thread_refuses_another():

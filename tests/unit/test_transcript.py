@@ -4,6 +4,7 @@ import doctest
 import io
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -136,8 +137,7 @@ def test_the_examples_in_the_docstrings_run(tmp_path, monkeypatch):
 
 
 def test_the_examples_in_the_stub_run():
-    with open(tailhook._core.__file__.split(".")[0] + ".pyi", encoding="utf-8") as stub:
-        text = stub.read()
+    text = Path(tailhook._core.__file__).with_name("_core.pyi").read_text(encoding="utf-8")
     names = {name: getattr(tailhook._core, name) for name in dir(tailhook._core)}
     module = compile(text, "_core.pyi", "exec", flags=0x1000000)  # annotations stay unread
     docs = [constant for code in module.co_consts if hasattr(code, "co_consts") for constant in code.co_consts]

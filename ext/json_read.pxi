@@ -1,0 +1,120 @@
+# JSON texts read: the value of a whole one, and where one ends in a pipe.
+
+# ---- reader ------------------------------------------------------------------
+
+cdef object json_integer(Cursor p, Cursor end, Cursor start):
+    """An int; p, end: a valid number without fraction or exponent."""
+    cdef long long value = 0
+    cdef Cursor digit = p + (p[0] == c"-")
+    if end - digit > 18:
+        try:
+            return int(PyBytes_FromStringAndSize(<const char*>p, end - p))
+        except ValueError:
+            raise ValueError(f"a number of {end - digit} digits is over Python's limit at byte {p - start}") from None
+    while digit != end:
+        value = value * 10 + (digit[0] - c"0")
+        digit += 1
+    return -value if p[0] == c"-" else value
+
+
+cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
+    """What is neither object nor array; moves the cursor past it."""
+    cdef JsonFault fault
+    cdef Cursor p = at[0]
+    cdef Cursor stop
+    cdef Cursor digit
+    if p[0] == c'"':
+        at[0] = json_string(p + 1, end, &fault)
+        return json_decode(p + 1, at[0] - 1)
+    if p[0] >= c"a":
+        at[0] = json_word(p, end, &fault)
+        return None if p[0] == c"n" else p[0] == c"t"
+    at[0] = stop = json_number(p, end, &fault)
+    digit = p + (p[0] == c"-")
+    while digit != stop and c"0" <= digit[0] <= c"9":
+        digit += 1
+    if digit == stop:
+        return json_integer(p, stop, start)
+    return float(PyBytes_FromStringAndSize(<const char*>p, stop - p))
+
+
+cdef object json_build(Cursor start, Cursor end):
+    """The value of a text that json_check has passed."""
+    cdef Cursor p = json_space(start, end)
+    cdef list stack = []
+    cdef object root = None
+    cdef object top = None
+    cdef object name = None
+    cdef object value
+    cdef bint opened
+    while True:
+        # A value begins at p.
+        opened = p[0] == c"{" or p[0] == c"["
+        if opened:
+            value = {} if p[0] == c"{" else []
+            p += 1
+        else:
+            value = json_scalar(&p, end, start)
+        if top is None:
+            root = value
+        elif type(top) is dict:
+            (<dict>top)[name] = value
+        else:
+            (<list>top).append(value)
+        if opened:
+            stack.append(top)
+            top = value
+        # A value ends before p, or a container has just begun there.
+        while top is not None:
+            p = json_space(p, end)
+            if p[0] == c"}" or p[0] == c"]":
+                p += 1
+                top = stack.pop()
+                opened = False
+                continue
+            if not opened:
+                p = json_space(p + 1, end)  # past the comma
+            if type(top) is dict:
+                name = json_scalar(&p, end, start)
+                p = json_space(json_space(p, end) + 1, end)  # past the colon
+            break
+        else:
+            return root
+
+
+# ---- framing -----------------------------------------------------------------
+#
+# A pipe that its writer never closes: is the object whole yet? Only brackets and
+# strings are followed, each byte once however many pieces it comes in; whether
+# the text is good JSON is json_check's business.
+
+cdef struct JsonFrame:
+    Py_ssize_t size   # bytes seen
+    Py_ssize_t depth  # brackets open
+    bint in_string
+    bint escaped      # the last byte was a reverse solidus in a string
+
+
+cdef Py_ssize_t json_frame(JsonFrame* frame, Cursor p, Cursor end) noexcept nogil:
+    """The offset past the object's last byte, or -1: more is needed. Bytes before the object count."""
+    cdef Cursor start = p
+    while p != end:
+        if frame.escaped:
+            frame.escaped = False
+        elif frame.in_string:
+            p = string_stop(p, end)
+            if p == end:
+                break
+            frame.escaped = p[0] == c"\\"
+            frame.in_string = p[0] != c'"'
+        elif p[0] == c'"':
+            frame.in_string = frame.depth > 0
+        elif p[0] == c"{" or p[0] == c"[":
+            frame.depth += 1
+        elif p[0] == c"}" or p[0] == c"]":
+            frame.depth -= 1
+            if frame.depth <= 0:
+                return frame.size + (p + 1 - start)
+        p += 1
+    frame.size += end - start
+    return -1
