@@ -6,13 +6,13 @@
 # these is a record or a value within a torn one is told by reading the torn one
 # up to it: is a value due there?
 
-cdef inline bint is_blank(unsigned char byte) noexcept nogil:
+cdef inline bint is_filler(unsigned char byte) noexcept nogil:
     """White space or NUL."""
     return byte == c" " or byte == c"\t" or byte == c"\r" or byte == c"\n" or byte == 0
 
 
 cdef inline Cursor skip_blank(Cursor p, Cursor end) noexcept nogil:
-    while p != end and is_blank(p[0]):
+    while p != end and is_filler(p[0]):
         p += 1
     return p
 
@@ -58,7 +58,7 @@ cdef unsigned char byte_before(Cursor p, Cursor* at) noexcept nogil:
     """The last byte of [p, *at) that is no white space, 0 if there is none; *at: moved to it."""
     while at[0] != p:
         at[0] -= 1
-        if not is_blank(at[0][0]) or at[0][0] == 0:
+        if not is_filler(at[0][0]) or at[0][0] == 0:
             return at[0][0]
     return 0
 
@@ -79,7 +79,7 @@ cdef Cursor record_at_end(Cursor p, Cursor end) noexcept nogil:
     cdef JsonFault fault
     cdef Cursor start
     cdef bint nested
-    while end != p and is_blank((end - 1)[0]):
+    while end != p and is_filler((end - 1)[0]):
         end -= 1
     start = object_opening(p, end)
     if start == NULL or start == p:

@@ -11,25 +11,27 @@ from host import frame, looping
 HOOKS = 64
 
 
-def stop_all_at_once(project, count=HOOKS):
-    """Start that many hooks before the first has its payload; returns their answers."""
-    hooks = [
-        subprocess.Popen(
+def start_hook(project, session_id="mine"):
+    """Start a hook whose payload is there from the beginning, however long its siblings take to start."""
+    payload = project.home / f"{session_id}.json"
+    if not payload.exists():
+        payload.write_text(json.dumps(project.payload(session_id=session_id, last_assistant_message="Hm.")))
+    with payload.open("rb") as stdin:
+        return subprocess.Popen(
             project.argv,
             env=project.env,
             cwd=project.folder,
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        for _ in range(count)
-    ]
-    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
-    for hook in hooks:
-        hook.stdin.write(payload)
-        hook.stdin.flush()
+
+
+def stop_all_at_once(project, count=HOOKS):
+    """Run that many hooks side by side; returns their answers."""
+    hooks = [start_hook(project) for _ in range(count)]
     outputs = [hook.communicate(timeout=60) for hook in hooks]
-    assert [hook.returncode for hook in hooks] == [2] * count
+    assert [hook.returncode for hook in hooks] == [2] * count, outputs
     return [json.loads(out)["reason"].split("]")[0] for out, _ in outputs]
 
 
@@ -73,20 +75,7 @@ def test_other_writers_of_the_store_lose_nothing_and_cost_nothing(project):
 
 def test_the_first_of_two_sessions_claims_the_loop_and_the_other_is_let_go(project):
     jwz.post(project.folder, json.dumps(looping(frame(session_id="claim"))))
-    hooks = []
-    for name in ("one", "two") * 4:
-        hook = subprocess.Popen(
-            project.argv,
-            env=project.env,
-            cwd=project.folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        hooks.append((name, hook))
-    for name, hook in hooks:
-        hook.stdin.write(json.dumps(project.payload(session_id=name, last_assistant_message="Hm.")).encode())
-        hook.stdin.flush()
+    hooks = [(name, start_hook(project, name)) for name in ("one", "two") * 4]
     codes = {}
     for name, hook in hooks:
         hook.communicate(timeout=60)
