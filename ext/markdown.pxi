@@ -20,12 +20,17 @@ cdef extern from "markdown.h" nogil:
     enum:
         LINE_ENDS "TAILHOOK_LINE_ENDS"
         SPECIALS "TAILHOOK_SPECIALS"
+    ctypedef struct CodeSpan "tailhook_span":
+        size_t start        # byte offsets into the text, end exclusive
+        size_t end
+        int    kind
     size_t TAILHOOK_MARKS(size_t length)
     void tailhook_mark(const char* text, size_t length, uint64_t* marks)
     size_t tailhook_next_mark(const uint64_t* marks, int kind, size_t position)
     bint tailhook_is_line_end(char c)
     bint tailhook_may_start_block(char c)
     size_t tailhook_count_code_points(const char* text, size_t length)
+    void tailhook_spans_to_code_points(const char* text, size_t length, CodeSpan* spans, size_t count)
     bint tailhook_is_html_block(const char* text, size_t length)
     bint tailhook_is_html_raw(const char* text, size_t length)
 
@@ -37,12 +42,6 @@ cdef enum:
     CODE_COMMENT
     CODE_RAW
     PROSE                   # between the passes only: the content of a paragraph or heading
-
-
-cdef struct CodeSpan:
-    size_t start            # byte offsets into the text, end exclusive
-    size_t end
-    int    kind
 
 
 cdef struct Opener:

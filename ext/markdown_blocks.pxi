@@ -436,9 +436,29 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
     return 0
 
 
+cdef int open_container(Blocks* b, size_t depth) noexcept nogil:
+    """Open the block quote or list item that the line starts, if it does. 1: it did, 0: it did not, -1: out of memory."""
+    cdef size_t marker
+    if indent(b) > 3:
+        return 0
+    if b.text[b.first] == c'>':
+        return -1 if close_to(b, depth) < 0 or open_quote(b) < 0 else 1
+    marker = marker_end(b, b.leaf == PARAGRAPH and depth == b.map.depth)
+    if marker == 0:
+        return 0
+    return -1 if close_to(b, depth) < 0 or open_item(b, marker) < 0 else 1
+
+
+cdef int read_text(Blocks* b, size_t depth) noexcept nogil:
+    """The line is text, lazy if the innermost paragraph's containers are not all matched."""
+    if b.leaf != PARAGRAPH and close_to(b, depth) < 0:
+        return -1
+    return add_text(b, b.first)
+
+
 cdef int read_line(Blocks* b) noexcept nogil:
     """0, or -1: out of memory."""
-    cdef size_t depth = match_containers(b), marker
+    cdef size_t depth = match_containers(b)
     cdef int done
     b.no_rule_before = 0
     if depth < b.map.depth:
@@ -449,22 +469,14 @@ cdef int read_line(Blocks* b) noexcept nogil:
         if done:
             return 0 if done > 0 else -1
     while not is_blank_line(b):
+        if indent(b) < 4 and not tailhook_may_start_block(b.text[b.first]):
+            return read_text(b, depth)
         done = open_leaf_or_text(b, depth)
         if done:
             return 0 if done > 0 else -1
-        if indent(b) < 4 and b.text[b.first] == c'>':
-            if close_to(b, depth) < 0 or open_quote(b) < 0:
-                return -1
-        else:
-            marker = 0
-            if indent(b) < 4:
-                marker = marker_end(b, b.leaf == PARAGRAPH and depth == b.map.depth)
-            if marker == 0:
-                if b.leaf != PARAGRAPH and close_to(b, depth) < 0:
-                    return -1
-                return add_text(b, b.first)
-            if close_to(b, depth) < 0 or open_item(b, marker) < 0:
-                return -1
+        done = open_container(b, depth)
+        if done <= 0:
+            return -1 if done < 0 else read_text(b, depth)
         depth = b.map.depth
     return close_leaf(b)
 

@@ -24,7 +24,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, "src")
 from tailhook import _core
-class Span(tuple): pass
+class Span(tuple): __slots__ = ()
 text = sys.stdin.buffer.read()
 if text: _core.code_spans(text, Span)
 """
