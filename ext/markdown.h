@@ -13,7 +13,7 @@
 
 #include "cpu.h"
 
-#define TAILHOOK_MARKS(length) (2 * ((length) / 64 + 1))
+#define TAILHOOK_MARKS(length) (2 * ((length) / 64 + 2))
 
 #define TAILHOOK_LINE_ENDS 0
 #define TAILHOOK_SPECIALS 1
@@ -117,20 +117,23 @@ tailhook_mark(const char *text, size_t length, uint64_t *marks)
     tailhook_mark_blocks(tail, 1, last);
     last[TAILHOOK_LINE_ENDS] |= (uint64_t)1 << rest;
     last[TAILHOOK_SPECIALS] |= (uint64_t)1 << rest;
+    last[2 + TAILHOOK_LINE_ENDS] = last[2 + TAILHOOK_SPECIALS] = 0;
 }
 
-/* The first position >= `position` (<= length) that has a mark of this kind. */
+/* The first position >= `position` (<= length) that has a mark of this kind. The 64 bytes from there on are looked at
+   first, wherever the blocks lie: nearly all answers are there, and a branch that is nearly always taken is free. */
 static inline size_t
 tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
 {
     const uint64_t *word = marks + 2 * (position / 64) + kind;
-    uint64_t bits = *word & (~(uint64_t)0 << (position % 64));
+    uint64_t bits = word[0] >> position % 64 | word[2] << 1 << (63 - position % 64);
 
-    while (bits == 0) {
+    if (TAILHOOK_LIKELY(bits != 0))
+        return position + (size_t)__builtin_ctzll(bits);
+    do
         word += 2;
-        bits = *word;
-    }
-    return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(bits);
+    while (*word == 0);
+    return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(*word);
 }
 
 /* May a line that starts with this byte be anything but text of a paragraph?
@@ -139,12 +142,13 @@ static inline int
 tailhook_may_start_block(unsigned char c)
 {
 #define BIT(c) ((uint64_t)1 << ((c) % 64))
-    const uint64_t below_64 = BIT('\t') | BIT('\n') | BIT('\r') | BIT(' ') | BIT('#') | BIT('*') | BIT('+') | BIT('-') |
-                              BIT('<') | BIT('=') | BIT('>') | (uint64_t)0x3FF << '0';
-    const uint64_t below_128 = BIT('_') | BIT('`') | BIT('~');
+    static const uint64_t starts[4] = {
+        BIT('\t') | BIT('\n') | BIT('\r') | BIT(' ') | BIT('#') | BIT('*') | BIT('+') | BIT('-') | BIT('<') | BIT('=') |
+            BIT('>') | (uint64_t)0x3FF << '0',
+        BIT('_') | BIT('`') | BIT('~'),
+    };
 #undef BIT
-    uint64_t bits = c < 64 ? below_64 : c < 128 ? below_128 : 0;
-    return (int)(bits >> (c % 64) & 1);
+    return (int)(starts[c / 64] >> c % 64 & 1);
 }
 
 /* Which of text[64 * block ...] start a code point: all but continuation bytes, and all past the end. */

@@ -93,7 +93,7 @@ cdef struct CodeMap:
 
 cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:
     """Twice the room for items of `size` bytes. 0, or -1: out of memory."""
-    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 16
+    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 64
     cdef void* grown = realloc(items[0], wanted * size)
     if grown == NULL:
         return -1
