@@ -46,8 +46,8 @@ cdef enum:
 
 cdef struct Opener:
     size_t text             # the byte after the [ or ![
-    bint   image
-    bint   nested           # another bracket opened inside: this is no link label
+    bint image
+    bint nested             # another bracket opened inside: this is no link label
 
 
 cdef struct LongRun:
@@ -61,34 +61,34 @@ cdef enum:
 
 cdef struct CodeMap:
     CodeSpan* spans         # the answer, in order, not overlapping
-    size_t    count
-    size_t    capacity
+    size_t count
+    size_t capacity
     # What the passes work on; kept, so that the next text need not allocate.
     uint64_t* marks         # tailhook_mark's
-    size_t    marks_capacity
+    size_t marks_capacity
     uint64_t* dead          # a bit a byte, see value_end; NULL where the text has no need of it
     CodeSpan* blocks        # code blocks and prose, in order
-    size_t    block_count
-    size_t    block_capacity
-    size_t*   lines         # where the content starts of each line but the first of each prose
-    size_t    line_count
-    size_t    line_capacity
+    size_t block_count
+    size_t block_capacity
+    size_t* lines           # where the content starts of each line but the first of each prose
+    size_t line_count
+    size_t line_capacity
     CodeSpan* labels        # of the link reference definitions; kind is not used
-    size_t    label_count
-    size_t    label_capacity
-    size_t*   containers    # the open ones: 0 is a block quote, else a list item and how many columns its content is in
-    size_t    depth
-    size_t    depth_capacity
-    size_t*   quotes        # which of the containers are block quotes
-    size_t    quote_count
-    size_t    quote_capacity
-    Opener*   openers       # brackets that wait for their end
-    size_t    opener_count
-    size_t    opener_capacity
-    size_t    runs[RUNS]    # where the last run of so many backticks starts in this prose
-    LongRun*  long_runs     # longer ones, by length
-    size_t    long_run_count
-    size_t    long_run_capacity
+    size_t label_count
+    size_t label_capacity
+    size_t* containers      # the open ones: 0 is a block quote, else a list item and how many columns its content is in
+    size_t depth
+    size_t depth_capacity
+    size_t* quotes          # which of the containers are block quotes
+    size_t quote_count
+    size_t quote_capacity
+    Opener* openers         # brackets that wait for their end
+    size_t opener_count
+    size_t opener_capacity
+    size_t runs[RUNS]       # where the last run of so many backticks starts in this prose
+    LongRun* long_runs      # longer ones, by length
+    size_t long_run_count
+    size_t long_run_capacity
 
 
 cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:

@@ -20,27 +20,26 @@ cdef enum:
 
 
 cdef struct Blocks:
-    CodeMap*    map
+    CodeMap* map
     const char* text
-    size_t      length
     # The line at hand
-    size_t      line            # its first byte,
-    size_t      end             # its line ending (or the text's end),
-    size_t      next            # and the byte after that.
-    size_t      first           # The first byte that is neither prefix nor blank,
-    size_t      column          # the column it stands at,
-    size_t      margin          # and the column at which the content of the matched containers starts.
-    size_t      no_rule_before  # no thematic break starts before this byte of the line
+    size_t line             # its first byte,
+    size_t end              # its line ending (or the text's end),
+    size_t next             # and the byte after that.
+    size_t first            # The first byte that is neither prefix nor blank,
+    size_t column           # the column it stands at,
+    size_t margin           # and the column at which the content of the matched containers starts.
+    size_t no_rule_before   # no thematic break starts before this byte of the line
     # What is open, besides the containers
-    bint        bare            # the innermost container is a list item that began with a blank line, the last one
-    int         leaf
-    size_t      leaf_start      # of its line; of its content, if it is a paragraph
-    size_t      leaf_end        # of its last line; of its content, if it is a paragraph
-    size_t      leaf_lines      # how many lines the map had when the paragraph began
-    char        fence
-    size_t      fence_length
-    int         html            # which of the seven kinds (section 4.6)
-    size_t      special         # the first special byte not before the paragraph seen last
+    bint bare               # the innermost container is a list item that began with a blank line, the last one
+    int leaf
+    size_t leaf_start       # of its line; of its content, if it is a paragraph
+    size_t leaf_end         # of its last line; of its content, if it is a paragraph
+    size_t leaf_lines       # how many lines the map had when the paragraph began
+    char fence
+    size_t fence_length
+    int html                # which of the seven kinds (section 4.6)
+    size_t special          # the first special byte not before the paragraph seen last
 
 
 cdef inline size_t indent(const Blocks* b) noexcept nogil:
@@ -437,7 +436,7 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
 
 
 cdef int open_container(Blocks* b, size_t depth) noexcept nogil:
-    """Open the block quote or list item that the line starts, if it does. 1: it did, 0: it did not, -1: out of memory."""
+    """Open the block quote or list item that the line starts. 1: done, 0: it starts none, -1: out of memory."""
     cdef size_t marker
     if indent(b) > 3:
         return 0
@@ -487,7 +486,6 @@ cdef int read_blocks(CodeMap* map, const char* text, size_t length) noexcept nog
     memset(&b, 0, sizeof(b))
     b.map = map
     b.text = text
-    b.length = length
     b.special = tailhook_next_mark(map.marks, SPECIALS, 0)
     while b.line < length:
         b.end = tailhook_next_mark(map.marks, LINE_ENDS, b.line)
