@@ -108,10 +108,8 @@ cdef int close_leaf(Blocks* b) noexcept nogil:
     b.leaf = NO_LEAF
     if leaf == PARAGRAPH:
         return close_paragraph(b)
-    if leaf == FENCED:
-        return push_block(b, b.leaf_start, b.leaf_end, CODE_FENCE)
-    if leaf == INDENTED:
-        return push_block(b, b.leaf_start, b.leaf_end, CODE_INDENTED)
+    if leaf == FENCED or leaf == INDENTED:
+        return push_block(b, b.leaf_start, b.leaf_end, CODE_FENCE if leaf == FENCED else CODE_INDENTED)
     if leaf == HTML and b.html <= 2:
         return push_block(b, b.leaf_start, b.leaf_end, CODE_RAW if b.html == 1 else CODE_COMMENT)
     return 0
@@ -129,11 +127,10 @@ cdef int close_to(Blocks* b, size_t depth) noexcept nogil:
 
 # ---- leaf blocks: opening -------------------------------------------------------
 
-cdef inline int open_leaf(Blocks* b, int leaf) noexcept nogil:
+cdef inline void open_leaf(Blocks* b, int leaf) noexcept nogil:
     b.leaf = leaf
     b.leaf_start = b.line
     b.leaf_end = b.next
-    return 0
 
 
 cdef inline int add_text(Blocks* b, size_t first) noexcept nogil:
@@ -403,19 +400,19 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
             return 0
         if close_to(b, depth) < 0:
             return -1
-        return open_leaf(b, INDENTED) + 1
+        open_leaf(b, INDENTED)
+        return 1
     if c == c'#' and starts_heading(b):
         if close_to(b, depth) < 0:
             return -1
-        if holds_special(b, b.first, b.end) and push_block(b, b.first, b.end, PROSE) < 0:
-            return -1
-        return 1
+        return -1 if holds_special(b, b.first, b.end) and push_block(b, b.first, b.end, PROSE) < 0 else 1
     if (c == c'`' or c == c'~') and starts_fence(b):
         if close_to(b, depth) < 0:
             return -1
         b.fence = c
         b.fence_length = run_end(b, b.first) - b.first
-        return open_leaf(b, FENCED) + 1
+        open_leaf(b, FENCED)
+        return 1
     if c == c'<':
         kind = html_kind(b)
         if kind and not (kind == 7 and b.leaf == PARAGRAPH):
@@ -423,9 +420,7 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
                 return -1
             b.html = kind
             open_leaf(b, HTML)
-            if ends_html(b) and close_leaf(b) < 0:
-                return -1
-            return 1
+            return -1 if ends_html(b) and close_leaf(b) < 0 else 1
     if (c == c'=' or c == c'-') and b.leaf == PARAGRAPH and depth == b.map.depth and is_underline(b):
         ended = end_with_underline(b)
         if ended:

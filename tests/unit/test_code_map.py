@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailhook import _core
 from tailhook.patterns import Span, code_spans
 
 
@@ -215,6 +216,12 @@ def test_nothing_has_no_code():
 def test_what_is_no_text_is_a_type_error(other):
     with pytest.raises(TypeError, match="markdown must be str or bytes, not"):
         code_spans(other)
+
+
+@pytest.mark.parametrize("cls", [object, list, str, type("Sub", (tuple,), {})])
+def test_spans_are_made_of_a_named_tuple_class_only(cls):
+    with pytest.raises(TypeError, match="cls must be a NamedTuple class, not"):
+        _core.code_spans("`a`", cls)
 
 
 def test_spans_are_tuples_with_names():
