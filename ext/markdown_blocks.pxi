@@ -493,6 +493,10 @@ cdef int read_blocks(CodeMap* map, const char* text, size_t length) noexcept nog
                 return -1
             if add_text(&b, b.line) < 0:
                 return -1
+        elif b.end == b.line and b.leaf <= PARAGRAPH and map.quote_count == 0 and not b.bare:
+            # An empty line, which all list items take.
+            if close_leaf(&b) < 0:
+                return -1
         elif read_line(&b) < 0:
             return -1
         b.line = b.next
