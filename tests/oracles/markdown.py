@@ -118,6 +118,8 @@ class Helpers:
     @staticmethod
     def parseLinkTitle(string, start, end, previous=None):  # noqa: N802
         title = helpers.parseLinkTitle(string, start, end, previous)
+        if previous is None and string[start - 1] not in " \t\n":
+            title.ok = title.can_continue = False  # 16
         title.str = title.str or "empty"  # 15
         return title
 
