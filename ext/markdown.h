@@ -13,7 +13,7 @@
 
 #include "cpu.h"
 
-#define TAILHOOK_MARKS(length) (2 * ((length) / 64 + 1))
+#define TAILHOOK_MARKS(length) (2 * ((length) / 64 + 2))
 
 #define TAILHOOK_LINE_ENDS 0
 #define TAILHOOK_SPECIALS 1
@@ -117,20 +117,23 @@ tailhook_mark(const char *text, size_t length, uint64_t *marks)
     tailhook_mark_blocks(tail, 1, last);
     last[TAILHOOK_LINE_ENDS] |= (uint64_t)1 << rest;
     last[TAILHOOK_SPECIALS] |= (uint64_t)1 << rest;
+    last[2 + TAILHOOK_LINE_ENDS] = last[2 + TAILHOOK_SPECIALS] = 0;
 }
 
-/* The first position >= `position` (<= length) that has a mark of this kind. */
+/* The first position >= `position` (<= length) that has a mark of this kind. The 64 bytes from there on are looked at
+   first, wherever the blocks lie: nearly all answers are there, and a branch that is nearly always taken is free. */
 static inline size_t
 tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
 {
     const uint64_t *word = marks + 2 * (position / 64) + kind;
-    uint64_t bits = *word & (~(uint64_t)0 << (position % 64));
+    uint64_t bits = word[0] >> position % 64 | word[2] << 1 << (63 - position % 64);
 
-    while (bits == 0) {
+    if (TAILHOOK_LIKELY(bits != 0))
+        return position + (size_t)__builtin_ctzll(bits);
+    do
         word += 2;
-        bits = *word;
-    }
-    return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(bits);
+    while (*word == 0);
+    return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(*word);
 }
 
 /* May a line that starts with this byte be anything but text of a paragraph?
@@ -139,15 +142,39 @@ static inline int
 tailhook_may_start_block(unsigned char c)
 {
 #define BIT(c) ((uint64_t)1 << ((c) % 64))
-    const uint64_t below_64 = BIT('\t') | BIT('\n') | BIT('\r') | BIT(' ') | BIT('#') | BIT('*') | BIT('+') | BIT('-') |
-                              BIT('<') | BIT('=') | BIT('>') | (uint64_t)0x3FF << '0';
-    const uint64_t below_128 = BIT('_') | BIT('`') | BIT('~');
+    static const uint64_t starts[4] = {
+        BIT('\t') | BIT('\n') | BIT('\r') | BIT(' ') | BIT('#') | BIT('*') | BIT('+') | BIT('-') | BIT('<') | BIT('=') |
+            BIT('>') | (uint64_t)0x3FF << '0',
+        BIT('_') | BIT('`') | BIT('~'),
+    };
 #undef BIT
-    uint64_t bits = c < 64 ? below_64 : c < 128 ? below_128 : 0;
-    return (int)(bits >> (c % 64) & 1);
+    return (int)(starts[c / 64] >> c % 64 & 1);
 }
 
-/* How many code points start in this UTF-8 (any byte but a continuation starts one). */
+/* Which of text[64 * block ...] start a code point: all but continuation bytes, and all past the end. */
+static inline uint64_t
+tailhook_code_point_starts(const char *text, size_t length, size_t block)
+{
+    const char *bytes = text + 64 * block;
+    char tail[64] = {0};
+    uint64_t starts = 0;
+
+    if (length - 64 * block < sizeof tail) {
+        memcpy(tail, bytes, length - 64 * block);
+        bytes = tail;
+    }
+#if TAILHOOK_X86
+    for (unsigned at = 0; at < 64; at += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
+        starts |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(v, _mm_set1_epi8(-65))) << at;
+    }
+#else
+    for (unsigned at = 0; at < 64; at++)
+        starts |= (uint64_t)(((unsigned char)bytes[at] & 0xC0) != 0x80) << at;
+#endif
+    return starts;
+}
+
 static inline size_t
 tailhook_count_code_points(const char *text, size_t length)
 {
@@ -155,6 +182,48 @@ tailhook_count_code_points(const char *text, size_t length)
     for (size_t i = 0; i < length; i++)
         count += ((unsigned char)text[i] & 0xC0) != 0x80;
     return count;
+}
+
+typedef struct {
+    size_t start, end; /* offsets into the text, end exclusive */
+    int kind;
+} tailhook_span;
+
+static inline __attribute__((always_inline)) void
+tailhook_spans_to_code_points_here(const char *text, size_t length, tailhook_span *spans, size_t count)
+{
+    size_t block = 0, before = 0;
+    uint64_t starts = tailhook_code_point_starts(text, length, 0);
+
+    for (size_t i = 0; i < 2 * count; i++) {
+        size_t *offset = i % 2 ? &spans[i / 2].end : &spans[i / 2].start;
+        for (; block < *offset / 64; block++) {
+            before += (size_t)__builtin_popcountll(starts);
+            starts = tailhook_code_point_starts(text, length, block + 1);
+        }
+        *offset = before + (size_t)__builtin_popcountll(starts & (((uint64_t)1 << *offset % 64) - 1));
+    }
+}
+
+#if TAILHOOK_X86
+TAILHOOK_AVX2 static void
+tailhook_spans_to_code_points_avx2(const char *text, size_t length, tailhook_span *spans, size_t count)
+{
+    tailhook_spans_to_code_points_here(text, length, spans, count);
+}
+#endif
+
+/* The offsets of spans, which ascend, from bytes of UTF-8 to code points. */
+static void
+tailhook_spans_to_code_points(const char *text, size_t length, tailhook_span *spans, size_t count)
+{
+#if TAILHOOK_X86
+    if (tailhook_has_avx2()) { /* for its popcnt */
+        tailhook_spans_to_code_points_avx2(text, length, spans, count);
+        return;
+    }
+#endif
+    tailhook_spans_to_code_points_here(text, length, spans, count);
 }
 
 /* Tag names that start an HTML block of kind 6 (CommonMark 4.6). */

@@ -20,12 +20,17 @@ cdef extern from "markdown.h" nogil:
     enum:
         LINE_ENDS "TAILHOOK_LINE_ENDS"
         SPECIALS "TAILHOOK_SPECIALS"
+    ctypedef struct CodeSpan "tailhook_span":
+        size_t start        # byte offsets into the text, end exclusive
+        size_t end
+        int    kind
     size_t TAILHOOK_MARKS(size_t length)
     void tailhook_mark(const char* text, size_t length, uint64_t* marks)
     size_t tailhook_next_mark(const uint64_t* marks, int kind, size_t position)
     bint tailhook_is_line_end(char c)
     bint tailhook_may_start_block(char c)
     size_t tailhook_count_code_points(const char* text, size_t length)
+    void tailhook_spans_to_code_points(const char* text, size_t length, CodeSpan* spans, size_t count)
     bint tailhook_is_html_block(const char* text, size_t length)
     bint tailhook_is_html_raw(const char* text, size_t length)
 
@@ -39,16 +44,10 @@ cdef enum:
     PROSE                   # between the passes only: the content of a paragraph or heading
 
 
-cdef struct CodeSpan:
-    size_t start            # byte offsets into the text, end exclusive
-    size_t end
-    int    kind
-
-
 cdef struct Opener:
     size_t text             # the byte after the [ or ![
-    bint   image
-    bint   nested           # another bracket opened inside: this is no link label
+    bint image
+    bint nested             # another bracket opened inside: this is no link label
 
 
 cdef struct LongRun:
@@ -62,39 +61,39 @@ cdef enum:
 
 cdef struct CodeMap:
     CodeSpan* spans         # the answer, in order, not overlapping
-    size_t    count
-    size_t    capacity
+    size_t count
+    size_t capacity
     # What the passes work on; kept, so that the next text need not allocate.
     uint64_t* marks         # tailhook_mark's
-    size_t    marks_capacity
+    size_t marks_capacity
     uint64_t* dead          # a bit a byte, see value_end; NULL where the text has no need of it
     CodeSpan* blocks        # code blocks and prose, in order
-    size_t    block_count
-    size_t    block_capacity
-    size_t*   lines         # where the content starts of each line but the first of each prose
-    size_t    line_count
-    size_t    line_capacity
+    size_t block_count
+    size_t block_capacity
+    size_t* lines           # where the content starts of each line but the first of each prose
+    size_t line_count
+    size_t line_capacity
     CodeSpan* labels        # of the link reference definitions; kind is not used
-    size_t    label_count
-    size_t    label_capacity
-    size_t*   containers    # the open ones: 0 is a block quote, else a list item and how many columns its content is in
-    size_t    depth
-    size_t    depth_capacity
-    size_t*   quotes        # which of the containers are block quotes
-    size_t    quote_count
-    size_t    quote_capacity
-    Opener*   openers       # brackets that wait for their end
-    size_t    opener_count
-    size_t    opener_capacity
-    size_t    runs[RUNS]    # where the last run of so many backticks starts in this prose
-    LongRun*  long_runs     # longer ones, by length
-    size_t    long_run_count
-    size_t    long_run_capacity
+    size_t label_count
+    size_t label_capacity
+    size_t* containers      # the open ones: 0 is a block quote, else a list item and how many columns its content is in
+    size_t depth
+    size_t depth_capacity
+    size_t* quotes          # which of the containers are block quotes
+    size_t quote_count
+    size_t quote_capacity
+    Opener* openers         # brackets that wait for their end
+    size_t opener_count
+    size_t opener_capacity
+    size_t runs[RUNS]       # where the last run of so many backticks starts in this prose
+    LongRun* long_runs      # longer ones, by length
+    size_t long_run_count
+    size_t long_run_capacity
 
 
 cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:
     """Twice the room for items of `size` bytes. 0, or -1: out of memory."""
-    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 16
+    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 64
     cdef void* grown = realloc(items[0], wanted * size)
     if grown == NULL:
         return -1

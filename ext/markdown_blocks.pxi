@@ -20,27 +20,26 @@ cdef enum:
 
 
 cdef struct Blocks:
-    CodeMap*    map
+    CodeMap* map
     const char* text
-    size_t      length
     # The line at hand
-    size_t      line            # its first byte,
-    size_t      end             # its line ending (or the text's end),
-    size_t      next            # and the byte after that.
-    size_t      first           # The first byte that is neither prefix nor blank,
-    size_t      column          # the column it stands at,
-    size_t      margin          # and the column at which the content of the matched containers starts.
-    size_t      no_rule_before  # no thematic break starts before this byte of the line
+    size_t line             # its first byte,
+    size_t end              # its line ending (or the text's end),
+    size_t next             # and the byte after that.
+    size_t first            # The first byte that is neither prefix nor blank,
+    size_t column           # the column it stands at,
+    size_t margin           # and the column at which the content of the matched containers starts.
+    size_t no_rule_before   # no thematic break starts before this byte of the line
     # What is open, besides the containers
-    bint        bare            # the innermost container is a list item that began with a blank line, the last one
-    int         leaf
-    size_t      leaf_start      # of its line; of its content, if it is a paragraph
-    size_t      leaf_end        # of its last line; of its content, if it is a paragraph
-    size_t      leaf_lines      # how many lines the map had when the paragraph began
-    char        fence
-    size_t      fence_length
-    int         html            # which of the seven kinds (section 4.6)
-    size_t      special         # the first special byte not before the paragraph seen last
+    bint bare               # the innermost container is a list item that began with a blank line, the last one
+    int leaf
+    size_t leaf_start       # of its line; of its content, if it is a paragraph
+    size_t leaf_end         # of its last line; of its content, if it is a paragraph
+    size_t leaf_lines       # how many lines the map had when the paragraph began
+    char fence
+    size_t fence_length
+    int html                # which of the seven kinds (section 4.6)
+    size_t special          # the first special byte not before the paragraph seen last
 
 
 cdef inline size_t indent(const Blocks* b) noexcept nogil:
@@ -109,10 +108,8 @@ cdef int close_leaf(Blocks* b) noexcept nogil:
     b.leaf = NO_LEAF
     if leaf == PARAGRAPH:
         return close_paragraph(b)
-    if leaf == FENCED:
-        return push_block(b, b.leaf_start, b.leaf_end, CODE_FENCE)
-    if leaf == INDENTED:
-        return push_block(b, b.leaf_start, b.leaf_end, CODE_INDENTED)
+    if leaf == FENCED or leaf == INDENTED:
+        return push_block(b, b.leaf_start, b.leaf_end, CODE_FENCE if leaf == FENCED else CODE_INDENTED)
     if leaf == HTML and b.html <= 2:
         return push_block(b, b.leaf_start, b.leaf_end, CODE_RAW if b.html == 1 else CODE_COMMENT)
     return 0
@@ -130,11 +127,10 @@ cdef int close_to(Blocks* b, size_t depth) noexcept nogil:
 
 # ---- leaf blocks: opening -------------------------------------------------------
 
-cdef inline int open_leaf(Blocks* b, int leaf) noexcept nogil:
+cdef inline void open_leaf(Blocks* b, int leaf) noexcept nogil:
     b.leaf = leaf
     b.leaf_start = b.line
     b.leaf_end = b.next
-    return 0
 
 
 cdef inline int add_text(Blocks* b, size_t first) noexcept nogil:
@@ -404,19 +400,19 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
             return 0
         if close_to(b, depth) < 0:
             return -1
-        return open_leaf(b, INDENTED) + 1
+        open_leaf(b, INDENTED)
+        return 1
     if c == c'#' and starts_heading(b):
         if close_to(b, depth) < 0:
             return -1
-        if holds_special(b, b.first, b.end) and push_block(b, b.first, b.end, PROSE) < 0:
-            return -1
-        return 1
+        return -1 if holds_special(b, b.first, b.end) and push_block(b, b.first, b.end, PROSE) < 0 else 1
     if (c == c'`' or c == c'~') and starts_fence(b):
         if close_to(b, depth) < 0:
             return -1
         b.fence = c
         b.fence_length = run_end(b, b.first) - b.first
-        return open_leaf(b, FENCED) + 1
+        open_leaf(b, FENCED)
+        return 1
     if c == c'<':
         kind = html_kind(b)
         if kind and not (kind == 7 and b.leaf == PARAGRAPH):
@@ -424,9 +420,7 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
                 return -1
             b.html = kind
             open_leaf(b, HTML)
-            if ends_html(b) and close_leaf(b) < 0:
-                return -1
-            return 1
+            return -1 if ends_html(b) and close_leaf(b) < 0 else 1
     if (c == c'=' or c == c'-') and b.leaf == PARAGRAPH and depth == b.map.depth and is_underline(b):
         ended = end_with_underline(b)
         if ended:
@@ -436,9 +430,29 @@ cdef int open_leaf_or_text(Blocks* b, size_t depth) noexcept nogil:
     return 0
 
 
+cdef int open_container(Blocks* b, size_t depth) noexcept nogil:
+    """Open the block quote or list item that the line starts. 1: done, 0: it starts none, -1: out of memory."""
+    cdef size_t marker
+    if indent(b) > 3:
+        return 0
+    if b.text[b.first] == c'>':
+        return -1 if close_to(b, depth) < 0 or open_quote(b) < 0 else 1
+    marker = marker_end(b, b.leaf == PARAGRAPH and depth == b.map.depth)
+    if marker == 0:
+        return 0
+    return -1 if close_to(b, depth) < 0 or open_item(b, marker) < 0 else 1
+
+
+cdef int read_text(Blocks* b, size_t depth) noexcept nogil:
+    """The line is text, lazy if the innermost paragraph's containers are not all matched."""
+    if b.leaf != PARAGRAPH and close_to(b, depth) < 0:
+        return -1
+    return add_text(b, b.first)
+
+
 cdef int read_line(Blocks* b) noexcept nogil:
     """0, or -1: out of memory."""
-    cdef size_t depth = match_containers(b), marker
+    cdef size_t depth = match_containers(b)
     cdef int done
     b.no_rule_before = 0
     if depth < b.map.depth:
@@ -449,22 +463,14 @@ cdef int read_line(Blocks* b) noexcept nogil:
         if done:
             return 0 if done > 0 else -1
     while not is_blank_line(b):
+        if indent(b) < 4 and not tailhook_may_start_block(b.text[b.first]):
+            return read_text(b, depth)
         done = open_leaf_or_text(b, depth)
         if done:
             return 0 if done > 0 else -1
-        if indent(b) < 4 and b.text[b.first] == c'>':
-            if close_to(b, depth) < 0 or open_quote(b) < 0:
-                return -1
-        else:
-            marker = 0
-            if indent(b) < 4:
-                marker = marker_end(b, b.leaf == PARAGRAPH and depth == b.map.depth)
-            if marker == 0:
-                if b.leaf != PARAGRAPH and close_to(b, depth) < 0:
-                    return -1
-                return add_text(b, b.first)
-            if close_to(b, depth) < 0 or open_item(b, marker) < 0:
-                return -1
+        done = open_container(b, depth)
+        if done <= 0:
+            return -1 if done < 0 else read_text(b, depth)
         depth = b.map.depth
     return close_leaf(b)
 
@@ -475,7 +481,6 @@ cdef int read_blocks(CodeMap* map, const char* text, size_t length) noexcept nog
     memset(&b, 0, sizeof(b))
     b.map = map
     b.text = text
-    b.length = length
     b.special = tailhook_next_mark(map.marks, SPECIALS, 0)
     while b.line < length:
         b.end = tailhook_next_mark(map.marks, LINE_ENDS, b.line)
@@ -487,6 +492,10 @@ cdef int read_blocks(CodeMap* map, const char* text, size_t length) noexcept nog
             if b.leaf == NO_LEAF and close_to(&b, 0) < 0:
                 return -1
             if add_text(&b, b.line) < 0:
+                return -1
+        elif b.end == b.line and b.leaf <= PARAGRAPH and map.quote_count == 0 and not b.bare:
+            # An empty line, which all list items take.
+            if close_leaf(&b) < 0:
                 return -1
         elif read_line(&b) < 0:
             return -1

@@ -20,10 +20,10 @@ cdef enum:                  # bits of Inlines.missing: no such end comes after t
 
 cdef struct Inlines:
     CodeMap* map
-    Prose    prose
-    size_t   length         # of the whole text
-    int      missing
-    size_t   inactive       # openers below this index are inside no link any more (no links in links, section 6.3)
+    Prose prose
+    size_t length           # of the whole text
+    int missing
+    size_t inactive         # openers below this index are inside no link any more (no links in links, section 6.3)
     PyObject* labels        # the set of normalised labels of the definitions; NULL until one is looked up
 
 

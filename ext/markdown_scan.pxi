@@ -9,12 +9,12 @@
 # 0 if there is none (no piece ends at the text's start).
 
 cdef struct Prose:
-    const char*   text
-    size_t        end
+    const char* text
+    size_t end
     const size_t* lines     # where content starts, for each line but the first of each prose, ascending
-    size_t        line_count
-    size_t        line      # an index into lines, near where we read
-    uint64_t*     dead      # see value_end; NULL where one try is all
+    size_t line_count
+    size_t line             # an index into lines, near where we read
+    uint64_t* dead          # see value_end; NULL where one try is all
 
 
 cdef inline bint is_letter(char c) noexcept nogil:

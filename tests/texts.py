@@ -33,7 +33,7 @@ def assistant_prose():
 
 
 def generated_prose(random):
-    words = "the file now holds what test runs after change because error path value returns when it first".split()
+    words = "the file now holds what test runs after change because error path value returns".split()  # noqa: SIM905
     blocks = []
     for _ in range(1500):
         kind = random.random()

@@ -14,26 +14,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "property"))
+sys.path.insert(0, str(ROOT / "tests"))
 
 from markdown_worst_cases import WORST_CASES  # noqa: E402
 
 SIZE = 50_000
 AT_MOST = 4.6  # the logarithm in a search among long backtick runs, and what grows by doubling, make it more than 4
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 PROGRAM = """
 import sys
 sys.path.insert(0, "src")
 from tailhook import _core
-class Span(tuple): pass
+class Span(tuple): __slots__ = ()
 text = sys.stdin.buffer.read()
 if text: _core.code_spans(text, Span)
 """
 
 
 def instructions(text: str) -> int:
-    run = subprocess.run(  # noqa: S603
-        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]  # noqa: S607
-        + [sys.executable, "-S", "-c", PROGRAM],
+    run = subprocess.run(
+        [*VALGRIND, sys.executable, "-S", "-c", PROGRAM],
         input=text.encode(),
         capture_output=True,
         check=True,

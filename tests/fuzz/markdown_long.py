@@ -1,6 +1,6 @@
 """Compare the code map with the oracle on generated documents, as many as wanted.
 
-    python tests/fuzz/markdown_long.py --documents 10000000 --seed 1
+python tests/fuzz/markdown_long.py --documents 10000000 --seed 1
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 from random import Random
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "property")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from markdown_documents import document  # noqa: E402
-from oracles.markdown import Oracle  # noqa: E402
+from markdown_documents import document
+from oracles.markdown import Oracle
 
-from tailhook.patterns import code_spans  # noqa: E402
+from tailhook.patterns import code_spans
 
 
 def differs(oracle: Oracle, text: str) -> bool:
@@ -50,7 +50,8 @@ def main() -> int:
         if differs(oracle, text):
             wrong += 1
             least = minimised(oracle, text)
-            print(f"document {number}: {least!r}\n  core   {[tuple(s) for s in code_spans(least)]}\n  oracle {oracle.spans(least)}")
+            print(f"document {number}: {least!r}")
+            print(f"  core   {[tuple(span) for span in code_spans(least)]}\n  oracle {oracle.spans(least)}")
             if wrong == 100:
                 break
         if number % 100_000 == 0:

@@ -87,9 +87,7 @@ TAG = rf"<[A-Za-z][A-Za-z0-9-]*{ATTRIBUTE}*[ \t\n]*/?>|</[A-Za-z][A-Za-z0-9-]*[ 
 def set_patterns_right() -> None:
     """1, 2, 3: comments; only spaces, tabs and line endings are blank; labels are compared by case folding."""
     inline = sys.modules["markdown_it.rules_inline.html_inline"]
-    inline.HTML_TAG_RE = re.compile(
-        rf"(?:{TAG}|{COMMENT}|<\?[\s\S]*?\?>|<![A-Za-z][^>]*>|<!\[CDATA\[[\s\S]*?\]\]>)"
-    )
+    inline.HTML_TAG_RE = re.compile(rf"(?:{TAG}|{COMMENT}|<\?[\s\S]*?\?>|<![A-Za-z][^>]*>|<!\[CDATA\[[\s\S]*?\]\]>)")
     block = sys.modules["markdown_it.rules_block.html_block"]
     sequences = []
     for start, end, interrupts in block.HTML_SEQUENCES[:-1]:
@@ -111,7 +109,7 @@ LABEL = re.compile(rf"\[(?=\]|[^]]*[^] \t\n])(?:\\{PUNCTUATION}|\\(?!{PUNCTUATIO
 
 
 def holds_link(tokens) -> bool:
-    return any(token.type == "link_open" and not token.markup or holds_link(token.children or []) for token in tokens)
+    return any((token.type == "link_open" and not token.markup) or holds_link(token.children or []) for token in tokens)
 
 
 class Helpers:
@@ -120,6 +118,8 @@ class Helpers:
     @staticmethod
     def parseLinkTitle(string, start, end, previous=None):  # noqa: N802
         title = helpers.parseLinkTitle(string, start, end, previous)
+        if previous is None and string[start - 1] not in " \t\n":
+            title.ok = title.can_continue = False  # 16
         title.str = title.str or "empty"  # 15
         return title
 
@@ -158,7 +158,8 @@ def knowing_lines(rule):
                 return False
         parent = state.parentType
         if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too, and may be underlined
-            if indent - state.blkIndent < 4 and UNDERLINE.fullmatch(state.src[state.bMarks[start] : state.eMarks[start]]):
+            line = state.src[state.bMarks[start] : state.eMarks[start]]
+            if indent - state.blkIndent < 4 and UNDERLINE.fullmatch(line):
                 return True
             state.parentType = "paragraph"
         try:
@@ -233,7 +234,7 @@ def quoting(rule):
 class Oracle:
     def __init__(self) -> None:
         self.md = MarkdownIt("commonmark", {"maxNesting": 100_000})
-        self.md.validateLink = lambda url: True
+        self.md.validateLink = lambda _: True
         self.md.normalizeLink = lambda url: url
         self.md.normalizeLinkText = lambda text: text
         set_patterns_right()

@@ -30,7 +30,9 @@ def test_what_comes_before_a_blank_line_only_moves_the_code():
         assert code_spans("a" * length + "\n\n" + text) == moved
 
 
-markdown = st.lists(st.sampled_from(INLINES + LEAVES + ["\n", "\n\n", "> ", "- ", "    "]) | st.text(max_size=3)).map("".join)
+markdown = st.lists(st.sampled_from(INLINES + LEAVES + ["\n", "\n\n", "> ", "- ", "    "]) | st.text(max_size=3)).map(
+    "".join
+)
 
 
 @given(markdown)

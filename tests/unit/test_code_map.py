@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailhook import _core
 from tailhook.patterns import Span, code_spans
 
 
@@ -53,12 +54,18 @@ RULES = {
     "4.3 a dash line under definitions only is a break": ("[a]: b\n---\n    c", [("indented", "    c")]),
     # 4.4 Indented code blocks
     "4.4 code cannot interrupt a paragraph": ("a\n    b `c`", spans("`c`")),
-    "4.4 blank lines between chunks belong to the block": ("    a\n\n\n    b\n\n", [("indented", "    a\n\n\n    b\n")]),
+    "4.4 blank lines between chunks belong to the block": (
+        "    a\n\n\n    b\n\n",
+        [("indented", "    a\n\n\n    b\n")],
+    ),
     "4.4 trailing blank lines do not": ("    a\n  \n\nb", [("indented", "    a\n")]),
     "4.4 three spaces are too few": ("   a `b`", spans("`b`")),
     "4.4 code after a heading needs no blank line": ("# a\n    b", [("indented", "    b")]),
     # 4.5 Fenced code blocks
-    "4.5 a fence is closed by one of its length or longer": ("````\n```\n`````\n`a`", [("fence", "````\n```\n`````\n"), ("span", "`a`")]),
+    "4.5 a fence is closed by one of its length or longer": (
+        "````\n```\n`````\n`a`",
+        [("fence", "````\n```\n`````\n"), ("span", "`a`")],
+    ),
     "4.5 tildes do not close backticks": ("```\n~~~\n```", [("fence", "```\n~~~\n```")]),
     "4.5 an unclosed fence goes to the end": ("```\na\n\n", [("fence", "```\na\n\n")]),
     "4.5 an info string of backticks holds none": ("``` a`b\nc", []),
@@ -71,10 +78,19 @@ RULES = {
     "4.5 a fence in a quote ends with the quote": ("> ```\n> a\nb", [("fence", "> ```\n> a\n")]),
     "4.5 a fence in an item ends with the item": ("- ```\n  a\n\nb", [("fence", "- ```\n  a\n\n")]),
     # 4.6 HTML blocks
-    "4.6 kind 1 is raw until any of its end tags": ("<pre>\n\n`a`\n</STYLE> b\n`c`", [("raw", "<pre>\n\n`a`\n</STYLE> b\n"), ("span", "`c`")]),
-    "4.6 kind 1 may end where it starts": ("<script>a</script>`b`\n`c`", [("raw", "<script>a</script>`b`\n"), ("span", "`c`")]),
+    "4.6 kind 1 is raw until any of its end tags": (
+        "<pre>\n\n`a`\n</STYLE> b\n`c`",
+        [("raw", "<pre>\n\n`a`\n</STYLE> b\n"), ("span", "`c`")],
+    ),
+    "4.6 kind 1 may end where it starts": (
+        "<script>a</script>`b`\n`c`",
+        [("raw", "<script>a</script>`b`\n"), ("span", "`c`")],
+    ),
     "4.6 kind 1 needs its whole name": ("<prefix `a`", spans("`a`")),
-    "4.6 kind 2 is a comment until its end": ("<!-- a\n\n`b` --> c\n`d`", [("comment", "<!-- a\n\n`b` --> c\n"), ("span", "`d`")]),
+    "4.6 kind 2 is a comment until its end": (
+        "<!-- a\n\n`b` --> c\n`d`",
+        [("comment", "<!-- a\n\n`b` --> c\n"), ("span", "`d`")],
+    ),
     "4.6 kind 3 is neither code nor prose": ("<?a\n\n`b`\n?>\n`c`", spans("`c`")),
     "4.6 kind 4 is neither code nor prose": ("<!a\n\n`b`\n>\n`c`", spans("`c`")),
     "4.6 kind 5 is neither code nor prose": ("<![CDATA[\n\n`b`\n]]>\n`c`", spans("`c`")),
@@ -120,7 +136,10 @@ RULES = {
     "5.2 nine are": ("123456789. a\n\n           b `c`", spans("`c`")),
     "5.2 a lazy line continues an item's paragraph": ("- a `b\nc`", spans("`b\nc`")),
     "5.2 a line that starts a list ends a lazy paragraph": ("> a `b\n2. c`", []),
-    "5.2 a fence in an item": ("1. a\n   ```\n   b\n   ```\n   `c`", [("fence", "   ```\n   b\n   ```\n"), ("span", "`c`")]),
+    "5.2 a fence in an item": (
+        "1. a\n   ```\n   b\n   ```\n   `c`",
+        [("fence", "   ```\n   b\n   ```\n"), ("span", "`c`")],
+    ),
     # 6.1 Code spans
     "6.1 a run is closed by one as long": ("``a`b`` `c``", spans("``a`b``")),
     "6.1 a run that is not closed is text": ("```a`` `b`", spans("`b`")),
@@ -158,7 +177,10 @@ RULES = {
     "6.6 a tag may run over lines": ("> a <b\n> c='`'\n> > `d`", spans("`d`")),
     "6.6 a closing tag has no attributes": ("a </b c='`'>`", spans("`'>`")),
     "6.6 a comment inside a paragraph": ("a <!-- `b\n--> `c`", [("comment", "<!-- `b\n-->"), ("span", "`c`")]),
-    "6.6 the shortest comments": ("a <!--> <!---> `b` -->", [("comment", "<!-->"), ("comment", "<!--->"), ("span", "`b`")]),
+    "6.6 the shortest comments": (
+        "a <!--> <!---> `b` -->",
+        [("comment", "<!-->"), ("comment", "<!--->"), ("span", "`b`")],
+    ),
     "6.6 a comment that does not end is text": ("a <!-- `b`", spans("`b`")),
     "6.6 a comment in a heading": ("# a <!-- `b` -->", [("comment", "<!-- `b` -->")]),
     "6.6 an instruction": ("a <?`?> `b`", spans("`b`")),
@@ -194,6 +216,12 @@ def test_nothing_has_no_code():
 def test_what_is_no_text_is_a_type_error(other):
     with pytest.raises(TypeError, match="markdown must be str or bytes, not"):
         code_spans(other)
+
+
+@pytest.mark.parametrize("cls", [object, list, str, type("Sub", (tuple,), {})])
+def test_spans_are_made_of_a_named_tuple_class_only(cls):
+    with pytest.raises(TypeError, match="cls must be a NamedTuple class, not"):
+        _core.code_spans("`a`", cls)
 
 
 def test_spans_are_tuples_with_names():

@@ -18,12 +18,11 @@ def rising(make):
     """make(1) + make(2) + ... up to n bytes."""
 
     def build(n: int) -> str:
-        parts, size = [], 0
-        for i in count(1):
-            parts.append(make(i))
+        parts, size, numbers = [], 0, count(1)
+        while size < n:
+            parts.append(make(next(numbers)))
             size += len(parts[-1])
-            if size >= n:
-                return "".join(parts)
+        return "".join(parts)
 
     return build
 

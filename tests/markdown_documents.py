@@ -1,31 +1,33 @@
 """Markdown documents that look for trouble: short, and made of what decides where code is.
 
-A document is lines. A line is a prefix - that of the containers opened before, now and then cut short (lazy), shifted or
-with tabs - then perhaps new containers, then the start of some leaf block, then inline fragments. Some documents are
-only a soup of fragments.
+A document is lines. A line is a prefix - that of the containers opened before, now and then cut short (lazy), shifted
+or with tabs - then perhaps new containers, then the start of some leaf block, then inline fragments. Some documents
+are only a soup of fragments.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-CONTAINERS = ["> ", ">", "- ", "* ", "+   ", "1. ", "1) ", "2. ", "10. ", "-\t", ">\t", "-     ", "-", "1.", "> > ", "- - "]
+CONTAINERS = [
+    "> ", ">", "- ", "* ", "+   ", "1. ", "1) ", "2. ", "10. ", "-\t", ">\t", "-     ", "-", "1.", "> > ", "- - ",
+]  # fmt: skip
 INDENTS = ["", "", "", "", "", " ", "  ", "   ", "    ", "     ", "\t", " \t", "  \t", "\t\t", "      "]
 LEAVES = [
-    "", "", "", "", "", "", "", "",
-    "# ", "## ", "#", "####### ", "```", "```", "````", "~~~", "~~~", "``` a", "~~~ `b`", "```a`", "---", "***", "- - -", "_ _ _",
-    "===", "=", "--", "-", "= =", "<!--", "<!-- a -->", "-->", "<pre>", "</pre>", "<script", "<style >", "<textarea>x</textarea>",
-    "<?", "?>", "<!A", ">", "<![CDATA[", "]]>", "<div>", "</div>", "<p", "<a>", "</a >", "<a b='c'>", "<b", "<x y", "<pre/>",
-    "[a]: b", "[a]: <b> 'c'", "[`a]: b", "[a]:", "[a]", "[b]: `c", "'`d'", "[a\\]b]: c (", "b \"`\"", "[É]: x",
-    "\"\"", "'' `", "()", "[a]: b \"\"", "[a]: <> ''", "-\t\t", "1.\t", "+ \t", "</pre>", "<PRE>", "</DIV", "<hr/>", "<!a>", "\\",
+    "", "", "", "", "", "", "", "", "# ", "## ", "#", "####### ", "```", "```", "````", "~~~", "~~~", "``` a",
+    "~~~ `b`", "```a`", "---", "***", "- - -", "_ _ _", "===", "=", "--", "-", "= =", "<!--", "<!-- a -->", "-->",
+    "<pre>", "</pre>", "<script", "<style >", "<textarea>x</textarea>", "<?", "?>", "<!A", ">", "<![CDATA[", "]]>",
+    "<div>", "</div>", "<p", "<a>", "</a >", "<a b='c'>", "<b", "<x y", "<pre/>", "[a]: b", "[a]: <b> 'c'",
+    "[`a]: b", "[a]:", "[a]", "[b]: `c", "'`d'", "[a\\]b]: c (", "b \"`\"", "[É]: x", "\"\"", "'' `", "()",
+    "[a]: b \"\"", "[a]: <> ''", "-\t\t", "1.\t", "+ \t", "</pre>", "<PRE>", "</DIV", "<hr/>", "<!a>", "\\",
 ]  # fmt: skip
 INLINES = [
     "`", "`", "`", "`", "``", "``", "```", "a", "b", "c d", " ", " ", "\\", "\\`", "\\\\", "\\[", "*", "_", "**",
-    "[", "[", "]", "]", "(", ")", "![", "!", "](", "](b)", "](`)", "](<`>)", "](b '`')", "](b \"", "](b (`))", "][a]", "][`a]", "][]",
-    "[a]", "[a][b]", "[é]", "<", ">", "<b", "<a b=\"`\">", "<a b='", "'", "\"", "<a\n`>", "</a>", "</a `>", "<b c=`d`>", "/>", "=",
-    "<http://a`b>", "<a@b.c>", "<a`@b.c>", "<a:`>", "<!--", "-->", "<!-->", "<!--->", "<!-- `a` -->", "--", "<?`?>", "<?", "?>",
-    "<!a `>", "<!A", "<![CDATA[`]]>", "<![CDATA[", "]]>", "&amp;", "&#96;", "é", "\u00a0", "\x0b", "\x0c", "\0", "\ufeff", "😀", "#", " #",
-    "{`}", "~~", "|", "\t", "  ",
+    "[", "[", "]", "]", "(", ")", "![", "!", "](", "](b)", "](`)", "](<`>)", "](b '`')", "](b \"", "](b (`))",
+    "][a]", "][`a]", "][]", "[a]", "[a][b]", "[é]", "<", ">", "<b", "<a b=\"`\">", "<a b='", "'", "\"", "<a\n`>",
+    "</a>", "</a `>", "<b c=`d`>", "/>", "=", "<http://a`b>", "<a@b.c>", "<a`@b.c>", "<a:`>", "<!--", "-->", "<!-->",
+    "<!--->", "<!-- `a` -->", "--", "<?`?>", "<?", "?>", "<!a `>", "<!A", "<![CDATA[`]]>", "<![CDATA[", "]]>",
+    "&amp;", "&#96;", "é", "\u00a0", "\x0b", "\x0c", "\0", "\ufeff", "😀", "#", " #", "{`}", "~~", "|", "\t", "  ",
 ]  # fmt: skip
 ENDS = ["\n"] * 12 + ["\r\n", "\r", "\n\n", "\n \n", "\n\n\n", "\r\n\r\n"]
 
