@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #define TAILHOOK_TABLE_MAGIC 0x74616231u
-#define TAILHOOK_WINDOW 4       /* bytes of a literal that the prefilter compares */
+#define TAILHOOK_WINDOW 6       /* bytes of a literal that the prefilter compares, at most */
+#define TAILHOOK_HASHED 4       /* bytes of them that it hashes, at most */
 #define TAILHOOK_GROUPS 2       /* of eight buckets, at most */
 #define TAILHOOK_HASH_BITS 11
 #define TAILHOOK_CHECK_BACK 4   /* bytes before a window that are compared, at most */

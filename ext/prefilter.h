@@ -21,6 +21,8 @@
 #define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + 7)    /* bytes from its start: the last place reads eight */
 #define TAILHOOK_BLOCKS 32u                         /* looked at in one go */
 
+#define TAILHOOK_NARROW 4u                          /* bytes of a window, in sets with one group of buckets */
+
 /* Blocks with places at which a window may begin. */
 typedef struct {
     size_t at;
@@ -43,7 +45,7 @@ typedef struct {
 /* A look at `count` blocks from `at` on by the tables of nibbles: fills `blocks` with those that have places,
    returns how many. No branch depends on the text. */
 TAILHOOK_AVX512 static inline __attribute__((always_inline)) unsigned
-tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                      tailhook_block *blocks)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
@@ -54,7 +56,7 @@ tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *tex
         tables[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
     for (; count; count--, at += TAILHOOK_BLOCK) {
         __m512i buckets[TAILHOOK_GROUPS];
-        for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
+        for (unsigned i = 0; i < width; i++) {
             __m512i bytes = _mm512_loadu_si512(text + at + i);
             __m512i low = _mm512_and_si512(bytes, nibble);
             __m512i high = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble);
@@ -76,18 +78,18 @@ TAILHOOK_AVX512 static unsigned
 tailhook_look_wide(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
 {
     if (table->head->groups == 1)
-        return tailhook_look_avx512(1, table->nibbles, text, at, count, blocks);
-    return tailhook_look_avx512(2, table->nibbles, text, at, count, blocks);
+        return tailhook_look_avx512(1, TAILHOOK_NARROW, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx512(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
 /* The same for 32 places of one group. */
 TAILHOOK_AVX2 static inline __m256i
-tailhook_buckets(const __m256i *tables, const uint8_t *at)
+tailhook_buckets(unsigned width, const __m256i *tables, const uint8_t *at)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i buckets = _mm256_set1_epi8(-1);
 
-    for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
+    for (unsigned i = 0; i < width; i++) {
         __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(at + i));
         __m256i low = _mm256_shuffle_epi8(tables[2 * i], _mm256_and_si256(bytes, nibble));
         __m256i high = _mm256_shuffle_epi8(tables[2 * i + 1], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
@@ -97,7 +99,7 @@ tailhook_buckets(const __m256i *tables, const uint8_t *at)
 }
 
 TAILHOOK_AVX2 static inline __attribute__((always_inline)) unsigned
-tailhook_look_avx2(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+tailhook_look_avx2(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                    tailhook_block *blocks)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -107,12 +109,12 @@ tailhook_look_avx2(unsigned groups, const uint8_t *nibbles, const uint8_t *text,
     for (unsigned i = 0; i < groups * TAILHOOK_WINDOW * 2; i++)
         tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
     for (; count; count--, at += TAILHOOK_BLOCK) {
-        __m256i first = tailhook_buckets(tables, text + at);
-        __m256i second = tailhook_buckets(tables, text + at + 32);
+        __m256i first = tailhook_buckets(width, tables, text + at);
+        __m256i second = tailhook_buckets(width, tables, text + at + 32);
         uint64_t empty;
         if (groups == 2) {
-            first = _mm256_or_si256(first, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at));
-            second = _mm256_or_si256(second, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at + 32));
+            first = _mm256_or_si256(first, tailhook_buckets(width, tables + TAILHOOK_WINDOW * 2, text + at));
+            second = _mm256_or_si256(second, tailhook_buckets(width, tables + TAILHOOK_WINDOW * 2, text + at + 32));
         }
         empty = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
         empty = empty << 32 | (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(first, zero));
@@ -126,8 +128,8 @@ TAILHOOK_AVX2 static unsigned
 tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
 {
     if (table->head->groups == 1)
-        return tailhook_look_avx2(1, table->nibbles, text, at, count, blocks);
-    return tailhook_look_avx2(2, table->nibbles, text, at, count, blocks);
+        return tailhook_look_avx2(1, TAILHOOK_NARROW, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx2(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
 /* At which of the places a literal may stand. Four places a turn, where there are fewer the last one again: what
