@@ -23,6 +23,8 @@
 
 #define TAILHOOK_NARROW 4u                          /* bytes of a window, in sets with one group of buckets */
 
+#define TAILHOOK_AHEAD 1024                         /* bytes to fetch from memory in advance; may lie behind the text */
+
 /* Blocks with places at which a window may begin. */
 typedef struct {
     size_t at;
@@ -68,6 +70,7 @@ tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, co
         }
         if (groups == 2)
             buckets[0] = _mm512_or_si512(buckets[0], buckets[1]);
+        _mm_prefetch((const char *)(text + at) + TAILHOOK_AHEAD, _MM_HINT_T0);
         blocks[found] = (tailhook_block){at, _mm512_test_epi8_mask(buckets[0], buckets[0])};
         found += blocks[found].places != 0;
     }
@@ -137,16 +140,16 @@ tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at
 static inline uint64_t
 tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t places)
 {
-    const uint64_t fold = table->head->fold ? 0x2020202020202020u : 0;
-    const uint32_t hashed = ~(uint32_t)0 >> (32 - 8 * table->head->hashed);
+    const uint64_t fold = table->head->fold;
+    const uint32_t hashed = table->head->hashed;
     uint64_t passed = 0;
     uint64_t left = places;
 
     while (left) {
         for (int i = 0; i < 4; i++, left = places & (places - 1)) {
             const tailhook_check *check;
-            uint32_t window;
             uint64_t bytes, value, mask;
+            uint32_t window;
             unsigned place;
             places = left ? left : places;
             place = (unsigned)__builtin_ctzll(places);
@@ -156,7 +159,7 @@ tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t pla
             memcpy(&bytes, block + place - check->back, sizeof(bytes));
             memcpy(&value, check->value, sizeof(value));
             memcpy(&mask, check->mask, sizeof(mask));
-            passed |= (uint64_t)(((bytes | fold) & mask) == value) << place;
+            passed |= (uint64_t)(((bytes | (fold << 32 | fold)) & mask) == value) << place;
         }
     }
     return passed;

@@ -48,7 +48,7 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
     cells = automaton.cells.tobytes()
-    head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
+    head = array("I", (MAGIC, 0, ASCII_CASE if ignore_case else 0, word, automaton.wide, automaton.stride, len(automaton.cells)))
     head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
     head.extend((buckets.groups, buckets.reach, buckets.hashed, len(buckets.checks) // 5))
     sections = (
@@ -201,9 +201,10 @@ GROUPS = 2  # at most
 WINDOW = 6  # bytes, at most
 FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
 MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
-FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
+FARTHEST = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
 HASHED = 4  # bytes of a window, at most
 HASH_BITS = 11
+ASCII_CASE = 0x20202020
 HASH_FACTOR = 0x9E3779B1
 CHECK = 8
 CHECK_BACK = 4
@@ -280,7 +281,7 @@ class Bucket:
 class Prefilter(NamedTuple):
     groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
-    hashed: int = 1  # bytes of a window that are hashed
+    hashed: int = 0  # bits of a window's first four bytes
     nibbles: bytes = bytes(GROUPS * WINDOW * 2 * 16)
     slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
     checks: array[int] = array("I", CHECK_NOTHING)
@@ -327,7 +328,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
         checks.extend(max((check(members, back, ignore_case) for back in range(CHECK_BACK + 1)), key=certainty))
-    return Prefilter(groups, max(at for _, at in chosen.values()), hashed, bytes(nibbles), slots, checks)
+    return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
