@@ -23,7 +23,7 @@
 
 #define TAILHOOK_NARROW 4u                          /* bytes of a window, in sets with one group of buckets */
 
-#define TAILHOOK_AHEAD 1024                         /* bytes to fetch from memory in advance; may lie behind the text */
+#define TAILHOOK_AHEAD 4096                         /* bytes to fetch from memory in advance; may lie behind the text */
 
 /* Blocks with places at which a window may begin. */
 typedef struct {
@@ -70,7 +70,7 @@ tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, co
         }
         if (groups == 2)
             buckets[0] = _mm512_or_si512(buckets[0], buckets[1]);
-        _mm_prefetch((const char *)(text + at) + TAILHOOK_AHEAD, _MM_HINT_T0);
+        _mm_prefetch((const void *)((uintptr_t)(text + at) + TAILHOOK_AHEAD), _MM_HINT_T0);
         blocks[found] = (tailhook_block){at, _mm512_test_epi8_mask(buckets[0], buckets[0])};
         found += blocks[found].places != 0;
     }
@@ -171,6 +171,7 @@ tailhook_look(tailhook_prefilter *way)
 {
     size_t rest = way->length - way->at;
     size_t count = rest < TAILHOOK_BLOCK_READ ? 0 : (rest - TAILHOOK_BLOCK_READ) / TAILHOOK_BLOCK + 1;
+    const int first = way->at == 0;
     uint64_t fresh = ~(uint64_t)0;
 
     if (count == 0) {
@@ -182,6 +183,8 @@ tailhook_look(tailhook_prefilter *way)
         fresh <<= back;
         count = 1;
     }
+    if (first)
+        count = 1;
     if (count > TAILHOOK_BLOCKS)
         count = TAILHOOK_BLOCKS;
     way->next = 0;
@@ -191,7 +194,12 @@ tailhook_look(tailhook_prefilter *way)
         way->count = tailhook_look_narrow(way->table, way->text, way->at, count, way->blocks);
     if (way->count)
         way->blocks[0].places &= fresh;
-    way->at += count * TAILHOOK_BLOCK;
+    /* The first block is one by itself, and the second overlaps it, so that all others begin where a cache line
+       does. */
+    if (first)
+        way->at = TAILHOOK_BLOCK - (uintptr_t)way->text % TAILHOOK_BLOCK;
+    else
+        way->at += count * TAILHOOK_BLOCK;
     return 1;
 }
 
@@ -204,7 +212,9 @@ tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
         while (way->next < way->count) {
             uint64_t sure;
             *block = way->blocks[way->next++];
-            sure = block->at ? 0 : block->places % (1u << TAILHOOK_CHECK_BACK); /* nothing to compare before them */
+            sure = 0; /* too near the start of the text to compare what is before them */
+            if (block->at < TAILHOOK_CHECK_BACK)
+                sure = block->places % (1u << (TAILHOOK_CHECK_BACK - block->at));
             block->places = tailhook_checked(way->table, way->text + block->at, block->places ^ sure) | sure;
             if (block->places)
                 return 1;
