@@ -42,7 +42,10 @@ core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
     include_dirs=["ext", "build"],
-    depends=[TABLES] + [os.path.join("ext", name) for name in sorted(os.listdir("ext")) if name.endswith((".pxi", ".pxd", ".h"))],
+    depends=[
+        TABLES,
+        *(os.path.join("ext", name) for name in sorted(os.listdir("ext")) if name.endswith((".pxi", ".pxd", ".h"))),
+    ],
     define_macros=macros,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

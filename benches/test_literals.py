@@ -12,6 +12,7 @@ import ahocorasick_rs
 import hyperscan
 import pytest
 from keywords import KEYWORDS
+
 from tailhook.patterns import PatternSet
 
 MEGABYTES = 16
@@ -20,19 +21,22 @@ SIGNALS = [
     *("<issue-complete>DONE</issue-complete>", "<grind-done>NO_MORE_ISSUES</grind-done>"),
     "<grind-done>MAX_ISSUES</grind-done>",
 ]
-MORE = (
-    "let's go with|settled on|rate limit|root cause was|going with|we will use|opted for|the fix is|fixed the|turned out|"
-    "stick with|make sure to|hard limit|memory leak|race condition|segfault|out of memory|timeout|deadlock|regression|"
-    "refactor|clean up|follow-up|legacy|deprecated|quick fix|band-aid|do not use|must not|should not|style guide|naming|"
-    "best practice|not allowed|maximum|minimum|depends on|blocked by|incompatible|crash|stack overflow|panic|"
-    "null pointer|permission denied|not found|trade-off|in favour of|compared to"
-).split("|")
+MORE = [
+    phrase.strip()
+    for phrase in """
+    let's go with, settled on, rate limit, root cause was, going with, we will use, opted for, the fix is, fixed the,
+    turned out, stick with, make sure to, hard limit, memory leak, race condition, segfault, out of memory, timeout,
+    deadlock, regression, refactor, clean up, follow-up, legacy, deprecated, quick fix, band-aid, do not use, must not,
+    should not, style guide, naming, best practice, not allowed, maximum, minimum, depends on, blocked by, crash,
+    incompatible, stack overflow, panic, null pointer, permission denied, not found, trade-off, in favour of, compared to
+    """.split(",")
+]
 SETS = {6: SIGNALS, 8: KEYWORDS[:8], 40: KEYWORDS[:40], 94: (*KEYWORDS, *MORE)[:94]}
-WORDS = (
-    "the a of to and in that is for it as with on by this be are from at or an not which have was we can will has "
-    "but if all more when one their there been may other use only so then these what some into than its no two also "
-    "file test line code value call change read write check build function path name state work run list result add"
-).split()
+WORDS = """
+    the a of to and in that is for it as with on by this be are from at or an not which have was we can will has
+    but if all more when one their there been may other use only so then these what some into than its no two also
+    file test line code value call change read write check build function path name state work run list result add
+    """.split()
 
 
 def tailhook_engine(patterns, fold):
@@ -48,7 +52,9 @@ def hyperscan_engine(patterns, fold):
 
     def search(text):
         found = []
-        database.scan(text, match_event_handler=lambda pattern, _start, end, _flags, _context: found.append((pattern, end)))
+        database.scan(
+            text, match_event_handler=lambda pattern, _start, end, _flags, _context: found.append((pattern, end))
+        )
         return found
 
     return search

@@ -2,8 +2,6 @@
 """The compiled core of tailhook: its table of contents and its Python face."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
@@ -71,7 +69,7 @@ cdef class Automaton:
         cdef list found = []
         if not issubclass(cls, tuple):
             raise TypeError(f"a match is a tuple, not {cls.__name__}")
-        owner = text_open(source, &text)
+        _owner = text_open(source, &text)
         try:
             with nogil:
                 failed = patterns_find(&self.table, text.data, text.length, own_line, outside_code, &hits)
@@ -102,7 +100,7 @@ def signals(source):
     cdef Hits hits = Hits(NULL, 0, 0)
     cdef size_t i
     cdef int failed
-    owner = text_open(source, &text)
+    _owner = text_open(source, &text)
     tailhook_table_view(&table, tailhook_signals)
     try:
         with nogil:

@@ -48,7 +48,9 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
     cells = automaton.cells.tobytes()
-    head = array("I", (MAGIC, 0, ASCII_CASE if ignore_case else 0, word, automaton.wide, automaton.stride, len(automaton.cells)))
+    head = array(
+        "I", (MAGIC, 0, ASCII_CASE if ignore_case else 0, word, automaton.wide, automaton.stride, len(automaton.cells))
+    )
     head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
     head.extend((buckets.groups, buckets.reach, buckets.hashed, len(buckets.checks) // 5))
     sections = (
@@ -214,9 +216,12 @@ COMMON = b" etaoinsrhldcumfpgwybvk.,-'`_/:0SITAC1"  # of English prose about pro
 SHARE = [0.0005] * 256
 for _rank, _byte in enumerate(COMMON):
     SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
-COMMON_TRIPLES = frozenset(  # of letters in English: the product of their shares makes them far too rare
-    b"the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are "
-    b"ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack".split()
+# Of letters in English: the product of their shares makes these far too rare.
+COMMON_TRIPLES = frozenset(
+    b"""
+    the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are
+    ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack
+    """.split()
 )
 TRIPLE_SHARE = 0.006
 
@@ -271,9 +276,9 @@ class Bucket:
         self.masks = [mask | more for mask, more in zip(self.masks, window, strict=True)]
 
     def remove(self, literal: bytes) -> None:
-        members = self.members
+        members, self.members = self.members, {}
+        self.masks, self.passing = [0] * len(self.masks), 0.0
         del members[literal]
-        self.__init__(len(self.masks))
         for other, window in members.items():
             self.add(other, window)
 
@@ -327,7 +332,8 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
-        checks.extend(max((check(members, back, ignore_case) for back in range(CHECK_BACK + 1)), key=certainty))
+        likely = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
+        checks.extend(max(likely, key=certainty))
     return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 

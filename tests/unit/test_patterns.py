@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 from tailhook import _core
 from tailhook.patterns import Match, PatternSet, RecordMatch
 
@@ -35,7 +36,7 @@ def test_patterns_may_come_from_a_generator():
 
 @pytest.mark.parametrize("patterns", [[], {}, {"name": []}, [""], {"name": ""}, ["a", ""]])
 def test_an_empty_set_or_pattern_is_refused(patterns):
-    with pytest.raises(ValueError, match="no patterns|empty"):
+    with pytest.raises(ValueError, match=r"no patterns|empty"):
         PatternSet(patterns)
 
 
@@ -176,7 +177,9 @@ def test_marks_and_signs_are_no_part_of_a_word(beside):
         assert spans(["limit"], text, word=True) == ["limit"]
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\u1680", "\u2028", "\u3000", " \t "])
+@pytest.mark.parametrize(
+    "blank", [" ", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\u1680", "\u2028", "\u3000", " \t "]
+)
 def test_blank_space_in_a_phrase_is_any_run_of_blank_space(blank):
     assert spans(["api limit"], f"api{blank}limit", word=True) == [f"api{blank}limit"]
     assert spans([f"api{blank}limit"], "api limit", word=True) == ["api limit"]
@@ -205,7 +208,9 @@ def test_an_end_that_is_no_word_wants_a_word_beside_it():
 # ---- own_line
 
 
-@pytest.mark.parametrize("before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"])
+@pytest.mark.parametrize(
+    "before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"]
+)
 @pytest.mark.parametrize("behind", ["", " ", "\t \xa0", "\u3000"])
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
 def test_blank_space_and_markers_leave_a_match_alone_on_its_line(before, behind, end):
@@ -213,7 +218,9 @@ def test_blank_space_and_markers_leave_a_match_alone_on_its_line(before, behind,
     assert len(PatternSet([DONE], own_line=True, outside_code=False).findall(text)) == 1
 
 
-@pytest.mark.parametrize("before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"])
+@pytest.mark.parametrize(
+    "before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"]
+)
 def test_words_and_headings_before_a_match_do_not(before):
     assert names([DONE], before + DONE, own_line=True, outside_code=False) == []
 
@@ -250,7 +257,8 @@ def test_a_match_that_stands_partly_in_code_is_in_code():
 
 def test_a_signal_is_named_by_the_loops_it_ends_and_its_reason():
     text = "\n".join([
-        DONE, "<loop-done>MAX_ITERATIONS</loop-done>", "> <loop-done>STUCK</loop-done> ", "- <issue-complete>DONE</issue-complete>",
+        DONE, "<loop-done>MAX_ITERATIONS</loop-done>", "> <loop-done>STUCK</loop-done> ",
+        "- <issue-complete>DONE</issue-complete>",
         "<grind-done>NO_MORE_ISSUES</grind-done>\r\n<grind-done>MAX_ISSUES</grind-done>",
     ])  # fmt: skip
     found = ["loop issue:COMPLETE", "loop issue:MAX_ITERATIONS", "loop issue:STUCK", "issue:COMPLETE"]
@@ -258,7 +266,9 @@ def test_a_signal_is_named_by_the_loops_it_ends_and_its_reason():
     assert _core.signals(text.encode()) == _core.signals(text)
 
 
-@pytest.mark.parametrize("text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"])
+@pytest.mark.parametrize(
+    "text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"]
+)
 def test_what_only_mentions_a_signal_is_none(text):
     assert _core.signals(text) == []
 
