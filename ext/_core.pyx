@@ -3,8 +3,6 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.tuple cimport PyTuple_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
@@ -305,7 +303,7 @@ cdef class Automaton:
         cdef list found = []
         if not issubclass(cls, tuple):
             raise TypeError(f"a match is a tuple, not {cls.__name__}")
-        owner = text_open(source, &text)
+        _owner = text_open(source, &text)
         try:
             with nogil:
                 failed = patterns_find(&self.table, text.data, text.length, own_line, outside_code, &hits)
@@ -336,7 +334,7 @@ def signals(source):
     cdef Hits hits = Hits(NULL, 0, 0)
     cdef size_t i
     cdef int failed
-    owner = text_open(source, &text)
+    _owner = text_open(source, &text)
     tailhook_table_view(&table, tailhook_signals)
     try:
         with nogil:

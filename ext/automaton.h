@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define TAILHOOK_TABLE_MAGIC 0x74616231u
-#define TAILHOOK_WINDOW 4       /* bytes of a literal that the prefilter compares */
+#define TAILHOOK_WINDOW 6       /* bytes of a literal that the prefilter compares, at most */
 #define TAILHOOK_GROUPS 2       /* of eight buckets, at most */
 #define TAILHOOK_HASH_BITS 11
 #define TAILHOOK_CHECK_BACK 4   /* bytes before a window that are compared, at most */
@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     uint32_t magic;
     uint32_t words;             /* of four bytes, all of the table */
-    uint32_t fold;              /* ASCII case is ignored */
+    uint32_t fold;              /* bits that make ASCII letters alike, 0 where case counts */
     uint32_t word;              /* patterns begin and end at word boundaries */
     uint32_t wide;              /* cells have 32 bits, not 16 */
     uint32_t stride;            /* cells of a row */
@@ -54,7 +54,7 @@ typedef struct {
     uint32_t texts;             /* bytes */
     uint32_t groups;            /* of the prefilter's buckets; 0: no prefilter */
     uint32_t reach;             /* bytes from a literal's start to its window, at most */
-    uint32_t hashed;            /* bytes of a window */
+    uint32_t hashed;            /* bits of a window's first four bytes */
     uint32_t checks;
 } tailhook_table_head;
 

@@ -14,7 +14,6 @@ cdef extern from "automaton.h" nogil:
     uint32_t TAILHOOK_NO_CLASS
     uint32_t TAILHOOK_HASH_BITS
     uint32_t TAILHOOK_GROUPS
-    uint32_t TAILHOOK_WINDOW
     uint32_t TAILHOOK_CHECK_BACK
 
     ctypedef struct tailhook_pattern:
@@ -371,7 +370,9 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         return False
     if tailhook_table_view(&table, words) != count or head.texts % 4:
         return False
-    if head.groups > TAILHOOK_GROUPS or not 1 <= head.hashed <= TAILHOOK_WINDOW or head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+    if head.groups > TAILHOOK_GROUPS:
+        return False
+    if head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
         return False
     for i in range(256):
         if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:

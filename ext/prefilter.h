@@ -21,6 +21,10 @@
 #define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + 7)    /* bytes from its start: the last place reads eight */
 #define TAILHOOK_BLOCKS 32u                         /* looked at in one go */
 
+#define TAILHOOK_NARROW 4u                          /* bytes of a window, in sets with one group of buckets */
+
+#define TAILHOOK_AHEAD 4096                         /* bytes to fetch from memory in advance; may lie behind the text */
+
 /* Blocks with places at which a window may begin. */
 typedef struct {
     size_t at;
@@ -43,7 +47,7 @@ typedef struct {
 /* A look at `count` blocks from `at` on by the tables of nibbles: fills `blocks` with those that have places,
    returns how many. No branch depends on the text. */
 TAILHOOK_AVX512 static inline __attribute__((always_inline)) unsigned
-tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                      tailhook_block *blocks)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
@@ -54,7 +58,7 @@ tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *tex
         tables[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
     for (; count; count--, at += TAILHOOK_BLOCK) {
         __m512i buckets[TAILHOOK_GROUPS];
-        for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
+        for (unsigned i = 0; i < width; i++) {
             __m512i bytes = _mm512_loadu_si512(text + at + i);
             __m512i low = _mm512_and_si512(bytes, nibble);
             __m512i high = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble);
@@ -66,6 +70,7 @@ tailhook_look_avx512(unsigned groups, const uint8_t *nibbles, const uint8_t *tex
         }
         if (groups == 2)
             buckets[0] = _mm512_or_si512(buckets[0], buckets[1]);
+        _mm_prefetch((const void *)((uintptr_t)(text + at) + TAILHOOK_AHEAD), _MM_HINT_T0);
         blocks[found] = (tailhook_block){at, _mm512_test_epi8_mask(buckets[0], buckets[0])};
         found += blocks[found].places != 0;
     }
@@ -76,18 +81,18 @@ TAILHOOK_AVX512 static unsigned
 tailhook_look_wide(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
 {
     if (table->head->groups == 1)
-        return tailhook_look_avx512(1, table->nibbles, text, at, count, blocks);
-    return tailhook_look_avx512(2, table->nibbles, text, at, count, blocks);
+        return tailhook_look_avx512(1, TAILHOOK_NARROW, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx512(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
 /* The same for 32 places of one group. */
 TAILHOOK_AVX2 static inline __m256i
-tailhook_buckets(const __m256i *tables, const uint8_t *at)
+tailhook_buckets(unsigned width, const __m256i *tables, const uint8_t *at)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i buckets = _mm256_set1_epi8(-1);
 
-    for (unsigned i = 0; i < TAILHOOK_WINDOW; i++) {
+    for (unsigned i = 0; i < width; i++) {
         __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(at + i));
         __m256i low = _mm256_shuffle_epi8(tables[2 * i], _mm256_and_si256(bytes, nibble));
         __m256i high = _mm256_shuffle_epi8(tables[2 * i + 1], _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble));
@@ -97,7 +102,7 @@ tailhook_buckets(const __m256i *tables, const uint8_t *at)
 }
 
 TAILHOOK_AVX2 static inline __attribute__((always_inline)) unsigned
-tailhook_look_avx2(unsigned groups, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
+tailhook_look_avx2(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                    tailhook_block *blocks)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -107,12 +112,12 @@ tailhook_look_avx2(unsigned groups, const uint8_t *nibbles, const uint8_t *text,
     for (unsigned i = 0; i < groups * TAILHOOK_WINDOW * 2; i++)
         tables[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(nibbles + 16 * i)));
     for (; count; count--, at += TAILHOOK_BLOCK) {
-        __m256i first = tailhook_buckets(tables, text + at);
-        __m256i second = tailhook_buckets(tables, text + at + 32);
+        __m256i first = tailhook_buckets(width, tables, text + at);
+        __m256i second = tailhook_buckets(width, tables, text + at + 32);
         uint64_t empty;
         if (groups == 2) {
-            first = _mm256_or_si256(first, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at));
-            second = _mm256_or_si256(second, tailhook_buckets(tables + TAILHOOK_WINDOW * 2, text + at + 32));
+            first = _mm256_or_si256(first, tailhook_buckets(width, tables + TAILHOOK_WINDOW * 2, text + at));
+            second = _mm256_or_si256(second, tailhook_buckets(width, tables + TAILHOOK_WINDOW * 2, text + at + 32));
         }
         empty = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(second, zero));
         empty = empty << 32 | (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(first, zero));
@@ -126,8 +131,8 @@ TAILHOOK_AVX2 static unsigned
 tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at, size_t count, tailhook_block *blocks)
 {
     if (table->head->groups == 1)
-        return tailhook_look_avx2(1, table->nibbles, text, at, count, blocks);
-    return tailhook_look_avx2(2, table->nibbles, text, at, count, blocks);
+        return tailhook_look_avx2(1, TAILHOOK_NARROW, table->nibbles, text, at, count, blocks);
+    return tailhook_look_avx2(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
 /* At which of the places a literal may stand. Four places a turn, where there are fewer the last one again: what
@@ -135,16 +140,16 @@ tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at
 static inline uint64_t
 tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t places)
 {
-    const uint64_t fold = table->head->fold ? 0x2020202020202020u : 0;
-    const uint32_t hashed = ~(uint32_t)0 >> (32 - 8 * table->head->hashed);
+    const uint64_t fold = table->head->fold;
+    const uint32_t hashed = table->head->hashed;
     uint64_t passed = 0;
     uint64_t left = places;
 
     while (left) {
         for (int i = 0; i < 4; i++, left = places & (places - 1)) {
             const tailhook_check *check;
-            uint32_t window;
             uint64_t bytes, value, mask;
+            uint32_t window;
             unsigned place;
             places = left ? left : places;
             place = (unsigned)__builtin_ctzll(places);
@@ -154,7 +159,7 @@ tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t pla
             memcpy(&bytes, block + place - check->back, sizeof(bytes));
             memcpy(&value, check->value, sizeof(value));
             memcpy(&mask, check->mask, sizeof(mask));
-            passed |= (uint64_t)(((bytes | fold) & mask) == value) << place;
+            passed |= (uint64_t)(((bytes | (fold << 32 | fold)) & mask) == value) << place;
         }
     }
     return passed;
@@ -166,6 +171,7 @@ tailhook_look(tailhook_prefilter *way)
 {
     size_t rest = way->length - way->at;
     size_t count = rest < TAILHOOK_BLOCK_READ ? 0 : (rest - TAILHOOK_BLOCK_READ) / TAILHOOK_BLOCK + 1;
+    const int first = way->at == 0;
     uint64_t fresh = ~(uint64_t)0;
 
     if (count == 0) {
@@ -177,6 +183,8 @@ tailhook_look(tailhook_prefilter *way)
         fresh <<= back;
         count = 1;
     }
+    if (first)
+        count = 1;
     if (count > TAILHOOK_BLOCKS)
         count = TAILHOOK_BLOCKS;
     way->next = 0;
@@ -186,7 +194,12 @@ tailhook_look(tailhook_prefilter *way)
         way->count = tailhook_look_narrow(way->table, way->text, way->at, count, way->blocks);
     if (way->count)
         way->blocks[0].places &= fresh;
-    way->at += count * TAILHOOK_BLOCK;
+    /* The first block is one by itself, and the second overlaps it, so that all others begin where a cache line
+       does. */
+    if (first)
+        way->at = TAILHOOK_BLOCK - (uintptr_t)way->text % TAILHOOK_BLOCK;
+    else
+        way->at += count * TAILHOOK_BLOCK;
     return 1;
 }
 
@@ -199,7 +212,9 @@ tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
         while (way->next < way->count) {
             uint64_t sure;
             *block = way->blocks[way->next++];
-            sure = block->at ? 0 : block->places % (1u << TAILHOOK_CHECK_BACK); /* nothing to compare before them */
+            sure = 0; /* too near the start of the text to compare what is before them */
+            if (block->at < TAILHOOK_CHECK_BACK)
+                sure = block->places % (1u << (TAILHOOK_CHECK_BACK - block->at));
             block->places = tailhook_checked(way->table, way->text + block->at, block->places ^ sure) | sure;
             if (block->places)
                 return 1;

@@ -16,10 +16,8 @@ import the core. The layout of the table is that of `tailhook_table` in ext/auto
 from __future__ import annotations
 
 from array import array
-from functools import lru_cache
 from itertools import product
 from math import prod
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -50,7 +48,9 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
     cells = automaton.cells.tobytes()
-    head = array("I", (MAGIC, 0, ignore_case, word, automaton.wide, automaton.stride, len(automaton.cells)))
+    head = array(
+        "I", (MAGIC, 0, ASCII_CASE if ignore_case else 0, word, automaton.wide, automaton.stride, len(automaton.cells))
+    )
     head.extend((len(automaton.outputs) // 3, len(rows) // 5, len(texts)))
     head.extend((buckets.groups, buckets.reach, buckets.hashed, len(buckets.checks) // 5))
     sections = (
@@ -192,38 +192,38 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 
 # ---- the prefilter ---------------------------------------------------------------
 #
-# A literal is looked for by a window of its bytes, four where it has four. Eight buckets of windows, or twice eight: for each
-# of the four positions and each half of a byte (nibble), which buckets hold a window with it? Two shuffles
-# and an AND answer that for 32 bytes at once. A bucket lets through what mixes its windows, too; so windows
-# are chosen, and put together, such that ordinary prose passes as rarely as the model below can tell. What
-# passes is looked up by a hash of the window, and eight bytes about it are compared with those that the literals
-# of that hash have in common.
+# A literal is looked for by a window of its bytes. Windows go into buckets: for each place of a window and each
+# half of a byte (nibble), which buckets hold a window with it there? Two shuffles and an AND answer that for 32 or
+# 64 bytes of text at once. A bucket also lets through what mixes its windows; so windows are chosen, and put
+# together, such that ordinary prose passes as rarely as the model below can tell. What passes is looked up by a
+# hash of the window, and eight bytes about it are compared with those that the literals of that hash share.
 
-WINDOW = 4
 BUCKETS = 8  # of a group
-FEW_LITERALS = 32  # more have two groups of buckets
+GROUPS = 2  # at most
+WINDOW = 6  # bytes, at most
+FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
+MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
+FARTHEST = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
+HASHED = 4  # bytes of a window, at most
 HASH_BITS = 11
+ASCII_CASE = 0x20202020
+HASH_FACTOR = 0x9E3779B1
 CHECK = 8
 CHECK_BACK = 4
 CHECK_NOTHING = (1, 0, 0, 0, 0)  # no text has these bytes under this mask
-HASH_FACTOR = 0x9E3779B1
-FARTHEST = 32  # bytes from a literal's start to its window, at most: how far the automaton steps back
-MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
+
 COMMON = b" etaoinsrhldcumfpgwybvk.,-'`_/:0SITAC1"  # of English prose about programs, the commonest first
 SHARE = [0.0005] * 256
 for _rank, _byte in enumerate(COMMON):
     SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
-
-TRIPLES = (  # of letters, the commonest of English: what a product of single bytes makes far too rare
-    "the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are "
-    "ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack"
+# Of letters in English: the product of their shares makes these far too rare.
+COMMON_TRIPLES = frozenset(
+    b"""
+    the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are
+    ess not ive was ect rea com eve per int est sta cti ica ist ear ain one our iti rat ill use out oun oul uld ack
+    """.split()
 )
-COMMON_TRIPLES = frozenset(TRIPLES.encode().split())
-TRIPLE_SHARE = 0.002
-
-Window = tuple[tuple[int, int], ...]  # of each position, the sets of low and of high nibbles, as bit masks
-ANY = (0xFFFF, 0xFFFF)
-NOTHING: Window = ((0, 0),) * WINDOW
+TRIPLE_SHARE = 0.006
 
 
 def rarity(literal: bytes) -> float:
@@ -233,71 +233,76 @@ def rarity(literal: bytes) -> float:
 def commonness(window: bytes) -> float:
     """How often prose has this window, if it holds one of the commonest triples."""
     rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
-    return max((TRIPLE_SHARE * 3 * rarity(other) for other in rest), default=0.0)
+    return max((TRIPLE_SHARE * rarity(other) for other in rest), default=0.0)
 
 
-@lru_cache(maxsize=1 << 16)
-def share(low: int, high: int) -> float:
-    """How many of the bytes of prose have such nibbles."""
-    return sum(SHARE[byte] for byte in range(256) if low >> (byte & 15) & 1 and high >> (byte >> 4) & 1)
+class Shares(dict[int, float]):
+    """How many of the bytes of prose have such nibbles: a bit for each low one, 16 higher for each high one."""
+
+    def __missing__(self, nibbles: int) -> float:
+        bytes_of = [byte for byte in range(256) if nibbles >> (byte & 15) & 1 and nibbles >> (16 + (byte >> 4)) & 1]
+        self[nibbles] = sum(SHARE[byte] for byte in bytes_of)
+        return self[nibbles]
 
 
-def passing(bucket: Window) -> float:
-    return prod(share(low, high) for low, high in bucket)
+ANY = 0xFFFFFFFF
+SHARES = Shares({ANY: 1.0})
 
 
-def union(one: Window, other: Window) -> Window:
-    return tuple((a | c, b | d) for (a, b), (c, d) in zip(one, other, strict=True))
-
-
-def spread(window: bytes, ignore_case: bool) -> Window:
-    """The nibbles of a window; a window cut short takes anything behind its end."""
+def spread(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
+    """The nibbles of each byte of a window; a window cut short takes anything behind its end."""
     masks = []
     for byte in window:
-        cases = {byte, byte ^ 32} if ignore_case and chr(byte).isalpha() and byte < 128 else {byte}
-        masks.append((1 << (byte & 15), sum(1 << (case >> 4) for case in cases)))
-    return (*masks, *[ANY] * (WINDOW - len(masks)))
+        cases = {byte, byte ^ 32} if ignore_case and ord("a") <= byte <= ord("z") else {byte}
+        masks.append(1 << (byte & 15) | sum(1 << (16 + (case >> 4)) for case in cases))
+    return (*masks, *[ANY] * (width - len(masks)))
+
+
+class Bucket:
+    def __init__(self, width: int) -> None:
+        self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal
+        self.masks = [0] * width
+        self.passing = 0.0  # the share of the places of prose that have a window of this bucket
+
+    def passing_with(self, window: tuple[int, ...]) -> float:
+        passing = 1.0
+        for mask, more in zip(self.masks, window, strict=True):
+            passing *= SHARES[mask | more]
+        return passing
+
+    def add(self, literal: bytes, window: tuple[int, ...]) -> None:
+        self.passing = self.passing_with(window)
+        self.members[literal] = window
+        self.masks = [mask | more for mask, more in zip(self.masks, window, strict=True)]
+
+    def remove(self, literal: bytes) -> None:
+        members, self.members = self.members, {}
+        self.masks, self.passing = [0] * len(self.masks), 0.0
+        del members[literal]
+        for other, window in members.items():
+            self.add(other, window)
 
 
 class Prefilter(NamedTuple):
     groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # the farthest window begins so many bytes behind its literal's start
-    hashed: int = 1  # bytes of a window that are hashed
-    nibbles: bytes = bytes(2 * 2 * WINDOW * 16)
+    hashed: int = 0  # bits of a window's first four bytes
+    nibbles: bytes = bytes(GROUPS * WINDOW * 2 * 16)
     slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
     checks: array[int] = array("I", CHECK_NOTHING)
 
 
-class Bucket:
-    def __init__(self) -> None:
-        self.members: dict[bytes, Window] = {}  # by literal
-        self.mask = NOTHING
-
-    def cost_of(self, window: Window) -> float:
-        return passing(union(self.mask, window)) - passing(self.mask)
-
-    def add(self, literal: bytes, window: Window) -> None:
-        self.members[literal] = window
-        self.mask = union(self.mask, window)
-
-    def remove(self, literal: bytes) -> None:
-        del self.members[literal]
-        self.mask = NOTHING
-        for window in self.members.values():
-            self.mask = union(self.mask, window)
-
-
 def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
-    chosen: dict[bytes, tuple[Bucket, int]] = {}
     ordered = sorted(literals)
     if len(ordered) > MOST_LITERALS:
         return Prefilter()
-    groups = 1 if len(ordered) <= FEW_LITERALS else 2
-    buckets = [Bucket() for _ in range(groups * BUCKETS)]
-    windows = {
+    groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (GROUPS, WINDOW)
+    buckets = [Bucket(width) for _ in range(groups * BUCKETS)]
+    chosen: dict[bytes, tuple[Bucket, int]] = {}
+    choices = {
         literal: [
-            (spread(literal[at : at + WINDOW], ignore_case), commonness(literal[at : at + WINDOW]), at)
-            for at in range(min(max(len(literal) - WINDOW, 0), FARTHEST) + 1)
+            (commonness(literal[at : at + width]), spread(literal[at : at + width], width, ignore_case), at)
+            for at in range(min(max(len(literal) - width, 0), FARTHEST) + 1)
         ]
         for literal in ordered
     }
@@ -305,32 +310,31 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         for literal in ordered:
             if literal in chosen:
                 chosen[literal][0].remove(literal)
-            choices = [
-                (bucket.cost_of(window) + common, bucket, window, at)
-                for bucket in buckets
-                for window, common, at in windows[literal]
+            costs = [
+                (common + bucket.passing_with(window) - bucket.passing, number, at, window)
+                for number, bucket in enumerate(buckets)
+                for common, window, at in choices[literal]
             ]
-            _, bucket, window, at = min(choices, key=itemgetter(0))
-            bucket.add(literal, window)
-            chosen[literal] = bucket, at
+            _, number, at, window = min(costs)
+            buckets[number].add(literal, window)
+            chosen[literal] = buckets[number], at
 
-    nibbles, hashed = bytearray(2 * 2 * WINDOW * 16), array("H", bytes(2 << HASH_BITS))
+    nibbles = bytearray(GROUPS * WINDOW * 2 * 16)
     for number, bucket in enumerate(buckets):
         group, bit = divmod(number, BUCKETS)
-        for position, masks in enumerate(bucket.mask):
-            for half, mask in enumerate(masks):
-                table = ((group * WINDOW + position) * 2 + half) * 16
-                for nibble in range(16):
-                    nibbles[table + nibble] |= (mask >> nibble & 1) << bit
-    hashed = min(WINDOW, *map(len, ordered))
+        for position, masks in enumerate(bucket.masks):
+            for nibble in range(32):  # 16 low ones, 16 high ones
+                nibbles[(group * WINDOW + position) * 32 + nibble] |= (masks >> nibble & 1) << bit
+    hashed = min(HASHED, *map(len, ordered))
     slots, checks = array("H", bytes(2 << HASH_BITS)), array("I", CHECK_NOTHING)
     alike: dict[int, list[tuple[bytes, int]]] = {}
     for literal, (_, at) in chosen.items():
         alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
-        checks.extend(max((check(members, back, ignore_case) for back in range(CHECK_BACK + 1)), key=certainty))
-    return Prefilter(groups, max(at for _, at in chosen.values()), hashed, bytes(nibbles), slots, checks)
+        likely = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
+        checks.extend(max(likely, key=certainty))
+    return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:

@@ -11,6 +11,7 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from keywords import KEYWORDS, found_by_re, hard_line, regexes
+
 from tailhook.patterns import PatternSet
 
 
@@ -28,7 +29,7 @@ def main():
         found = sorted((match.name, match.start, match.end) for match in patterns.findall(line))
         wanted = found_by_re(compiled, line)
         if found != wanted:
-            sys.exit(f"line {number} of seed {options.seed}: {ascii(line)}\n  re: {wanted}\n  tailhook: {found}")
+            sys.exit(f"line {number} of seed {options.seed}: {line!a}\n  re: {wanted}\n  tailhook: {found}")
         matches += len(found)
     sys.stdout.write(f"{options.lines} lines, {matches} matches: as re finds them\n")
 

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tailhook.patterns import PatternSet
 
 LETTERS = st.sampled_from("abiksAIKS -_\té\u0130\u0131\u017f\u212a漢\x00")

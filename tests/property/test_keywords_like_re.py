@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
+
 from tailhook.patterns import PatternSet
 
 

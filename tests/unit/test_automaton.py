@@ -4,6 +4,7 @@ import random
 import struct
 
 import pytest
+
 from tailhook._core import Automaton
 from tailhook.automaton import compile_table
 
@@ -88,7 +89,9 @@ def test_a_damaged_table_is_refused_or_harmless():
     for _ in range(3000):
         damaged = bytearray(table)
         at = chance.choice([chance.randrange(len(table) // 4), chance.randrange(13)]) * 4
-        struct.pack_into("I", damaged, at, chance.choice([0, 1, 3, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, chance.randrange(2000)]))
+        struct.pack_into(
+            "I", damaged, at, chance.choice([0, 1, 3, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, chance.randrange(2000)])
+        )
         try:
             some = Automaton(bytes(damaged), ("a", "b", "c"))
         except ValueError:

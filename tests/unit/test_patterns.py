@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 from tailhook import _core
 from tailhook.machines.idle import SIGNALS
 from tailhook.patterns import Match, PatternSet, RecordMatch
@@ -36,7 +37,7 @@ def test_patterns_may_come_from_a_generator():
 
 @pytest.mark.parametrize("patterns", [[], {}, {"name": []}, [""], {"name": ""}, ["a", ""]])
 def test_an_empty_set_or_pattern_is_refused(patterns):
-    with pytest.raises(ValueError, match="no patterns|empty"):
+    with pytest.raises(ValueError, match=r"no patterns|empty"):
         PatternSet(patterns)
 
 
@@ -177,7 +178,9 @@ def test_marks_and_signs_are_no_part_of_a_word(beside):
         assert spans(["limit"], text, word=True) == ["limit"]
 
 
-@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\u1680", "\u2028", "\u3000", " \t "])
+@pytest.mark.parametrize(
+    "blank", [" ", "\t", "\n", "\r\n", "\x1c", "\x85", "\xa0", "\u1680", "\u2028", "\u3000", " \t "]
+)
 def test_blank_space_in_a_phrase_is_any_run_of_blank_space(blank):
     assert spans(["api limit"], f"api{blank}limit", word=True) == [f"api{blank}limit"]
     assert spans([f"api{blank}limit"], "api limit", word=True) == ["api limit"]
@@ -206,7 +209,9 @@ def test_an_end_that_is_no_word_wants_a_word_beside_it():
 # ---- own_line
 
 
-@pytest.mark.parametrize("before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"])
+@pytest.mark.parametrize(
+    "before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"]
+)
 @pytest.mark.parametrize("behind", ["", " ", "\t \xa0", "\u3000"])
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
 def test_blank_space_and_markers_leave_a_match_alone_on_its_line(before, behind, end):
@@ -214,7 +219,9 @@ def test_blank_space_and_markers_leave_a_match_alone_on_its_line(before, behind,
     assert len(PatternSet([DONE], own_line=True, outside_code=False).findall(text)) == 1
 
 
-@pytest.mark.parametrize("before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"])
+@pytest.mark.parametrize(
+    "before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"]
+)
 def test_words_and_headings_before_a_match_do_not(before):
     assert names([DONE], before + DONE, own_line=True, outside_code=False) == []
 
@@ -257,7 +264,9 @@ def test_the_signals_of_the_idle_machine_are_found_in_the_order_of_the_text():
     assert _core.signals(text.encode()) == written
 
 
-@pytest.mark.parametrize("text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"])
+@pytest.mark.parametrize(
+    "text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"]
+)
 def test_what_only_mentions_a_signal_is_none(text):
     assert _core.signals(text) == []
 
