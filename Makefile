@@ -43,7 +43,7 @@ interpreters: ## the suite on every CPython from 3.10 up that is at hand
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint ext
+	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint ext
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports

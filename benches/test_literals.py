@@ -28,7 +28,8 @@ MORE = [
     turned out, stick with, make sure to, hard limit, memory leak, race condition, segfault, out of memory, timeout,
     deadlock, regression, refactor, clean up, follow-up, legacy, deprecated, quick fix, band-aid, do not use, must not,
     should not, style guide, naming, best practice, not allowed, maximum, minimum, depends on, blocked by, crash,
-    incompatible, stack overflow, panic, null pointer, permission denied, not found, trade-off, in favour of, compared to
+    incompatible, stack overflow, panic, null pointer, permission denied, not found, trade-off, in favour of,
+    compared to
     """.split(",")
 ]
 SETS = {6: SIGNALS, 8: KEYWORDS[:8], 40: KEYWORDS[:40], 94: (*KEYWORDS, *MORE)[:94]}

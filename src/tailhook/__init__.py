@@ -3,6 +3,13 @@
 __version__ = "0.1.0"
 __all__ = ["Match", "PatternSet", "Record", "Span", "TailhookError", "ToolUse", "Transcript", "code_spans", "open"]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook._core import Record, ToolUse
+    from tailhook.errors import TailhookError
+    from tailhook.patterns import Match, PatternSet, Span, code_spans
+    from tailhook.transcript import Transcript, open  # noqa: A004
+
 _HOMES = {
     "TailhookError": "errors",
     "Match": "patterns",

@@ -333,7 +333,8 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
         likely = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
-        checks.extend(max(likely, key=certainty))
+        best = max(likely, key=certainty)
+        checks.extend(best)
     return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 
@@ -358,4 +359,5 @@ def check(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tup
 
 
 def certainty(words: tuple[int, ...]) -> int:
+    """How many bits of the text the check looks at."""
     return sum(word.bit_count() for word in words[2:4])

@@ -18,50 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from types import TracebackType
-    from typing import BinaryIO, Protocol
+    from typing import BinaryIO
 
-    class Found(Protocol):
-        """A match as a pattern set reports it."""
+    from tailhook.patterns import PatternSet, RecordMatch
 
-        @property
-        def name(self) -> str: ...
-        @property
-        def start(self) -> int: ...
-        @property
-        def end(self) -> int: ...
-        @property
-        def line(self) -> int: ...
-        @property
-        def in_code(self) -> bool: ...
-
-    class Patterns(Protocol):
-        """What finds matches in a text: a PatternSet, or anything like it."""
-
-        def findall(self, text: str, /) -> list[Found]: ...
-
-
-__all__ = ["Match", "Record", "ToolUse", "Transcript", "open"]
-
-
-class Match:
-    """A match in a record's text.
-
-    name: the pattern's; start, end: indices into `record.text`, the end exclusive; line: from 1; in_code: whether it
-    stands, even partly, in Markdown code; record: the record.
-    """
-
-    __slots__ = ("end", "in_code", "line", "name", "record", "start")
-
-    def __init__(self, found: Found, record: Record) -> None:
-        self.name = found.name
-        self.start = found.start
-        self.end = found.end
-        self.line = found.line
-        self.in_code = found.in_code
-        self.record = record
-
-    def __repr__(self) -> str:
-        return f"Match(name={self.name!r}, start={self.start}, end={self.end}, record={self.record!r})"
+__all__ = ["Record", "ToolUse", "Transcript", "open"]
 
 
 class Transcript:
@@ -122,23 +83,23 @@ class Transcript:
         """
         return last_message(self._file, max_bytes=None, max_line=None)[1]
 
-    def find_last(self, patterns: Patterns, roles: Collection[str] = ("assistant",)) -> Match | None:
+    def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
         """The last match in the newest record that has one; None if no record has. Takes what `findall` takes."""
         for record in self.reversed(roles):
             if is_own_text(record) and (found := patterns.findall(record.text)):
-                return Match(found[-1], record)
+                return found[-1].with_record(record)
         return None
 
-    def findall(self, patterns: Patterns, roles: Collection[str] = ("assistant",)) -> Iterator[Match]:
+    def findall(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> Iterator[RecordMatch]:
         """Every match in the records' texts, oldest first.
 
-        patterns: a PatternSet, or anything with such a `findall`.
+        patterns: PatternSet.
         roles: whose records are searched. Sub-agents', API errors and what the host wrote are left out.
         """
         for record in self:
             if record.role in roles and is_own_text(record):
                 for found in patterns.findall(record.text):
-                    yield Match(found, record)
+                    yield found.with_record(record)
 
 
 def is_own_text(record: Record) -> bool:

@@ -298,7 +298,7 @@ def test_the_posts_of_a_loop_can_be_read_by_the_record_format_alone(project):
 
 
 def test_what_a_state_holds_beyond_the_known_keeps_its_bytes(project):
-    body = '{ "schema":1, "mine": 1.50,\n "event":"STATE", "stack": [{"iter": "08" , "max":10, "é": "\\u00e9"}], "z": 1e3 }'
+    body = '{ "schema":1, "mine": 1.50,\n "stack": [{"iter": "08" , "max":10, "é": "\\u00e9"}], "z": 1e3 }'
     jwz.post(project.folder, body)
     project.stop("Hm.")
     posted = jwz.messages(project.folder)[-1]["body"]

@@ -66,7 +66,7 @@ class State(StateBlock):
         self.margins: list[int] = []
         self.text_only: set[int] = set()
 
-    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: N802, N803
+    def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:
         content = super().getLines(begin, end, indent, keepLastLF)
         if not keepLastLF:
             rows = range(begin, end)
@@ -116,7 +116,7 @@ class Helpers:
     """The pieces of links. parseLinkLabel is asked for link texts with a third argument, for labels without."""
 
     @staticmethod
-    def parseLinkTitle(string, start, end, previous=None):  # noqa: N802
+    def parseLinkTitle(string, start, end, previous=None):
         title = helpers.parseLinkTitle(string, start, end, previous)
         if previous is None and string[start - 1] not in " \t\n":
             title.ok = title.can_continue = False  # 16
@@ -124,7 +124,7 @@ class Helpers:
         return title
 
     @staticmethod
-    def parseLinkLabel(state, start, disableNested=None):  # noqa: N802, N803
+    def parseLinkLabel(state, start, disableNested=None):
         if disableNested is None:
             label = LABEL.match(state.src, start, state.posMax)
             return label.end() - 1 if label else -1  # 7
@@ -135,7 +135,7 @@ class Helpers:
         return end
 
     @staticmethod
-    def parseLinkDestination(string, start, end):  # noqa: N802
+    def parseLinkDestination(string, start, end):
         string = re.sub(rf"(\\{PUNCTUATION})|\\", lambda match: match[1] or "a", string)  # 8
         return helpers.parseLinkDestination(string, start, end)
 

@@ -63,7 +63,7 @@ def test_a_text_is_str_or_bytes():
 
 def test_a_set_survives_pickling_and_copying():
     patterns = PatternSet({"a": ["x", "y"]}, own_line=True, outside_code=False, ignore_case=True, word=True)
-    for twin in (pickle.loads(pickle.dumps(patterns)), copy.copy(patterns), copy.deepcopy(patterns)):  # noqa: S301
+    for twin in (pickle.loads(pickle.dumps(patterns)), copy.copy(patterns), copy.deepcopy(patterns)):
         assert repr(twin) == repr(patterns)
         assert twin.findall("X\ny z") == patterns.findall("X\ny z") != []
 
@@ -79,7 +79,7 @@ def test_a_match_takes_the_record_that_holds_it():
     assert isinstance(match, RecordMatch)
     assert match == ("done", 1, 2, 3, False)
     assert match.record == "the record"
-    assert pickle.loads(pickle.dumps(match)).record == "the record"  # noqa: S301
+    assert pickle.loads(pickle.dumps(match)).record == "the record"
 
 
 # ---- matches
@@ -153,7 +153,8 @@ def test_ascii_letters_and_their_four_odd_forms_are_alike(pattern, text):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text"), [("é", "É"), ("ß", "SS"), ("σ", "Σ"), ("@", "`"), ("[", "{"), ("a", "\x01"), ("j", "ĵ")]
+    ("pattern", "text"),
+    [("é", "É"), ("ß", "SS"), ("\u03c3", "\u03a3"), ("@", "`"), ("[", "{"), ("a", "\x01"), ("j", "ĵ")],
 )
 def test_other_letters_have_one_case(pattern, text):
     assert spans([pattern], text, ignore_case=True) == []
@@ -172,7 +173,7 @@ def test_a_word_ends_where_no_letter_digit_or_underscore_follows(beside):
         assert spans(["limit"], text, word=True) == []
 
 
-@pytest.mark.parametrize("beside", ["", " ", "-", ".", "\u0301", "\u0345", "\u200b", "😀", "\ufffd", "\ud83d", "\xa0"])
+@pytest.mark.parametrize("beside", ["", " ", "-", ".", "\u0301", "\u0345", "\u200b", "😀", "\ufffd", "\xa0"])
 def test_marks_and_signs_are_no_part_of_a_word(beside):
     for text in (f"limit{beside}", f"{beside}limit", f"{beside}limit{beside}"):
         assert spans(["limit"], text, word=True) == ["limit"]

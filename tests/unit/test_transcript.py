@@ -1,16 +1,12 @@
 """The transcript library."""
 
-import doctest
 import io
 import json
-import re
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-import tailhook._core
 from tailhook import transcript
+from tailhook.patterns import PatternSet
 
 
 def record(kind, text, **members):
@@ -39,19 +35,6 @@ def path(tmp_path):
 def session(path):
     with transcript.open(path) as session:
         yield session
-
-
-class Words:
-    """A pattern set of one word."""
-
-    def __init__(self, word):
-        self.word = word
-
-    def findall(self, text):
-        return [
-            SimpleNamespace(name="word", start=found.start(), end=found.end(), line=1, in_code=False)
-            for found in re.finditer(self.word, text)
-        ]
 
 
 def test_iteration_gives_every_record_from_either_end(session):
@@ -87,19 +70,19 @@ def test_the_last_message_has_no_bounds_but_the_file():
 
 
 def test_matches_come_with_their_records_from_the_assistants_own_words(session):
-    matches = list(session.findall(Words("DONE")))
+    matches = list(session.findall(PatternSet(["DONE"])))
     assert [(match.name, match.start, match.end, match.line, match.in_code) for match in matches] == [
         ("word", 6, 10, 1, False),
         ("word", 16, 20, 1, False),
     ]
     assert all(match.record.text[match.start : match.end] == "DONE" for match in matches)
-    assert [match.record.text for match in session.findall(Words("DONE"), roles={"user"})] == ["DONE?"]
+    assert [match.record.text for match in session.findall(PatternSet(["DONE"]), roles={"user"})] == ["DONE?"]
 
 
 def test_the_last_match_is_the_last_of_the_newest_record_that_has_one(session):
-    match = session.find_last(Words("DONE"))
+    match = session.find_last(PatternSet(["DONE"]))
     assert (match.start, match.record.text) == (16, "first DONE then DONE")
-    assert session.find_last(Words("absent")) is None
+    assert session.find_last(PatternSet(["absent"])) is None
     assert "name='word', start=16, end=20, record=Record(type='assistant'" in repr(match)
 
 
@@ -126,24 +109,3 @@ def test_records_outlive_their_transcript(path):
     with transcript.open(path) as session:
         kept = list(session)
     assert [record.json() for record in kept] == RECORDS
-
-
-def test_the_examples_in_the_docstrings_run(tmp_path, monkeypatch):
-    said = [record("user", "Please."), record("assistant", "Done.")]
-    (tmp_path / "session.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(transcript)
-    assert (result.failed, result.attempted > 3) == (0, True)
-
-
-def test_the_examples_in_the_stub_run():
-    text = Path(tailhook._core.__file__).with_name("_core.pyi").read_text(encoding="utf-8")
-    names = {name: getattr(tailhook._core, name) for name in dir(tailhook._core)}
-    module = compile(text, "_core.pyi", "exec", flags=0x1000000)  # annotations stay unread
-    docs = [constant for code in module.co_consts if hasattr(code, "co_consts") for constant in code.co_consts]
-    examples = [doc for doc in docs if isinstance(doc, str) and ">>>" in doc]
-    assert examples
-    for example in examples:
-        test = doctest.DocTestParser().get_doctest(example, dict(names), "_core.pyi", None, None)
-        result = doctest.DocTestRunner().run(test)
-        assert result.failed == 0

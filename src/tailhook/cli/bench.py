@@ -100,13 +100,12 @@ def measure(folder: Path, rounds: int, against: list[str] | None = None) -> dict
             milliseconds = spawn(hook, stop, stop.case.exit_code)
             if against:
                 stop.reset()
-                theirs = spawn(against, stop)
-            if number:  # the first round fills the caches
-                times[key].append(milliseconds)
-                if against:
-                    their_times[key].append(theirs)
-        if number:
-            bare_times.append(bare_milliseconds)
+                their_times[key].append(spawn(against, stop))
+            times[key].append(milliseconds)
+        bare_times.append(bare_milliseconds)
+        if number == 0:  # that round filled the caches
+            for values in (bare_times, *times.values(), *their_times.values()):
+                values.clear()
     bare_median = statistics.median(bare_times)
     rows = []
     for (case, size), values in times.items():

@@ -267,10 +267,11 @@ def tell_again(event: Event, machines: "Sequence[str]") -> int:
     from tailhook.stores import loop
 
     home = loop.find(event.folders) if "idle" in machines else None
-    if home is None or decide_idle(event, home).outcome != "block":
+    state = home.state if home else None
+    if home is None or not isinstance(state, dict) or decide_idle(event, home).outcome != "block":
         return 0
     from tailhook.machines.idle import briefing
 
-    context = f"A loop is running in this session.\n{briefing(home.state, home.goal)}"
+    context = f"A loop is running in this session.\n{briefing(state, home.goal)}"
     answer({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
     return 0

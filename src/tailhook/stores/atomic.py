@@ -7,10 +7,6 @@ import posix
 
 from tailhook._core import flock_within
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
-
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -35,7 +31,7 @@ class Lock:
         self.folder = folder
         self.seconds = seconds
 
-    def __enter__(self) -> "Self":
+    def __enter__(self) -> "Lock":
         self.fd = posix.open(self.path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o666, dir_fd=self.folder)
         try:
             if not flock_within(self.fd, self.seconds):
