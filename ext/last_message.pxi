@@ -76,6 +76,7 @@ cdef object newest_message(Window* window, object since):
     cdef bint stale, seen = False
     cdef object message = None
     cdef list texts = []
+    window.stops_at_long = True  # nothing is known of what lies before it but that it is older
     while window_previous(window, &line):
         if window.passed and not texts:
             break

@@ -117,6 +117,7 @@ cdef struct Window:
     bint passing           # the line at hand is too long: its bytes are not kept
     bint finished
     bint changed           # finished because the file is not what it was
+    bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
 
 
 cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
@@ -135,6 +136,7 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     window.forward = forward
     window.passing = False
     window.changed = False
+    window.stops_at_long = False
     window.finished = window.lower >= window.upper
     if window.finished:
         return 0
@@ -188,6 +190,9 @@ cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
     capacity = window.capacity
     if capacity < kept + room:
         capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WINDOW_FIRST))
+        if capacity > 2 * WINDOW_STEP:
+            # A long line: room for the longest one, so that it is moved once. What is not filled costs no memory.
+            capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WINDOW_STEP)
         data = <unsigned char*>PyMem_RawMalloc(capacity)
         if data == NULL:
             raise MemoryError
@@ -277,6 +282,10 @@ cdef bint window_previous(Window* window, Line* line) except -1:
         if window.end - window.start > window.longest:
             window.passing = True
             window.end = window.start
+            if window.stops_at_long:
+                window.passed += 1
+                window.finished = True
+                break
         if window.valid_start == window.valid_end or window.origin + window.start > max(window.lower - 1, 0):
             window_extend(window)
         else:

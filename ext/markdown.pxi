@@ -122,8 +122,11 @@ cdef inline int push_offset(size_t** offsets, size_t* count, size_t* capacity, s
     return 0
 
 
-cdef int code_map_build(CodeMap* map, const char* text, size_t length) noexcept nogil:
-    """Fill map.spans (a zeroed map is an empty one). 0, or -1: out of memory."""
+cdef int code_map_build(CodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
+    """Fill map.spans (a zeroed map is an empty one). 0, or -1: out of memory.
+
+    Who asks about [first, last) alone is spared the inlines of all paragraphs that do not reach into it.
+    """
     cdef void* marks
     cdef int result
     map.count = map.block_count = map.line_count = map.label_count = 0
@@ -139,7 +142,7 @@ cdef int code_map_build(CodeMap* map, const char* text, size_t length) noexcept 
     tailhook_mark(text, length, map.marks)
     if read_blocks(map, text, length) < 0:
         return -1
-    result = read_inlines(map, text, length)
+    result = read_inlines(map, text, length, first, last)
     free(map.dead)
     map.dead = NULL
     return result

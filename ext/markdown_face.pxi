@@ -82,7 +82,7 @@ def code_spans(markdown, type cls not None):
     memset(&map, 0, sizeof(map))
     try:
         with nogil:
-            result = code_map_build(&map, text, <size_t> length)
+            result = code_map_build(&map, text, <size_t> length, 0, <size_t> length)
             if result == 0 and not in_bytes:
                 tailhook_spans_to_code_points(text, <size_t> length, map.spans, map.count)
         if result < 0:

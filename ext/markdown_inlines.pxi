@@ -314,8 +314,8 @@ cdef int read_prose(Inlines* s, size_t p) noexcept nogil:
     return 0
 
 
-cdef int read_inlines(CodeMap* map, const char* text, size_t length) noexcept nogil:
-    """Fill map.spans from map.blocks. 0, or -1: out of memory."""
+cdef int read_inlines(CodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
+    """Fill map.spans from map.blocks, of prose from what reaches into [first, last). 0, or -1: out of memory."""
     cdef Inlines s
     cdef size_t i
     cdef CodeSpan* block
@@ -329,6 +329,8 @@ cdef int read_inlines(CodeMap* map, const char* text, size_t length) noexcept no
     for i in range(map.block_count):
         block = &map.blocks[i]
         if block.kind == PROSE:
+            if block.end <= first or block.start >= last:
+                continue
             s.prose.end = block.end
             result = read_prose(&s, block.start)
         else:

@@ -112,6 +112,7 @@ cdef int patterns_find(
     cdef size_t i
     cdef size_t kept = 0
     cdef size_t region = 0
+    cdef size_t reach = 0
     if automaton_find(table, text, length, True, hits) < 0:
         return -1
     hits_sort(hits)
@@ -122,11 +123,12 @@ cdef int patterns_find(
         if not own_line or stands_alone(&lines, hit.start, hit.end):
             hits.items[kept] = hit[0]
             kept += 1
+            reach = max(reach, hit.end)
     hits.count = kept
     if kept == 0:
         return 0
     memset(&code, 0, sizeof(CodeMap))
-    if code_map_build(&code, <const char*> text, length) < 0:
+    if code_map_build(&code, <const char*> text, length, hits.items[0].start, reach) < 0:
         code_map_free(&code)
         return -1
     kept = 0
