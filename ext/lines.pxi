@@ -117,6 +117,7 @@ cdef struct Window:
     bint passing           # the line at hand is too long: its bytes are not kept
     bint finished
     bint changed           # finished because the file is not what it was
+    int64_t known_short    # the offset past the line that window_is_long found to be short enough
     bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
 
 
@@ -137,6 +138,7 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     window.passing = False
     window.changed = False
     window.stops_at_long = False
+    window.known_short = -1
     window.finished = window.lower >= window.upper
     if window.finished:
         return 0
@@ -261,6 +263,32 @@ cdef inline bint window_hand_out(Window* window, Py_ssize_t start, Py_ssize_t en
     return True
 
 
+cdef bint window_is_long(Window* window) except -1:
+    """Is the line before `end`, which begins before `start`, too long?
+
+    A line of some length is measured once, before it is gathered: fresh memory costs more than reading twice.
+    """
+    cdef unsigned char piece[65536]
+    cdef Py_ssize_t held = window.end - window.start
+    cdef int64_t line_end = window.origin + window.end
+    cdef int64_t offset = window.origin + window.start
+    cdef int64_t stop
+    cdef Py_ssize_t size
+    if held > window.longest or held < WINDOW_STEP or window.longest == INT64_MAX or window.known_short == line_end:
+        return held > window.longest
+    stop = max(window.lower, line_end - window.longest - 1)
+    while offset > stop:
+        size = min(<int64_t>sizeof(piece), offset - stop)
+        offset -= size
+        if source_read(&window.source, piece, size, offset) != size or last_newline(piece, size) != NULL:
+            break
+    else:
+        if stop > window.lower:
+            return True
+    window.known_short = line_end
+    return False
+
+
 cdef bint window_previous(Window* window, Line* line) except -1:
     """The line before the last one given, valid until the next call; False: none is left."""
     cdef const unsigned char* newline
@@ -279,7 +307,7 @@ cdef bint window_previous(Window* window, Line* line) except -1:
                 return True
             continue
         window.searched = window.start
-        if window.end - window.start > window.longest:
+        if window_is_long(window):
             window.passing = True
             window.end = window.start
             if window.stops_at_long:
