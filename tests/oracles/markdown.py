@@ -126,9 +126,9 @@ class Helpers:
     @staticmethod
     def parseLinkLabel(state, start, disableNested=None):
         if disableNested is None:
-            label = LABEL.match(state.src, start, state.posMax)
+            label = LABEL.match(state.src, start, state.posMax) if start == state.text_end + 1 else None  # 17
             return label.end() - 1 if label else -1  # 7
-        end = helpers.parseLinkLabel(state, start, disableNested)
+        end = state.text_end = helpers.parseLinkLabel(state, start, disableNested)
         if disableNested and "![" in state.src[start + 1 : max(end, 0)]:
             tokens = state.md.inline.parse(state.src[start + 1 : end], state.md, {**state.env, "noting": False}, [])
             return -1 if holds_link(tokens) else end  # 11

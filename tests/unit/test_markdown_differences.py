@@ -31,6 +31,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
     "14 a label has at most 999 characters": (f"[[{'a' * 1000}]](`b)`\n\n[{'a' * 1000}]: c", [], '<a href="c">'),
     "15 an empty title before text is none": ('[`a]: b\n"" `c`', ["`c`"], "<code>a]: b &quot;&quot; </code>"),
     "16 a title is set off from the destination": ('[a]: <b>"`\n`"\n\n[a]', ["`\n`"], '<a href="b"'),
+    "17 a label follows the text at once": ("[](<`b`>][a]\n\n[a]: c", ["`b`"], '<a href="c"></a>'),
 }
 
 
