@@ -28,15 +28,16 @@ MORE = [
     turned out, stick with, make sure to, hard limit, memory leak, race condition, segfault, out of memory, timeout,
     deadlock, regression, refactor, clean up, follow-up, legacy, deprecated, quick fix, band-aid, do not use, must not,
     should not, style guide, naming, best practice, not allowed, maximum, minimum, depends on, blocked by, crash,
-    incompatible, stack overflow, panic, null pointer, permission denied, not found, trade-off, in favour of, compared to
-    """.split(",")
+    incompatible, stack overflow, panic, null pointer, permission denied, not found, trade-off, in favour of,
+    compared to
+    """.split(",")  # noqa: SIM905
 ]
 SETS = {6: SIGNALS, 8: KEYWORDS[:8], 40: KEYWORDS[:40], 94: (*KEYWORDS, *MORE)[:94]}
 WORDS = """
     the a of to and in that is for it as with on by this be are from at or an not which have was we can will has
     but if all more when one their there been may other use only so then these what some into than its no two also
     file test line code value call change read write check build function path name state work run list result add
-    """.split()
+    """.split()  # noqa: SIM905
 
 
 def tailhook_engine(patterns, fold):
