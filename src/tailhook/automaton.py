@@ -332,9 +332,9 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
-        likely = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
-        best = max(likely, key=certainty)
-        checks.extend(best)
+        ways = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
+        surest = max(ways, key=certainty)
+        checks.extend(surest)
     return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 
