@@ -22,6 +22,13 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS for each target
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
+sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer
+	$(PYTHON) -m venv .venv-sanitize
+	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
+	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider
+
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
 	$(BIN)/python benches/report.py build/benches.json benches/results

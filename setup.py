@@ -17,6 +17,9 @@ DEBUG = os.environ.get("TAILHOOK_DEBUG") == "1"
 SANITIZE = os.environ.get("TAILHOOK_SANITIZE") == "1"
 COVERAGE = os.environ.get("TAILHOOK_COVERAGE") == "1"
 
+# Each kind of build has a folder of its own, so that objects never mix.
+BUILD = Path("build", "sanitize" if SANITIZE else "coverage" if COVERAGE else "debug" if DEBUG else "release")
+
 compile_args = ["-std=c11", "-fvisibility=hidden", "-Wall", "-Wextra"]
 link_args = []
 macros = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
@@ -38,13 +41,13 @@ if COVERAGE:
     macros += [("CYTHON_TRACE_NOGIL", "1")]
 
 # The pattern sets of the core itself, compiled anew when they change.
-TABLES = Path("build", "tables.h")
+TABLES = BUILD / "tables.h"
 subprocess.run([sys.executable, "ext/tables.py", TABLES], check=True)  # noqa: S603
 
 core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
-    include_dirs=["ext", "build"],
+    include_dirs=["ext", str(BUILD)],
     depends=[str(path) for path in (TABLES, *sorted(Path("ext").glob("*.[hp]*"))) if path.suffix != ".py"],
     define_macros=macros,
     extra_compile_args=compile_args,
@@ -52,9 +55,10 @@ core = Extension(
 )
 
 setup(
+    options={"build": {"build_base": str(BUILD)}},
     ext_modules=cythonize(
         [core],
-        build_dir="build",
+        build_dir=str(BUILD),
         compiler_directives={
             "language_level": 3,
             "boundscheck": False,

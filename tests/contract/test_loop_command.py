@@ -5,10 +5,11 @@ import time
 
 import jwz
 import pytest
-from host import frame, looping
+from host import SANITIZER, frame, looping
 
 from tailhook.machines.idle import SIGNALS
 
+needs_bare_hooks = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
 
 
@@ -307,6 +308,7 @@ def test_a_wrong_command_is_a_usage_error(project):
         assert (done.returncode, done.stdout) == (2, "")
 
 
+@needs_bare_hooks
 def test_bench_measures_every_case_beside_bare_python(project):
     done = project.tailhook("bench", "--rounds", "2", "--json", "--against", "/bin/true")
     assert done.returncode == 0, done.stderr
@@ -317,6 +319,7 @@ def test_bench_measures_every_case_beside_bare_python(project):
     assert all(row["median_ms"] > 0 and row["against_ms"] > 0 for row in facts["hooks"])
 
 
+@needs_bare_hooks
 def test_bench_fails_over_the_limit(project):
     done = project.tailhook("bench", "--rounds", "1", "--max-ratio", "0.01")
     assert done.returncode == 1
