@@ -16,8 +16,22 @@ demo: $(VENV)/built ## a loop from start to completion through the real hook, on
 test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest
 
-fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS for each target
-	$(BIN)/python tests/fuzz/long.py
+# Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
+fuzz: ## long fuzzing: FUZZ_SECONDS (60) for each target
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
+	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
+	@if command -v clang >/dev/null && .venv-fuzz/bin/python -c 'import atheris' 2>/dev/null; then \
+	    rm -rf build/release; \
+	    CC=clang LDSHARED="clang -shared" \
+	    CFLAGS="-fsanitize=address -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp" \
+	        .venv-fuzz/bin/python -m pip install --quiet --force-reinstall --no-deps . && rm -rf build/release; \
+	    LD_PRELOAD=$$(echo .venv-fuzz/lib/python*/site-packages/asan_with_fuzzer.so) PYTHONMALLOC=malloc \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 .venv-fuzz/bin/python tests/fuzz/long.py; \
+	else \
+	    echo "no clang or no atheris: the core's own coverage does not guide the inputs"; \
+	    .venv-fuzz/bin/python tests/fuzz/long.py; \
+	fi
 
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults

@@ -22,6 +22,12 @@ def test_a_comment_ends_a_plain_value_and_not_a_quoted_one():
     assert [page[key] for key in "abc"] == ["5", "x # y", "a#b"]
 
 
+def test_a_value_that_goes_on_behind_its_quotes_is_a_plain_one():
+    page = FrontMatter('---\na: "x" y\n---\n')
+    assert page["a"] == '"x" y'
+    assert page.set("a", "5") == "---\na: 5\n---\n"
+
+
 def test_absent_empty_and_null_values_are_the_default():
     page = FrontMatter("---\na:\nb: null\nc: ~\nd: 'null'\n---\n")
     assert [page.get(key, "?") for key in "abcde"] == ["?", "?", "?", "null", "?"]

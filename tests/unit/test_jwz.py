@@ -118,6 +118,13 @@ def test_a_line_that_is_no_message_is_left_out(tmp_path, junk):
     assert Store.find(str(tmp_path)).newest("t").body == "good"
 
 
+def test_a_topic_with_an_empty_id_is_a_topic(store):
+    messages_file(store).write_text('{"type":"topic","id":"","name":"t"}\n')
+    post(store, "1")
+    assert store.newest("t").body == "1"
+    assert [record["type"] for record in lines(store)] == ["topic", "message"]
+
+
 def test_a_torn_last_line_gets_its_newline_and_nothing_else(store):
     post(store, "1")
     path = messages_file(store)

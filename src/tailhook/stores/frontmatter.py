@@ -74,7 +74,8 @@ def value_span(value: str, at: int) -> tuple[int, int]:
     start = at + len(value) - len(value.lstrip()) if stripped else at
     if stripped[:1] in ("'", '"'):
         close = closing_quote(stripped)
-        if close:
+        behind = stripped[close + 1 :]
+        if close and (not behind or (behind[0].isspace() and behind.lstrip().startswith("#"))):
             return start, start + close + 1
     comment = stripped.find(" #")
     if comment >= 0:

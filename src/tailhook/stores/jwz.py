@@ -90,7 +90,7 @@ class Store:
             return None
         try:
             topic_id = find_topic(messages, topic)
-            return find_newest(messages, topic_id) if topic_id else None
+            return None if topic_id is None else find_newest(messages, topic_id)
         finally:
             posix.close(messages)
 
@@ -109,7 +109,7 @@ class Store:
         )
         try:
             topic_id = newest.topic_id if newest else find_topic(messages, topic)
-            if not topic_id:
+            if topic_id is None:
                 topic_id = ulid(created_at)
                 append(messages, topic_record(topic_id, topic, created_at))
             message = Message(ulid(created_at), topic_id, body, created_at)
@@ -160,15 +160,15 @@ def parse_record(line: bytes) -> "dict[str, Any]":
 # ---- lines -------------------------------------------------------------------
 
 
-def find_topic(messages: int, name: str) -> str:
-    """The id of the first topic of that name, "" when there is none: topics stand before their messages."""
+def find_topic(messages: int, name: str) -> str | None:
+    """The id of the first topic of that name, None when there is none: topics stand before their messages."""
     quoted = write_json(name)
     for _, line in forward_lines(messages, max_line=LONGEST_LINE):
         if quoted in line:
             record = parse_record(line)
             if record.get("type") == "topic" and record.get("name") == name and isinstance(record.get("id"), str):
                 return str(record["id"])
-    return ""
+    return None
 
 
 def find_newest(messages: int, topic_id: str) -> Message | None:

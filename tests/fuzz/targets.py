@@ -1,0 +1,323 @@
+"""What is fuzzed: each target takes any bytes and fails where the code differs from its reference."""
+
+import datetime
+import io
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from random import Random
+
+import reference
+from keywords import KEYWORDS, found_by_re, regexes
+from oracles.markdown import Oracle
+
+from tailhook import _core
+from tailhook.errors import RecordError
+from tailhook.hook import payload
+from tailhook.hook.config import KEYS, parsed
+from tailhook.machines import idle
+from tailhook.patterns import PatternSet, code_spans
+from tailhook.stores.frontmatter import FrontMatter
+from tailhook.stores.jwz import Store
+
+NOW = 1_767_312_245
+LITERALS = ["a", "ab", "bab", "abab", "éa", "<loop-done>", "done>"]
+SETS = {fold: PatternSet(LITERALS, ignore_case=fold, outside_code=False) for fold in (False, True)}
+WORDS = PatternSet(KEYWORDS, ignore_case=True, word=True, outside_code=False)
+ORACLE = Oracle()
+
+
+def no_constant(word):
+    raise ValueError(f"{word} is no JSON")
+
+
+def standard(data):
+    """The value of a JSON text by the standard library, held to RFC 8259; ValueError for anything else."""
+    text = data.decode("utf-8")
+    if text.startswith("\ufeff"):
+        raise ValueError("a byte order mark")
+    try:
+        return json.loads(text, parse_constant=no_constant)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def result_of(function, *arguments):
+    """What the function returns, or ValueError where that is what it raises."""
+    try:
+        return function(*arguments)
+    except ValueError:
+        return ValueError
+
+
+def json_text(data):
+    ours, theirs = result_of(_core.parse_json, data), result_of(standard, data)
+    assert repr(ours) == repr(theirs)
+    if ours is ValueError:
+        return
+    for style in (0, 1, 2):
+        written = result_of(_core.write_json, ours, style)
+        assert written is ValueError or repr(_core.parse_json(written)) == repr(ours)
+
+
+def json_framer(data):
+    whole = _core.JsonFramer().feed(data)
+    framer, end = _core.JsonFramer(), -1
+    for at in range(0, len(data), 7):
+        if end < 0:
+            end = framer.feed(data[at : at + 7])
+    assert end == whole
+    value = result_of(standard, data)
+    if isinstance(value, dict):
+        assert _core.parse_json(data[:whole]) == value
+
+
+def json_edit(data):
+    value = result_of(_core.parse_json, data)
+    if not isinstance(value, dict) or not value or "Infinity" in repr(value) or "inf" in repr(value):
+        return
+    key = sorted(value)[len(data) % len(value)]
+    edited = _core.edit_json(data, [((key,), b'{"new":[1]}')])
+    assert _core.parse_json(edited) == {**value, key: {"new": [1]}}
+    removed = _core.edit_json(data, [((key,), None)])
+    assert _core.parse_json(removed) == {name: member for name, member in value.items() if name != key}
+    added = _core.edit_json(data, [((f"{key} new",), b"1")])
+    assert _core.parse_json(added) == {**value, f"{key} new": 1}
+
+
+def plain_lines(data):
+    """The lines by `bytes.split`."""
+    pieces = data.split(b"\n")
+    if pieces[-1] == b"":
+        pieces.pop()
+    lines = [piece.removesuffix(b"\r") if b"\n" in data else piece for piece in pieces]
+    if pieces and not data.endswith(b"\n"):
+        lines[-1] = pieces[-1].removesuffix(b"\r")
+    if lines:
+        lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
+    return lines
+
+
+def lines(data):
+    expected = plain_lines(data)
+    assert [line for _, line in _core.forward_lines(io.BytesIO(data))] == expected
+    assert [line for _, line in _core.reverse_lines(io.BytesIO(data))] == expected[::-1]
+    start = len(data) // 3
+    forward = list(_core.forward_lines(io.BytesIO(data), start, 2 * start))
+    assert list(_core.reverse_lines(io.BytesIO(data), start, 2 * start)) == forward[::-1]
+
+
+def records(data):
+    for line in data.split(b"\n"):
+        found = _core.parse_record(line)
+        value = result_of(standard, line)
+        # orjson, which gives `json()`, reads these otherwise: integers over 64 bits, lone surrogates.
+        if isinstance(value, dict) and not re.search(r"\\ud|inf|\d{19}", repr(value)):
+            reference.assert_same(found, value)
+        elif found is not None:
+            assert isinstance(found.text, str)
+            try:
+                assert isinstance(found.json(), dict)
+            except RecordError:
+                continue  # invalid UTF-8 in a member that a Record does not show
+
+
+def last_message(data):
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        outcome, text = _core.last_message(file.fileno())
+    assert (outcome == "text") is (text is not None)
+    values = [
+        result_of(standard, line.strip(b"\r"))
+        for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        if line.strip()
+    ]
+    if all(isinstance(value, dict) for value in values):
+        assert text == reference.last_message(values)
+
+
+def code_map(data):
+    text = data.decode("utf-8", "replace")
+    assert [tuple(span) for span in code_spans(text)] == ORACLE.spans(text)
+    for kind, start, end in code_spans(data):
+        assert kind in ("fence", "indented", "span", "comment", "raw")
+        assert 0 <= start < end <= len(data)
+
+
+def literals(data):
+    text = data.decode("utf-8", "replace")
+    expected = sorted(
+        (at, at + len(literal), LITERALS.index(literal), literal)
+        for literal in LITERALS
+        for at in range(len(text))
+        if text.startswith(literal, at)
+    )
+    found = SETS[False].findall(text)
+    assert [(match.start, match.end, match.name) for match in found] == [(a, b, name) for a, b, _, name in expected]
+    folded = {(match.start, match.end, match.name) for match in SETS[True].findall(text)}
+    assert folded >= {(a, b, name) for a, b, _, name in expected}
+    for match in SETS[True].findall(data):
+        assert 0 <= match.start < match.end <= len(data)
+
+
+def keywords(data):
+    line = " ".join(data.decode("utf-8", "replace").splitlines())
+    found = sorted((match.name, match.start, match.end) for match in WORDS.findall(line))
+    assert found == found_by_re(COMPILED, line)
+
+
+COMPILED = list(regexes(KEYWORDS))
+MARKERS = tuple(" \t>-+*.)0123456789")
+
+
+def signals(data):
+    text = data.decode("utf-8", "replace")
+    known = {signal for mode in idle.SIGNALS.values() for signal in mode}
+    found = _core.signals(text)
+    assert set(found) <= known
+    code = [text[start:end] for _, start, end in code_spans(text)]
+    assert len(found) <= sum(text.count(signal) - sum(part.count(signal) for part in code) for signal in known)
+
+
+def front_matter(data):
+    text = data.decode("utf-8", "surrogateescape")
+    page = result_of(FrontMatter, text)
+    if page is ValueError:
+        return
+    for key in list(page.spans)[:4]:
+        changed = FrontMatter(page.set(key, "5"))
+        assert changed[key] == "5"
+        assert changed.body == page.body
+        assert {name: changed[name] for name in changed.spans if name != key} == {
+            name: page[name] for name in page.spans if name != key
+        }
+
+
+def iso_time(data):
+    text = data.decode("utf-8", "replace")
+    ours = idle.unix_time(text)
+    try:
+        theirs = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return
+    if ours is not None and "," not in text:
+        if theirs.tzinfo is None:
+            theirs = theirs.replace(tzinfo=datetime.timezone.utc)
+        assert abs(theirs.timestamp() - ours) < 1e-3
+
+
+def idle_state(data):
+    state = result_of(_core.parse_json, data)
+    state = None if state is ValueError else state
+    verdict = idle.decide(state, idle.Facts("mine"), NOW)
+    assert verdict.outcome in ("allow", "block")
+    if verdict.outcome == "block":
+        top = state["stack"][-1]
+        assert idle.whole_number(top["iter"]) < idle.whole_number(top["max"])
+        assert idle.age_of(state, NOW) <= idle.STALE_AFTER
+    idle.is_live(state, NOW)
+
+
+def jwz_store(data):
+    with tempfile.TemporaryDirectory() as project:
+        folder = Path(project, ".jwz")
+        folder.mkdir()
+        (folder / "messages.jsonl").write_bytes(data)
+        found = Store.find(project).newest("t")
+        values = [result_of(_core.parse_json, line) for line in plain_lines(data)]
+        values = [value for value in values if isinstance(value, dict)]
+        topics = [
+            value["id"]
+            for value in values
+            if value.get("type") == "topic" and value.get("name") == "t" and isinstance(value.get("id"), str)
+        ]
+        if found is not None and b"\\" not in data:
+            assert found.topic_id == topics[0]
+        store = Store.find(project)
+        if found is None or found.created_at < 2**62:
+            with store.lock():
+                store.post("t", "new", NOW)
+            assert store.newest("t").body == "new"
+        assert (folder / "messages.jsonl").read_bytes().startswith(data)
+
+
+def payload_bytes(data):
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, data[:60_000])
+        os.close(writer)
+        found = payload.read(reader)
+    finally:
+        os.close(reader)
+    value = result_of(standard, data[:60_000])
+    if isinstance(value, dict):
+        assert found == value
+    if found is not None:
+        payload.is_paused(found)
+        payload.text(found, "cwd")
+
+
+def config(data):
+    stderr = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        found = parsed("config.json", lambda path: data)
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
+    assert set(found) == set(KEYS)
+
+
+TARGETS = {
+    target.__name__: target
+    for target in (
+        json_text, json_framer, json_edit, lines, records, last_message, code_map, literals, keywords, signals,
+        front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
+    )
+}  # fmt: skip
+
+
+# ---- inputs ------------------------------------------------------------------
+
+CORPUS = Path(__file__).with_name("corpus")
+TOKENS = [
+    b'{"', b'":', b"}{", b"[[", b"]]", b"\\u00e9", b"\\ud83d", b"\\", b'"', b",", b"\n", b"\r\n", b"\r", b"\x00", b"\xff", b"\xef\xbb\xbf",
+    b"1e5", b"-0", b"null", b"true", b"`", b"``", b"```\n", b"~~~", b"    ", b"\t", b"> ", b"- ", b"1. ", b"<!--", b"-->", b"<pre>",
+    b"</pre>", b"[a](b", b"<loop-done>", b"COMPLETE</loop-done>", b"\n\n", "é".encode(), "\u0130".encode(), "\u212a".encode(),
+    b'"type":"assistant"', b'"message":', b'"content":', b'"text"', b"---\n", b"iteration: ", b"T00:00:00Z", b"+05:30", b'"stack":[',
+    b'"topic_id":"T"', b'"name":"t"', b'"created_at":', b"\x0b", b"\xc2\xa0", b"#", b"decided to", b" ",
+]  # fmt: skip
+
+
+def seeds(name):
+    """The seed inputs of a target, in the order of their names."""
+    return [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
+
+
+def mutated(chance: Random, inputs):
+    """One of the inputs, or two, with a few random changes."""
+    data = bytearray(chance.choice(inputs))
+    for _ in range(chance.choice((1, 1, 2, 4, 8))):
+        at = chance.randint(0, len(data))
+        to = min(len(data), at + chance.choice((0, 1, 2, 8, 32)))
+        match chance.randrange(6):
+            case 0:
+                data[at:to] = chance.choice(TOKENS)
+            case 1:
+                data[at:at] = chance.choice(TOKENS)
+            case 2:
+                del data[at:to]
+            case 3:
+                data[at:at] = data[at:to] * chance.choice((1, 2, 20))
+            case 4:
+                other = chance.choice(inputs)
+                data[at:] = other[chance.randint(0, len(other)) :]
+            case _:
+                if at < len(data):
+                    data[at] = chance.randrange(256)
+    return bytes(data[:20_000])
