@@ -98,11 +98,11 @@ ENGINES = {
 
 
 def prose(patterns, fold, hits_per_kilobyte):
-    """Generated English-like prose without any of the patterns, then with so many of them."""
+    """English-like prose in which one word in a thousand is nearly a pattern, with so many that are."""
     chance = random.Random(94)
     words = chance.choices(WORDS, weights=[1 / rank for rank in range(1, len(WORDS) + 1)], k=60_000)
     near = [pattern[:-2] + pattern[-1] for pattern in patterns if len(pattern) > 4]
-    words = [chance.choice(near) if chance.random() < 0.01 else word for word in words]
+    words = [chance.choice(near) if chance.random() < 0.001 else word for word in words]
     text = " ".join(words)
     regex = re.compile("|".join(map(re.escape, patterns)), re.IGNORECASE if fold else 0)
     while regex.search(text):

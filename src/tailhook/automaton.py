@@ -71,7 +71,7 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
 FOLDED = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
 SPELLINGS = {letter: [letter, *(other for other in FOLDED if FOLDED[other] == letter)] for letter in "isk"}
 FOLD = str.maketrans(FOLDED | {chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
-MOST_SPELLINGS = 4
+MOST_SPELLINGS = 6
 
 
 def encoded(text: str) -> bytes:
@@ -93,7 +93,7 @@ def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
     """Where the anchor stands in the pattern's bytes (start, end), and its spellings."""
     anchors = list(spans(pattern, ignore_case, word))
-    start, end = min(anchors, key=lambda span: rarity(encoded(pattern[slice(*span)])))
+    start, end = min(anchors, key=lambda span: likelihood(encoded(pattern[slice(*span)])))
     letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
     before = len(encoded(pattern[:start]))
     return before, before + len(encoded(pattern[start:end])), [encoded("".join(way)) for way in product(*letters)]
@@ -234,6 +234,10 @@ def commonness(window: bytes) -> float:
     """How often prose has this window, if it holds one of the commonest triples."""
     rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
     return max((TRIPLE_SHARE * rarity(other) for other in rest), default=0.0)
+
+
+def likelihood(literal: bytes) -> float:
+    return max(rarity(literal), commonness(literal))
 
 
 class Shares(dict[int, float]):
