@@ -43,6 +43,16 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider
 
+coverage: ## branches of the Python code and lines of the core that the suite reaches
+	$(PYTHON) -m venv .venv-coverage
+	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]'
+	rm -rf build/coverage
+	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet '.[test]'
+	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider
+	.venv-coverage/bin/python -m coverage report
+	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
+	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
+
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
 	$(BIN)/python benches/report.py build/benches.json benches/results

@@ -2,7 +2,7 @@
 
 Three switches, each an environment variable set to 1:
 TAILHOOK_DEBUG (no optimisation, symbols kept), TAILHOOK_SANITIZE (AddressSanitizer and
-UndefinedBehaviorSanitizer), TAILHOOK_COVERAGE (line coverage of the .pyx sources).
+UndefinedBehaviorSanitizer), TAILHOOK_COVERAGE (gcov counters, with the lines of the .pyx sources).
 """
 
 import os
@@ -30,6 +30,9 @@ if SANITIZE:
     sanitizers = "-fsanitize=address,undefined"
     compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined", sanitizers]
     link_args += [sanitizers]
+elif COVERAGE:
+    compile_args += ["-O0", "--coverage"]
+    link_args += ["--coverage"]
 elif DEBUG:
     compile_args += ["-O0", "-g"]
 else:
@@ -37,8 +40,6 @@ else:
     compile_args += ["-O3", "-g0", "-ffunction-sections"]
     if sys.platform == "linux":
         link_args += ["-Wl,--gc-sections", "-Wl,-s", "-Wl,-z,norelro"]
-if COVERAGE:
-    macros += [("CYTHON_TRACE_NOGIL", "1")]
 
 # The pattern sets of the core itself, compiled anew when they change.
 TABLES = BUILD / "tables.h"
@@ -59,6 +60,7 @@ setup(
     ext_modules=cythonize(
         [core],
         build_dir=str(BUILD),
+        emit_linenums=COVERAGE,
         compiler_directives={
             "language_level": 3,
             "boundscheck": False,
@@ -67,7 +69,6 @@ setup(
             "initializedcheck": False,
             "binding": False,
             "embedsignature": False,
-            "linetrace": COVERAGE,
         },
-    )
+    ),
 )
