@@ -235,7 +235,7 @@ def forward_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, True, True)
 
 
-def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20):
+def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20, bint utf8=False):
     cdef Window window
     cdef int64_t start = 0
     if max_bytes is not None:
@@ -243,7 +243,8 @@ def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20):
         start = max(source_size(&window.source) - <int64_t>max_bytes, 0)
     window_open(&window, file, start, None, max_line, False)
     try:
-        return newest_message(&window, since)
+        outcome, text = newest_message(&window, since)
+        return outcome, text if utf8 or text is None else text.decode("utf-8", "surrogatepass")
     finally:
         window_close(&window)
 

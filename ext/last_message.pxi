@@ -60,6 +60,49 @@ cdef bint value_time(Slice* value, double* seconds) noexcept nogil:
     return True
 
 
+# ---- text in UTF-8 -----------------------------------------------------------
+#
+# The hooks want bytes: a str in which a single character is beyond U+FFFF takes
+# four times the memory of its ASCII.
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+cdef extern from "Python.h":
+    int _PyBytes_Resize(PyObject** text, Py_ssize_t size) except -1
+
+
+cdef bytes json_utf8(Cursor p, Cursor end):
+    """What json_decode gives, in UTF-8, a lone surrogate in its three bytes."""
+    cdef PyObject* text
+    cdef Py_ssize_t size
+    cdef bint lone
+    cdef object made = PyBytes_FromStringAndSize(NULL, end - p)
+    size = json_unescape(p, end, <unsigned char*>PyBytes_AS_STRING(made), &lone)
+    if size == end - p:
+        return made
+    text = <PyObject*>made
+    Py_INCREF(made)
+    made = None
+    _PyBytes_Resize(&text, size)
+    made = <object>text
+    Py_DECREF(made)
+    return made
+
+
+cdef bytes record_utf8(RecordFields* fields):
+    """What record_text gives, in UTF-8."""
+    cdef Slice* speech = record_speech(fields)
+    cdef Slice texts = speech[FIELD_TEXTS]
+    cdef Slice text
+    cdef list parts = []
+    if value_is_string(&speech[FIELD_CONTENT]):
+        return json_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    while next_text(&texts, &text):
+        parts.append(json_utf8(text.start, text.end))
+    return b"\n".join(parts)
+
+
 # ---- the last message --------------------------------------------------------
 
 cdef enum:
@@ -68,7 +111,7 @@ cdef enum:
 
 
 cdef object newest_message(Window* window, object since):
-    """(outcome, text); see last_message in the stub."""
+    """(outcome, text in UTF-8); see last_message in the stub."""
     cdef Line line
     cdef RecordFields fields
     cdef double earliest = 0 if since is None else since
@@ -94,14 +137,14 @@ cdef object newest_message(Window* window, object since):
             return ("stale", None)
         if stale:
             break
-        texts.append(record_text(&fields))
+        texts.append(record_utf8(&fields))
         message = value_string(&fields.message[FIELD_ID])
         if not message:
             break
         window.lower = max(window.lower, line.offset - MESSAGE_SPREAD)
     if texts:
         texts.reverse()
-        return ("text", "\n".join(texts))
+        return ("text", b"\n".join(texts))
     if window.passed or window.changed or window.lower > 0:
         return ("unknown", None)
     return ("no_text" if seen else "no_assistant", None)

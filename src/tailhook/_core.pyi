@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from io import FileIO
-from typing import Any, BinaryIO, TypeVar, final
+from typing import Any, BinaryIO, Literal, TypeVar, final, overload
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -180,16 +180,23 @@ def forward_records(
 ) -> Iterator[Record]:
     """The records of `forward_lines`; lines that hold none are passed over."""
 
+@overload
 def last_message(
     file: int | BinaryIO | FileIO,
     since: float | None = None,
     max_bytes: int | None = 67108864,
     max_line: int | None = 16777216,
-) -> tuple[str, str | None]:
+    utf8: Literal[False] = False,
+) -> tuple[str, str | None]: ...
+@overload
+def last_message(
+    file: int | BinaryIO | FileIO, since: float | None, max_bytes: int | None, max_line: int | None, utf8: Literal[True]
+) -> tuple[str, bytes | None]:
     """The newest message of the assistant's own that has text: (outcome, text).
 
     since: Unix seconds; records with an earlier timestamp do not count, those without a readable one do.
     max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound.
+    utf8: give bytes, lone surrogates in their three: they take a quarter of the memory that a str may need.
 
     The message is all records with its id, their texts joined by newlines. Outcomes, all but the first without a text:
     - "text": here it is;

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MACHINES = ("idle",)  # in the order in which they are asked; the first that blocks answers
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than the state and still count
+FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
+LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
 NEAR_END = 1 << 20  # bytes from the transcript's end in which the message is looked for whose last block we have
 
 
@@ -141,7 +143,7 @@ class Event:
         self.root = project_root(payload)
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
-        self.final_texts: dict[float | None, str] = {}
+        self.final_texts: dict[float | None, bytes] = {}
 
     def is_stop(self) -> bool:
         """Whether the Stop machines answer for it: an agent's own stop, not a sub-agent's."""
@@ -152,35 +154,32 @@ class Event:
         wanted = self.config.get("hook", {}).get("machines", MACHINES)
         return [name for name in MACHINES if name in wanted]
 
-    def final_text(self, since: float | None) -> str:
-        """What the agent said last, "" for nothing or for words older than `since` (Unix seconds).
+    def final_text(self, since: float | None) -> bytes:
+        """What the agent said last, in UTF-8; nothing for words older than `since` (Unix seconds).
 
         The payload has the message's last text block only; where the transcript has that message already, it is whole
         there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start).
         """
         if since not in self.final_texts:
-            said = text(self.payload, "last_assistant_message")
-            if said.strip():
-                written = self.transcript_text(since, NEAR_END)
-                whole = written.rstrip().endswith(said.strip())
-                self.final_texts[since] = written if whole else said
-            else:
-                self.final_texts[since] = self.transcript_text(since)
+            said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
+            written = self.transcript_text(since, NEAR_END if said else FARTHEST)
+            whole = written.rstrip().endswith(said)
+            self.final_texts[since] = written if whole else said
         return self.final_texts[since]
 
-    def transcript_text(self, since: float | None, *bounds: int) -> str:
-        """The newest assistant text of the transcript, "" when there is none to be had."""
+    def transcript_text(self, since: float | None, farthest: int) -> bytes:
+        """The newest assistant text among the transcript's last `farthest` bytes; nothing when none is to be had."""
         path = text(self.payload, "transcript_path")
         if path.startswith("~/"):
             path = f"{environment(b'HOME')}{path[1:]}"
         try:
             fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         except (OSError, ValueError):
-            return ""
+            return b""
         try:
-            return last_message(fd, since, *bounds)[1] or ""
+            return last_message(fd, since, farthest, LONGEST_LINE, True)[1] or b""
         except OSError:
-            return ""
+            return b""
         finally:
             posix.close(fd)
 

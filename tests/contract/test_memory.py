@@ -1,0 +1,43 @@
+"""What a hook keeps in memory: little more than the interpreter, and twice the longest line it reads."""
+
+import json
+import subprocess
+
+import pytest
+from host import SANITIZER, assistant
+
+pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer keeps memory of its own")
+
+# A small process starts the measured one: a child's peak begins with its parent's.
+MEASURE = """
+import posix, sys
+pid = posix.fork()
+if not pid:
+    posix.execve(sys.argv[1], sys.argv[1:], posix.environ)
+_, status, usage = posix.wait4(pid, 0)
+posix.write(2, b"\\n%d" % usage.ru_maxrss)
+"""
+
+
+def peak(project, argv):
+    """KiB that the process has in memory at the most."""
+    payload = json.dumps(project.payload()).encode()
+    done = subprocess.run(
+        [argv[0], "-I", "-S", "-c", MEASURE, *argv], input=payload, env=project.env, capture_output=True, check=True
+    )
+    return int(done.stderr.rpartition(b"\n")[2])
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [("short", 1), ("word `code` word\n", 700_000), ("é 😀 ", 1_000_000), ('"\\\n', 2_000_000)],
+    ids=["short", "prose", "emoji", "escapes"],
+)
+def test_a_hook_takes_2_mib_and_twice_the_longest_line(project, report, words, count):
+    project.loop()
+    project.write(assistant(words * count))
+    line = project.transcript.stat().st_size // 1024
+    bare = peak(project, [*project.argv[:3], "-c", "pass"])
+    hook = peak(project, project.argv)
+    report(f"memory: a hook on a line of {line:,} KiB takes {hook - bare:,} KiB more than bare Python's {bare:,}")
+    assert hook - bare <= 2048 + 2 * line
