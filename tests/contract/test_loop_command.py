@@ -205,6 +205,13 @@ def test_what_a_state_says_reaches_the_terminal_only_in_plain_characters(project
     assert "\u202e" not in out
 
 
+def test_a_prompt_reaches_the_terminal_only_in_plain_characters(loop):
+    out = loop("start", "Line one.\nLine \x1b]0;two\x07").stdout + loop("status").stdout
+    assert out.count("Line one.\n") == 2
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
 # ---- adopt, cancel -----------------------------------------------------------
 
 

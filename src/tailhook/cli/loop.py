@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, command, group, positive, print_json, say
-from tailhook.hook.answer import plain
+from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
 from tailhook.machines import idle
@@ -87,7 +87,7 @@ def start(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
     else:
-        say(f"Loop started in {plain(home.path)}.", idle.briefing(state, goal))
+        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal)))
     warn_of_cap(frame["max"])
 
 
@@ -193,7 +193,7 @@ def status(arguments: argparse.Namespace) -> None:
     say(
         f"A loop runs in {plain(home.path)}, changed {int(age or 0)} s ago.",
         plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
-        idle.briefing(state, home.goal),
+        plain_lines(idle.briefing(state, home.goal)),
         f"The next stop: {verdict.outcome} ({verdict.why}).",
     )
 

@@ -30,6 +30,11 @@ def warn(words: str) -> None:
     put(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
 
 
+def plain_lines(words: str) -> str:
+    """`plain` line by line."""
+    return "\n".join(map(plain, words.split("\n")))
+
+
 def plain(words: str) -> str:
     """`words` on one line, control and format characters spelt out: text from elsewhere must not steer a terminal."""
     if words.isprintable():

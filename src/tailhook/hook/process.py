@@ -8,7 +8,7 @@ import posix
 from time import perf_counter, time
 
 from tailhook._core import last_message, signals
-from tailhook.hook.answer import answer, plain, put, warn
+from tailhook.hook.answer import answer, plain_lines, put, warn
 from tailhook.hook.payload import (
     environment,
     exists,
@@ -90,7 +90,7 @@ def block(reason: str, exit_code: int) -> int:
 
 def warn_lines(words: str) -> None:
     """Several lines on stderr."""
-    put(2, "".join(f"{plain(line)}\n" for line in words.split("\n")).encode("utf-8", "backslashreplace"))
+    put(2, f"{plain_lines(words)}\n".encode("utf-8", "backslashreplace"))
 
 
 class Options:
@@ -271,6 +271,6 @@ def tell_again(event: Event, machines: "Sequence[str]") -> int:
         return 0
     from tailhook.machines.idle import briefing
 
-    context = f"A loop is running in this session.\n{briefing(state, home.goal)}"
+    context = f"A loop is running in this session.\n{plain_lines(briefing(state, home.goal))}"
     answer({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
     return 0

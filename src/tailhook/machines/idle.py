@@ -14,6 +14,7 @@ STALE_AFTER = 7200  # seconds without an update before a loop counts as abandone
 LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 LONGEST_GOAL = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
+LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
 CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
 
 # What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
@@ -207,11 +208,16 @@ def worktree(top: "dict[str, Any]", facts: Facts) -> str:
     folder = facts.folder(path) if isinstance(path, str) and path else None
     if folder is None:
         return ""
-    parts = [f"Work in the worktree {folder}"]
+    parts = [f"Work in the worktree {shown(folder)}"]
     for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
         if isinstance(value := top.get(field), str) and value:
-            parts.append(words.format(value))
+            parts.append(words.format(shown(value)))
     return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
+
+
+def shown(words: str) -> str:
+    """A state's words as they may stand in a prompt: on one line, without control and format characters, not too long."""
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
 
 
 def briefing(state: "dict[str, Any]", goal: str) -> str:
