@@ -216,7 +216,7 @@ def worktree(top: "dict[str, Any]", facts: Facts) -> str:
 
 
 def shown(words: str) -> str:
-    """A state's words as they may stand in a prompt: on one line, without control and format characters, not too long."""
+    """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
     return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
 
 
