@@ -2,12 +2,6 @@
 """The compiled core of tailhook: its table of contents and its Python face."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.ref cimport Py_INCREF
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
-from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort, realloc
 
 include "json.pxi"          # the grammar, and what strings say
 include "json_read.pxi"     # a text's value; where a text ends in a pipe
@@ -17,14 +11,15 @@ include "lines.pxi"         # lines of a file, newest first or forward
 include "records.pxi"       # what a line of a transcript says
 include "bad_lines.pxi"     # the record in a line that is no JSON text
 include "last_message.pxi"  # what the hooks ask of a transcript
-include "text.pxi"
-include "markdown.pxi"          # the code map: what it is made of
-include "markdown_scan.pxi"
-include "markdown_blocks.pxi"
-include "markdown_inlines.pxi"
-include "markdown_face.pxi"
-include "automaton.pxi"
-include "patterns.pxi"
+include "text.pxi"          # text that is lent
+include "named_tuple.pxi"   # what is found, for Python
+include "markdown.pxi"          # where Markdown is code
+include "markdown_scan.pxi"     # what can be told of a line by its bytes
+include "markdown_blocks.pxi"   # its block structure
+include "markdown_inlines.pxi"  # its code spans and comments
+include "markdown_face.pxi"     # the map, for Python
+include "automaton.pxi"     # many patterns at once
+include "patterns.pxi"      # which of their matches count
 include "system.pxi"        # locks and waiting
 
 
@@ -255,16 +250,6 @@ cdef extern from "tables.h":
     const uint32_t* tailhook_signals
     const char* const* tailhook_signals_names
 
-cdef extern from "Python.h":
-    object PyType_GenericAlloc(type cls, Py_ssize_t items)
-    void PyTuple_SET_ITEM(object items, Py_ssize_t position, object item)
-
-
-cdef inline void set_item(object items, Py_ssize_t position, object item):
-    Py_INCREF(item)  # the tuple's own
-    PyTuple_SET_ITEM(items, position, item)
-
-
 cdef class Automaton:
     cdef tailhook_table table
     cdef readonly bytes data
@@ -302,8 +287,7 @@ cdef class Automaton:
         cdef size_t character = 0
         cdef int failed
         cdef list found = []
-        if not issubclass(cls, tuple):
-            raise TypeError(f"a match is a tuple, not {cls.__name__}")
+        require_named_tuple(cls)
         _owner = text_open(source, &text)
         try:
             with nogil:
@@ -317,7 +301,7 @@ cdef class Automaton:
                     character += count_characters(text.data, byte, hit.start)
                     byte = hit.start
                     start, end = character, character + count_characters(text.data, hit.start, hit.end)
-                match = PyType_GenericAlloc(cls, 5)
+                match = new_named_tuple(cls, 5)
                 set_item(match, 0, self.names[hit.name])
                 set_item(match, 1, start)
                 set_item(match, 2, end)

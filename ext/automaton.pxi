@@ -5,6 +5,10 @@
 # of a UTF-8 sequence is neither. Surrogates are taken as they are: a str may
 # hold them.
 
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort, realloc
+
 cdef extern from "Python.h" nogil:
     bint Py_UNICODE_ISALNUM(uint32_t character)
     bint Py_UNICODE_ISSPACE(uint32_t character)

@@ -214,7 +214,7 @@ def test_nothing_has_no_code():
 
 @pytest.mark.parametrize("other", [None, 1, bytearray(b"`a`"), ["`a`"]])
 def test_what_is_no_text_is_a_type_error(other):
-    with pytest.raises(TypeError, match="markdown must be str or bytes, not"):
+    with pytest.raises(TypeError, match="a text is str or bytes, not"):
         code_spans(other)
 
 

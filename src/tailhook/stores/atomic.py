@@ -70,14 +70,20 @@ def state_folder_path() -> str:
 
 
 def make_folders(path: str) -> None:
-    """Make `path` and what is missing of its parents, each mode 0700; what is there already is fine."""
+    """Make `path` and what is missing of its parents, each mode 0700; what is there, or comes meanwhile, is fine."""
+    try:
+        make_folder(path)
+    except FileNotFoundError:
+        make_folders(path.rpartition("/")[0])
+        make_folder(path)
+
+
+def make_folder(path: str) -> None:
+    """Make one folder, mode 0700; one that is there already is fine."""
     try:
         posix.mkdir(path, 0o700)
     except FileExistsError:
         pass
-    except FileNotFoundError:
-        make_folders(path.rpartition("/")[0])
-        posix.mkdir(path, 0o700)
 
 
 def private_name(path: str) -> str:

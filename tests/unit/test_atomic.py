@@ -1,0 +1,106 @@
+"""Folders and files that several processes make, replace and remove at once."""
+
+import os
+import threading
+
+import pytest
+
+from tailhook.stores.atomic import (
+    make_folders,
+    open_folder,
+    private_name,
+    read_file,
+    remove_file,
+    replace_file,
+    state_folder,
+)
+
+
+def test_many_threads_make_one_folder_at_once(tmp_path):
+    failed = []
+
+    def make(path, ready):
+        ready.wait()
+        try:
+            make_folders(path)
+        except OSError as error:
+            failed.append(error)
+
+    for number in range(100):
+        ready = threading.Barrier(8)
+        path = f"{tmp_path}/{number}/a/b/c"
+        threads = [threading.Thread(target=make, args=(path, ready)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert os.path.isdir(path)
+    assert failed == []
+
+
+def test_a_folder_behind_a_dangling_link_is_an_error_and_no_endless_search(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match="link"):
+        make_folders(f"{tmp_path}/link/a")
+
+
+def test_the_state_folder_is_private_and_below_home(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("posix").environ, b"HOME", str(tmp_path).encode())
+    monkeypatch.delitem(__import__("posix").environ, b"XDG_STATE_HOME", raising=False)
+    assert state_folder() == f"{tmp_path}/.local/state/tailhook"
+    assert os.stat(state_folder()).st_mode & 0o777 == 0o700
+    monkeypatch.setitem(__import__("posix").environ, b"XDG_STATE_HOME", f"{tmp_path}/state".encode())
+    assert state_folder() == f"{tmp_path}/state/tailhook"
+
+
+def test_without_a_home_there_is_no_state_folder(monkeypatch):
+    for name in (b"HOME", b"XDG_STATE_HOME"):
+        monkeypatch.setitem(__import__("posix").environ, name, b"relative")
+    with pytest.raises(OSError, match="HOME"):
+        state_folder()
+
+
+def test_names_of_private_files_differ_for_different_paths():
+    paths = ["/a/b", "/a/c", "/b", "/é", f"/{'x' * 5000}", f"/{'x' * 4999}y"]
+    names = [private_name(path) for path in paths]
+    assert len(set(names)) == len(paths)
+    assert all("/" not in name and len(name) < 200 for name in names)
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path):
+    path = tmp_path / "state"
+    replace_file(str(path), b"new")
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    replace_file(str(path), b"newer")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"newer", 0o644)
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_replacement_that_fails_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    path.write_bytes(b"old")
+
+    def full(fd, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tailhook.stores.atomic.posix.write", full)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(str(path), b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_link_in_place_of_a_file_or_folder_is_not_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_bytes(b"secret")
+    (tmp_path / "folder").symlink_to(tmp_path / "real")
+    (tmp_path / "file").symlink_to(tmp_path / "real" / "file")
+    with pytest.raises(OSError, match="folder"):
+        open_folder(str(tmp_path), "folder")
+    with pytest.raises(OSError, match="file"):
+        read_file(str(tmp_path / "file"))
+
+
+def test_removing_what_is_gone_is_fine(tmp_path):
+    remove_file(str(tmp_path / "gone"))
