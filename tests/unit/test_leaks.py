@@ -1,0 +1,71 @@
+"""Each entry of the core, called again and again in a fresh process, on success and on failure, keeps nothing.
+
+Compiling a set is not among them: pyahocorasick 2.3.1 keeps some 30 small objects at each `dump()`.
+"""
+
+import subprocess
+import sys
+
+import pytest
+from host import SANITIZER
+
+LOOP = """
+import gc, io, sys
+from tailhook import PatternSet, code_spans
+from tailhook._core import (
+    Automaton, JsonFramer, edit_json, forward_lines, last_message, parse_json, reverse_lines, signals, write_json
+)
+from tailhook.automaton import compile_table
+from tailhook.transcript import Transcript
+
+def attempt(function, *arguments):
+    try:
+        return function(*arguments)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+lines = b'{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"a \\\\u00e9 `b`"}]}}\\n{"torn\\n' * 20
+text = "> - a `b` <!-- c -->\\n\\n    d\\n[e`]: /f\\n[g][e`] <loop-done>STUCK</loop-done>\\n" * 20
+table = compile_table([(0, "a"), (1, "b c")], ignore_case=False, word=True)
+patterns = PatternSet(["a", "ab", "<loop"], ignore_case=True, word=True)
+CASES = {
+    "json": lambda: [attempt(parse_json, data) for data in (b'{"a":[1,"x\\\\u00e9",1e5]}' * 1, b'{"a":', b"[[", b'{"a":"' + bytes([255]))],
+    "write": lambda: [attempt(write_json, value) for value in ({"a": [1, "é", None, 2.5]}, {1: 2}, float("nan"), [object()])],
+    "edit": lambda: [attempt(edit_json, b'{"a":{"b":[1,2]}}', [(path, b"5")]) for path in (("a", "b", -1), ("c",), ("a", "x", "y"), (5,))],
+    "framer": lambda: JsonFramer().feed(b'{"a":"}"}'),
+    "lines": lambda: [list(reverse_lines(io.BytesIO(lines))), next(forward_lines(io.BytesIO(lines))), attempt(reverse_lines, -1)],
+    "records": lambda: [(r.text, r.tools, r.type, r.json()) for r in Transcript(io.BytesIO(lines)).reversed()],
+    "last_message": lambda: [last_message(io.BytesIO(lines)), last_message(io.BytesIO(lines), None, None, None, True)],
+    "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
+    "patterns": lambda: [patterns.findall(text), attempt(patterns.findall, 5), signals(text)],
+    "automaton": lambda: [Automaton(table, ("a", "b")).hits(b"b  c"), attempt(Automaton, table[:-4], ("a", "b"))],
+}
+case, rounds = CASES[sys.argv[1]], int(sys.argv[2])
+
+def grown():
+    for _ in range(rounds):
+        case()
+    gc.collect()
+    with open("/proc/self/statm") as memory:
+        return sys.getallocatedblocks(), int(memory.read().split()[1])
+
+grown()
+blocks, pages = grown()
+after_blocks, after_pages = grown()
+print(after_blocks - blocks, (after_pages - pages) * 4)
+"""
+NAMES = ["json", "write", "edit", "framer", "lines", "records", "last_message", "code_spans", "patterns", "automaton"]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or bool(SANITIZER), reason="memory is read from /proc, without a sanitizer's own"
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_entry_keeps_nothing(name):
+    rounds = 1500
+    done = subprocess.run(
+        [sys.executable, "-c", LOOP, name, str(rounds)], capture_output=True, text=True, check=True, timeout=120
+    )
+    blocks, kilobytes = map(int, done.stdout.split())
+    assert blocks < rounds // 10
+    assert kilobytes < 1024
