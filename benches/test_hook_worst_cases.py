@@ -9,7 +9,7 @@ import pytest
 
 from tailhook.cli.bench import DONE, Case, Stop, spawn
 from tailhook.cli.hook import hook_command, real_interpreter
-from tailhook.machines.idle import iso
+from tailhook.machines import iso
 
 NOT_YET, GOES_ON, ENDS = "Not yet.", 2, 0
 TOOL_OUTPUT = (

@@ -230,7 +230,7 @@ def forward_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, True, True)
 
 
-def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20, bint utf8=False):
+def last_message(file, max_bytes=64 << 20, max_line=16 << 20):
     cdef Window window
     cdef int64_t start = 0
     if max_bytes is not None:
@@ -238,8 +238,7 @@ def last_message(file, since=None, max_bytes=64 << 20, max_line=16 << 20, bint u
         start = max(source_size(&window.source) - <int64_t>max_bytes, 0)
     window_open(&window, file, start, None, max_line, False)
     try:
-        outcome, text = newest_message(&window, since)
-        return outcome, text if utf8 or text is None else text.decode("utf-8", "surrogatepass")
+        return newest_message(&window)
     finally:
         window_close(&window)
 

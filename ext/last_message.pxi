@@ -110,13 +110,12 @@ cdef enum:
     MESSAGE_SPREAD = 262144
 
 
-cdef object newest_message(Window* window, object since):
-    """(outcome, text in UTF-8); see last_message in the stub."""
+cdef object newest_message(Window* window):
+    """(outcome, texts); see last_message in the stub."""
     cdef Line line
     cdef RecordFields fields
-    cdef double earliest = 0 if since is None else since
     cdef double time
-    cdef bint stale, seen = False
+    cdef bint seen = False
     cdef object message = None
     cdef list texts = []
     window.stops_at_long = True  # nothing is known of what lies before it but that it is older
@@ -132,19 +131,14 @@ cdef object newest_message(Window* window, object since):
             break
         if not record_has_text(&fields):
             continue
-        stale = since is not None and value_time(&fields.top[FIELD_TIMESTAMP], &time) and time < earliest
-        if stale and not texts:
-            return ("stale", None)
-        if stale:
-            break
-        texts.append(record_utf8(&fields))
+        texts.append((record_utf8(&fields), time if value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
         message = value_string(&fields.message[FIELD_ID])
         if not message:
             break
         window.lower = max(window.lower, line.offset - MESSAGE_SPREAD)
     if texts:
         texts.reverse()
-        return ("text", b"\n".join(texts))
+        return ("text", texts)
     if window.passed or window.changed or window.lower > 0:
-        return ("unknown", None)
-    return ("no_text" if seen else "no_assistant", None)
+        return ("unknown", texts)
+    return ("no_text" if seen else "no_assistant", texts)

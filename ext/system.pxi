@@ -34,14 +34,13 @@ cdef inline int wait_input(int fd, double seconds) noexcept nogil:
     cdef double deadline = seconds_now() + seconds
     cdef double left = seconds
     cdef int ready
-    while left > 0:
-        ready = poll(&one, 1, <int>(left * 1000) + 1)
+    while True:
+        ready = poll(&one, 1, <int>(left * 1000) + 1 if left > 0 else 0)
         if ready >= 0:
             return ready > 0 and not one.revents & POLLNVAL
         if errno != EINTR:
             return -1
         left = deadline - seconds_now()
-    return 0
 
 
 cdef inline int lock_exclusively(int fd, double seconds) noexcept nogil:

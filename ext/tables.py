@@ -4,25 +4,27 @@ The build runs this (setup.py): each set becomes the constant table of a C heade
 as a user's own sets. The signals are those of the idle machine, in src/tailhook/machines/idle.py.
 """
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "tailhook"
-SOURCES = (PACKAGE / "automaton.py", PACKAGE / "machines" / "idle.py")  # a change of these makes the header anew
+SOURCE = Path(__file__).parents[1] / "src"
+MODULES = ("automaton.py", "machines/__init__.py", "machines/idle.py")
+SOURCES = [SOURCE / "tailhook" / name for name in MODULES]  # a change of these makes the header anew
 
 
-def load(path):
+def load(name):
     """A module of the package, whose compiled core is still to be built."""
-    spec = importlib.util.spec_from_file_location(f"tables_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(SOURCE))
+    try:
+        return importlib.import_module(f"tailhook.{name}")
+    finally:
+        sys.path.remove(str(SOURCE))
 
 
 def header():
     """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
-    compiler, idle = map(load, SOURCES)
+    compiler, idle = load("automaton"), load("machines.idle")
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
     table = memoryview(compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False)).cast("I")
     words = ",\n    ".join(", ".join(map(hex, table[at : at + 12])) for at in range(0, len(table), 12))

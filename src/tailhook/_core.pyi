@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from io import FileIO
-from typing import Any, BinaryIO, Literal, TypeVar, final, overload
+from typing import Any, BinaryIO, TypeVar, final
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -180,27 +180,17 @@ def forward_records(
 ) -> Iterator[Record]:
     """The records of `forward_lines`; lines that hold none are passed over."""
 
-@overload
 def last_message(
-    file: int | BinaryIO | FileIO,
-    since: float | None = None,
-    max_bytes: int | None = 67108864,
-    max_line: int | None = 16777216,
-    utf8: Literal[False] = False,
-) -> tuple[str, str | None]: ...
-@overload
-def last_message(
-    file: int | BinaryIO | FileIO, since: float | None, max_bytes: int | None, max_line: int | None, utf8: Literal[True]
-) -> tuple[str, bytes | None]:
-    """The newest message of the assistant's own that has text: (outcome, text).
+    file: int | BinaryIO | FileIO, max_bytes: int | None = 67108864, max_line: int | None = 16777216
+) -> tuple[str, list[tuple[bytes, float | None]]]:
+    """The newest message of the assistant's own that has text: (outcome, texts).
 
-    since: Unix seconds; records with an earlier timestamp do not count, those without a readable one do.
     max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound.
-    utf8: give bytes, lone surrogates in their three: they take a quarter of the memory that a str may need.
 
-    The message is all records with its id, their texts joined by newlines. Outcomes, all but the first without a text:
-    - "text": here it is;
-    - "stale": the newest assistant text is older than `since`;
+    The message is all records with its id that have text. texts: of each, oldest first, the text (UTF-8, lone
+    surrogates in their three bytes: a str may need four times the memory) and the timestamp in Unix seconds, None
+    when it has none that can be read. Outcomes, all but the first without texts:
+    - "text": here they are;
     - "no_text": there are assistant records, but none with text;
     - "no_assistant": there is no assistant record;
     - "unknown": a bound, a line passed over or a file that was written anew lies before the answer.
@@ -277,6 +267,8 @@ def flock_within(fd: int, seconds: float) -> bool:
 
 def wait_readable(fd: int, seconds: float) -> bool:
     """Whether a read of the descriptor would return at once, within `seconds`; at the end of input it would.
+
+    seconds: 0 or less looks once.
 
     Raises OSError where the descriptor cannot be waited for.
     """

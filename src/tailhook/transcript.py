@@ -81,7 +81,8 @@ class Transcript:
         ...     transcript.last_message()
         'Done.'
         """
-        return last_message(self._file, max_bytes=None, max_line=None)[1]
+        outcome, texts = last_message(self._file, max_bytes=None, max_line=None)
+        return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
         """The last match in the newest record that has one; None if no record has. Takes what `findall` takes."""

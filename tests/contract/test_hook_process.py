@@ -18,6 +18,7 @@ ALLOWED_MODULES = {
     "tailhook._core",
     "tailhook.hook",
     "tailhook.hook.answer",
+    "tailhook.hook.idle",
     "tailhook.hook.payload",
     "tailhook.hook.process",
     "tailhook.machines",

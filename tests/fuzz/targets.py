@@ -17,7 +17,7 @@ from tailhook import _core
 from tailhook.errors import RecordError
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, parsed
-from tailhook.machines import idle
+from tailhook.machines import idle, whole_number
 from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
 from tailhook.stores.jwz import Store
@@ -128,8 +128,9 @@ def last_message(data):
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
-        outcome, text = _core.last_message(file.fileno())
-    assert (outcome == "text") is (text is not None)
+        outcome, texts = _core.last_message(file.fileno())
+    assert (outcome == "text") is bool(texts)
+    text = b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if texts else None
     values = [
         result_of(standard, line.strip(b"\r"))
         for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -216,7 +217,7 @@ def idle_state(data):
     assert verdict.outcome in ("allow", "block")
     if verdict.outcome == "block":
         top = state["stack"][-1]
-        assert idle.whole_number(top["iter"]) < idle.whole_number(top["max"])
+        assert whole_number(top["iter"]) < whole_number(top["max"])
         assert idle.age_of(state, NOW) <= idle.STALE_AFTER
     idle.is_live(state, NOW)
 
@@ -249,13 +250,13 @@ def payload_bytes(data):
     try:
         os.write(writer, data[:60_000])
         os.close(writer)
-        found = payload.read(reader)
+        found = result_of(payload.read, reader)
     finally:
         os.close(reader)
     value = result_of(standard, data[:60_000])
     if isinstance(value, dict):
         assert found == value
-    if found is not None:
+    if isinstance(found, dict):
         payload.is_paused(found)
         payload.text(found, "cwd")
 

@@ -3,7 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tailhook.machines.idle import SIGNALS, STALE_AFTER, Facts, age_of, decide, iso, whole_number
+from tailhook.machines import iso, whole_number
+from tailhook.machines.idle import SIGNALS, STALE_AFTER, Facts, age_of, decide
 
 NOW = 1_767_312_245
 

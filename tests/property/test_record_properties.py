@@ -7,7 +7,8 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailhook._core import last_message, parse_record, reverse_records
+from tailhook._core import parse_record, reverse_records
+from tailhook.transcript import Transcript
 
 STRINGS = st.text(max_size=20) | st.sampled_from(["", " \n", "assistant", "é😀", '{"type":"assistant"}', "x" * 300])
 ANYTHING = st.recursive(
@@ -63,7 +64,7 @@ def test_a_record_says_what_its_object_says(record, order, ascii_only):
 def test_records_and_last_message_of_a_file(records, order):
     file = io.BytesIO(b"".join(written(record, order) + b"\n" for record in records))
     assert [ours.json() for ours in reverse_records(file)] == records[::-1]
-    assert last_message(file)[1] == reference.last_message(records)
+    assert Transcript(file).last_message() == reference.last_message(records)
 
 
 @given(RECORDS, ORDERS, st.lists(st.tuples(st.integers(0, 500), st.sampled_from(b'{}[]",:\\0 tx\x00\n')), min_size=1))

@@ -2,18 +2,8 @@
 
 import pytest
 
-from tailhook.machines.idle import (
-    CLAIM,
-    SIGNALS,
-    Facts,
-    briefing,
-    decide,
-    iso,
-    top_frame,
-    unix_time,
-    whole_number,
-    words_since,
-)
+from tailhook.machines import CLAIM, iso, whole_number
+from tailhook.machines.idle import SIGNALS, Facts, briefing, decide, top_frame, unix_time, words_since
 
 NOW = 1_767_312_245  # 2026-01-02T00:04:05Z
 DONE = "<loop-done>COMPLETE</loop-done>"

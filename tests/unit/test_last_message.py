@@ -26,7 +26,13 @@ def transcript(*records):
 
 
 def outcome(*records, **bounds):
-    return last_message(transcript(*records), **bounds)
+    return joined(last_message(transcript(*records), **bounds))
+
+
+def joined(answer):
+    """(outcome, text), the text None when there is none."""
+    outcome, texts = answer
+    return outcome, b"\n".join(text for text, _ in texts).decode() if texts else None
 
 
 def test_the_newest_text_is_found():
@@ -101,43 +107,39 @@ NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "answer"),
+    ("timestamp", "seconds"),
     [
-        ("2026-01-01T12:00:00Z", "text"),
-        ("2026-01-01T12:00:00.001Z", "text"),
-        ("2026-01-01T11:59:59.999Z", "stale"),
-        ("2026-01-01t11:59:59z", "stale"),
-        ("2026-01-01 11:59:59", "stale"),
-        ("2026-01-01T14:00:00+02:00", "text"),
-        ("2026-01-01T13:59:59+02:00", "stale"),
-        ("2026-01-01T06:30:00-05:30", "text"),
-        ("2025-12-31T23:59:59Z", "stale"),
-        ("2024-02-29T00:00:00Z", "stale"),
-        ("2026-03-01T00:00:00Z", "text"),
-        ("2026-13-01T00:00:00Z", "text"),
-        ("1999-01-01", "text"),
-        ("yesterday", "text"),
-        ("", "text"),
-        (1_000_000_000, "text"),
-        (None, "text"),
+        ("2026-01-01T12:00:00Z", NOON),
+        ("2026-01-01T12:00:00.25Z", NOON + 0.25),
+        ("2026-01-01t11:59:59z", NOON - 1),
+        ("2026-01-01 11:59:59", NOON - 1),
+        ("2026-01-01T14:00:00+02:00", NOON),
+        ("2026-01-01T06:30:00-05:30", NOON),
+        ("2024-02-29T00:00:00Z", 1_709_164_800),
+        ("2026-03-01T00:00:00Z", 1_772_323_200),
+        ("2026-13-01T00:00:00Z", None),
+        ("1999-01-01", None),
+        ("yesterday", None),
+        ("", None),
+        (1_000_000_000, None),
+        (None, None),
     ],
 )
-def test_a_record_older_than_since_does_not_count(timestamp, answer):
-    assert outcome(assistant("said", timestamp=timestamp), since=NOON)[0] == answer
-    assert outcome(assistant("said", timestamp=timestamp))[0] == "text"
+def test_each_text_has_the_time_of_its_record(timestamp, seconds):
+    assert last_message(transcript(assistant("said", timestamp=timestamp))) == ("text", [(b"said", seconds)])
 
 
-def test_only_the_fresh_part_of_a_message_counts():
-    old, new = {"timestamp": "2026-01-01T11:00:00Z"}, {"timestamp": "2026-01-01T13:00:00Z"}
-    assert outcome(assistant("one", **old), assistant("two", **new), since=NOON) == ("text", "two")
-    assert outcome(assistant("one", **old), assistant(message="m2", **new), since=NOON) == ("stale", None)
+def test_the_texts_of_a_message_have_times_of_their_own():
+    one = assistant("one", timestamp="2026-01-01T11:00:00Z")
+    two = assistant("two", timestamp="2026-01-01T12:00:00Z")
+    assert last_message(transcript(one, two)) == ("text", [(b"one", NOON - 3600), (b"two", NOON)])
 
 
 def test_what_lies_beyond_the_bound_is_unknown():
     file = transcript(assistant("far"), user("x" * 10_000))
-    assert last_message(file, max_bytes=10_000) == ("unknown", None)
-    assert last_message(file, max_bytes=11_000) == ("text", "far")
-    assert last_message(transcript(assistant("cut" * 100), assistant()), max_bytes=300) == ("unknown", None)
+    assert joined(last_message(file, max_bytes=10_000)) == ("unknown", None)
+    assert joined(last_message(file, max_bytes=11_000)) == ("text", "far")
+    assert joined(last_message(transcript(assistant("cut" * 100), assistant()), max_bytes=300)) == ("unknown", None)
 
 
 def test_a_line_passed_over_makes_older_text_unknown():
@@ -156,7 +158,7 @@ def test_a_file_written_anew_meanwhile_is_unknown():
             return count
 
     file = Shrinking(transcript(assistant("old"), user("x" * 200_000)).getvalue())
-    assert last_message(file) == ("unknown", None)
+    assert joined(last_message(file)) == ("unknown", None)
 
 
 def test_a_descriptor_will_do(tmp_path):
@@ -164,7 +166,7 @@ def test_a_descriptor_will_do(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + transcript(assistant("said")).getvalue().rstrip() + b"\r\n")
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        assert last_message(descriptor) == ("text", "said")
+        assert joined(last_message(descriptor)) == ("text", "said")
     finally:
         os.close(descriptor)
 
@@ -179,10 +181,10 @@ def test_memory_is_bounded_by_twice_the_line_that_is_read(tmp_path):
         "import resource, sys; from tailhook._core import last_message;"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
         "file = open(sys.argv[1], 'rb', buffering=0);"
-        "outcome, text = last_message(file);"
+        "outcome, [(text, time)] = last_message(file);"
         "print(len(text), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, check=True, text=True)
     length, kibibytes = map(int, done.stdout.split())
-    assert length == size + 2
+    assert length == size + 3  # é and the newline
     assert kibibytes * 1024 < 2 * size + (2 << 20)

@@ -35,7 +35,7 @@ CASES = {
     "framer": lambda: JsonFramer().feed(b'{"a":"}"}'),
     "lines": lambda: [list(reverse_lines(io.BytesIO(lines))), next(forward_lines(io.BytesIO(lines))), attempt(reverse_lines, -1)],
     "records": lambda: [(r.text, r.tools, r.type, r.json()) for r in Transcript(io.BytesIO(lines)).reversed()],
-    "last_message": lambda: [last_message(io.BytesIO(lines)), last_message(io.BytesIO(lines), None, None, None, True)],
+    "last_message": lambda: last_message(io.BytesIO(lines)),
     "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
     "patterns": lambda: [patterns.findall(text), attempt(patterns.findall, 5), signals(text)],
     "automaton": lambda: [Automaton(table, ("a", "b")).hits(b"b  c"), attempt(Automaton, table[:-4], ("a", "b"))],

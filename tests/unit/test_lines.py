@@ -162,7 +162,7 @@ def test_of_ten_gigabytes_only_the_end_is_read(tmp_path):
     with path.open("rb") as file:
         before = read_so_far()
         assert next(reverse_lines(file)) == ((10 << 30) + 1, b'{"type":"assistant","message":{"content":"found"}}')
-        assert last_message(file) == ("text", "found")
+        assert last_message(file) == ("text", [(b"found", None)])
         assert read_so_far() - before < 4 * WINDOW
 
 

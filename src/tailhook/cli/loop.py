@@ -12,7 +12,7 @@ from tailhook.cli.output import CommandError, Commands, add_json, command, group
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
-from tailhook.machines import idle
+from tailhook.machines import CLAIM, Verdict, idle, iso, whole_number
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder_path
 from tailhook.stores.fallback import FileLoop
@@ -78,11 +78,11 @@ def start(arguments: argparse.Namespace) -> None:
         frame = new_frame(arguments, now)
         frame["prompt_file"] = store_prompt(frame["id"], goal)
         if outer:
-            state = {**outer, "updated_at": idle.iso(now), "stack": [*outer["stack"], frame]}
+            state = {**outer, "updated_at": iso(now), "stack": [*outer["stack"], frame]}
             home.save(state, now)
         else:
             run_id = f"loop-{int(now)}-{os.getpid()}"
-            state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": idle.iso(now), "stack": [frame]}
+            state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso(now), "stack": [frame]}
             home.begin(state, now)
     if arguments.json:
         print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
@@ -121,7 +121,7 @@ def outer_state(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dic
         return None
     if not arguments.push:
         raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
-    if not idle.is_ours(state, top, idle.Facts(session_id() or idle.CLAIM)):
+    if not idle.is_ours(state, top, idle.Facts(session_id() or CLAIM)):
         raise CommandError(f"{stands}, and it is another session's. Take it over with `tailhook loop adopt` first.")
     return state
 
@@ -133,7 +133,7 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         "mode": arguments.mode,
         "iter": 1,
         "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
-        "session_id": session_id() or idle.CLAIM,
+        "session_id": session_id() or CLAIM,
     }
     if arguments.issue:
         frame["issue_id"] = arguments.issue
@@ -158,7 +158,7 @@ def store_prompt(frame_id: str, goal: str) -> str:
 def warn_of_cap(limit: int) -> None:
     """Say so when the host would end the turn before the loop's own limit."""
     word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
-    cap = idle.whole_number(word) if word else BLOCK_CAP
+    cap = whole_number(word) if word else BLOCK_CAP
     if cap and limit > cap:
         sys.stderr.write(
             f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, this loop after {limit}.\n"
@@ -174,7 +174,7 @@ def status(arguments: argparse.Namespace) -> None:
     now = time.time()
     home = loops.find(project_folders({}))
     state = home.state if home else None
-    verdict = idle.decide(state, asking(state), now, stale_after()) if home else idle.Verdict("allow", "no loop")
+    verdict = idle.decide(state, asking(state), now, stale_after()) if home else Verdict("allow", "no loop")
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     if arguments.json:
         print_json(
@@ -208,17 +208,17 @@ def asking(state: object) -> idle.Facts:
 
 def adopt(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
-    now, owner = time.time(), session_id() or idle.CLAIM
+    now, owner = time.time(), session_id() or CLAIM
     home = running(now)
     with home.lock():
         home.reload()
         state = live(home, now)
         frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
-        adopted = {**state, "stack": frames, "updated_at": idle.iso(now)}
+        adopted = {**state, "stack": frames, "updated_at": iso(now)}
         if "session_id" in state:
             adopted["session_id"] = owner
         home.save(adopted, now)
-    whose = "the first session of this project that stops" if owner == idle.CLAIM else f"session {plain(owner)}"
+    whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
     report(arguments, {"path": home.path, "session_id": owner}, f"The loop now belongs to {whose}.")
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tailhook.machines.idle import whole_number
+from tailhook.machines import whole_number
 
 
 class CommandError(Exception):

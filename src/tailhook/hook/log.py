@@ -3,11 +3,11 @@
 import posix
 
 from tailhook.hook.answer import plain, put
-from tailhook.machines.idle import iso
+from tailhook.machines import iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.machines.idle import Verdict
+    from tailhook.machines import Verdict
 
 
 def write(path: str, now: float, machine: str, verdict: "Verdict | None", seconds: float) -> None:

@@ -18,29 +18,31 @@ PAUSING = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of t
 BOM = b"\xef\xbb\xbf"
 
 
-def read(fd: int = 0) -> "Payload | None":
-    """The payload: the first complete JSON object that comes within 2 s; None for anything else.
+def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
+    """The payload: the first JSON object that comes, complete within 2 s; None when it does not come, or without end.
 
-    Does not wait for the end of input once the object is complete: hosts do not always close stdin.
+    first: seconds to wait for the first byte; 0 takes what is there.  Raises ValueError for anything else than an
+    object. Does not wait for the end of input once the object is complete: hosts do not always close stdin.
     """
     framer, data, deadline = JsonFramer(), bytearray(), monotonic() + SECONDS
-    end = -1
-    while end < 0 and len(data) < LARGEST and wait_readable(fd, deadline - monotonic()):
+    end, left = -1, first
+    while end < 0:
+        if len(data) >= LARGEST or not wait_readable(fd, left):
+            return None
         chunk = posix.read(fd, 1 << 20)
         if not chunk:
-            end = len(data)
-            break
+            raise ValueError("the payload ends before it is complete" if data else "the payload is empty")
         if not data and chunk.startswith(BOM):
             chunk = chunk[len(BOM) :]
         data += chunk
         end = framer.feed(chunk)
-    if end <= 0:
-        return None
-    try:
-        payload = parse_json(bytes(data[:end]))
-    except ValueError:
-        return None
-    return payload if isinstance(payload, dict) else None
+        left = deadline - monotonic()
+        if end < 0 and left <= 0:
+            return None
+    payload = parse_json(bytes(data[:end]))
+    if not isinstance(payload, dict):
+        raise ValueError("the payload is no JSON object")
+    return payload
 
 
 def text(payload: "Payload", key: str) -> str:

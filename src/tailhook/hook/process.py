@@ -1,18 +1,19 @@
 """One hook event, top to bottom: arguments, payload, machines, answer.
 
 The exit code is 0 or 2 whatever happens: what cannot be understood lets the agent go. This is the cold path: a module
-imported here is paid for at every stop of every agent, so each machine and its store are imported when they are asked.
+imported here is paid for at every stop of every agent, so each machine, in `tailhook.hook.<machine>` with its store, is
+imported when it is asked, and only where the project holds something that it answers for.
 """
 
 import posix
 from time import perf_counter, time
 
-from tailhook._core import last_message, signals
+from tailhook._core import last_message
 from tailhook.hook.answer import answer, plain_lines, put, warn
 from tailhook.hook.payload import (
+    SECONDS,
     environment,
     exists,
-    is_paused,
     project_folders,
     project_root,
     read,
@@ -21,17 +22,28 @@ from tailhook.hook.payload import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
+    from collections.abc import Iterable, Sequence
+    from typing import Any, NoReturn
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
-    from tailhook.machines.idle import Verdict
-    from tailhook.stores.fallback import FileLoop
-    from tailhook.stores.loop import JwzLoop
+    from tailhook.machines import Verdict
 
-MACHINES = ("idle",)  # in the order in which they are asked; the first that blocks answers
-CLOCK_SLACK = 2.0  # seconds by which a record may be older than the state and still count
+MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
+DEFAULT_MACHINES = ("idle", "ralph", "triage")
+# What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
+# here is always asked.
+TRACES = {
+    "idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
+    "ralph": (".claude/ralph-loop.local.md",),
+    "triage": (
+        ".claude/triage_state",
+        "entrypoint-analysis/triage_state",
+        ".claude/skills/self-repair-pipeline/triage_state",
+        ".claude/self-repair-pipeline-state/triage_state",
+    ),
+}
+EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
 NEAR_END = 1 << 20  # bytes from the transcript's end in which the message is looked for whose last block we have
@@ -56,35 +68,74 @@ def run(argv: "Sequence[str]") -> int:
     disabled = ("idle",) if environment(b"IDLE_LOOP_DISABLE") == "1" else ()
     if options.machines is not None and not set(options.machines).difference(disabled):
         return 0
-    payload = read()
+    try:
+        payload, broken = read(first=patience(options.machines)), ""
+    except ValueError as error:
+        payload, broken = {}, str(error)
     if payload is None:
         return 0
-    event = Event(payload, options.event)
-    machines = [name for name in options.machines or event.machines() if name not in disabled]
+    event = Event(payload, options.event, broken)
+    machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     if event.name == "SessionStart" and text(payload, "source") == "compact":
         return tell_again(event, machines)
     if not event.is_stop():
         return 0
     for name in machines:
-        verdict = ASK[name](event)
+        verdict = machine(name).ask(event)
         event.log(name, verdict, started)
         if verdict is None:
             continue
         if verdict.warning:
             warn(verdict.warning)
+        if verdict.outcome == "fail":
+            return 1
         if verdict.outcome == "block":
-            return block(verdict.reason, options.exit_code)
+            exit_code = EXIT_CODES.get(name, 0) if options.exit_code is None else options.exit_code
+            return block(verdict, exit_code)
         if verdict.ended and options.announce:
             answer({"systemMessage": f"tailhook: {verdict.why}"})
             return 0
     return 0
 
 
-def block(reason: str, exit_code: int) -> int:
+def machine(name: str) -> "Any":
+    """The module of a machine's hook: `ask(event)`, its verdict, saved; None where it has nothing to decide."""
+    return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
+
+
+def patience(machines: "Sequence[str] | None") -> float:
+    """Seconds to wait for the payload's first byte.
+
+    Where ralph alone is asked and no loop is in the folders known without a payload, an ordinary stop waits for
+    nothing: a host that names the project's folder starts the hook in the session's. What is there at once is read.
+    """
+    if machines == ["ralph"] and environment(b"CLAUDE_PROJECT_DIR") and not has_traces("ralph", project_folders({})):
+        return 0
+    return SECONDS
+
+
+def has_traces(name: str, folders: "Iterable[str]") -> bool:
+    """Whether one of the folders holds something that the machine answers for."""
+    return any(exists(f"{folder}/{trace}") for folder in folders for trace in TRACES[name])
+
+
+def tell_again(event: "Event", machines: "Sequence[str]") -> int:
+    """Tell the live loops of this session to the agent again after a compaction, which would lose them."""
+    told = [words for name in machines if name in ("idle", "ralph") and (words := machine(name).tell_again(event))]
+    if told:
+        context = plain_lines("\n\n".join(told))
+        answer({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
+    return 0
+
+
+def block(verdict: "Verdict", exit_code: int) -> int:
     """Send the agent on. Older hosts read stderr at exit code 2, newer ones the JSON."""
     if exit_code == 2:
-        warn_lines(reason)
-    answer({"decision": "block", "reason": reason})
+        warn_lines(verdict.reason)
+    fields = {"decision": "block", "reason": verdict.reason}
+    if verdict.message:
+        fields["systemMessage"] = verdict.message
+    answer(fields)
     return exit_code
 
 
@@ -97,13 +148,14 @@ class Options:
     """The arguments of `tailhook hook`.
 
     machines: the names that were given and are known, in the order of asking; None when none were given.
+    exit_code: of a block; None where each machine has its own.
     What is unknown is told on one line of stderr and left out: a usage error must not block a host.
     """
 
     def __init__(self, argv: "Sequence[str]") -> None:
         self.machines: list[str] | None = None
         self.event = ""
-        self.exit_code = 0 if environment(b"TAILHOOK_EXIT") == "0" else 2
+        self.exit_code: int | None = 0 if environment(b"TAILHOOK_EXIT") == "0" else None
         self.announce = False
         unknown = []
         words = iter(argv)
@@ -133,17 +185,21 @@ class Options:
 
 
 class Event:
-    """One hook event: what the machines ask about it, each thing found out once, and only when asked."""
+    """One hook event: what the machines ask about it, each thing found out once, and only when asked.
 
-    def __init__(self, payload: "Payload", name: str) -> None:
+    broken: what is wrong with the payload, "" for nothing; ralph alone decides on a broken one.
+    """
+
+    def __init__(self, payload: "Payload", name: str, broken: str = "") -> None:
         self.payload = payload
+        self.broken = broken
         self.name = text(payload, "hook_event_name") or name
         self.session_id = text(payload, "session_id")
         self.now = time()
         self.root = project_root(payload)
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
-        self.final_texts: dict[float | None, bytes] = {}
+        self.newest: tuple[str, list[tuple[bytes, float | None]]] | None = None
 
     def is_stop(self) -> bool:
         """Whether the Stop machines answer for it: an agent's own stop, not a sub-agent's."""
@@ -151,37 +207,55 @@ class Event:
 
     def machines(self) -> "Sequence[str]":
         """The configured machines, in the order of asking."""
-        wanted = self.config.get("hook", {}).get("machines", MACHINES)
+        wanted = self.setting("hook", "machines", DEFAULT_MACHINES)
         return [name for name in MACHINES if name in wanted]
 
-    def final_text(self, since: float | None) -> bytes:
+    def concerns(self, name: str) -> bool:
+        """Whether the machine could have something to decide."""
+        if self.broken and name != "ralph":
+            return False
+        if name not in TRACES or (name == "triage" and self.setting("triage", "state_dirs")):
+            return True
+        return has_traces(name, self.folders)
+
+    def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
+        """A value of the configuration."""
+        return self.config.get(section, {}).get(key, default)
+
+    def final_text(self, since: float | None = None) -> bytes:
         """What the agent said last, in UTF-8; nothing for words older than `since` (Unix seconds).
 
         The payload has the message's last text block only; where the transcript has that message already, it is whole
         there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start).
         """
-        if since not in self.final_texts:
-            said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
-            written = self.transcript_text(since, NEAR_END if said else FARTHEST)
-            whole = written.rstrip().endswith(said)
-            self.final_texts[since] = written if whole else said
-        return self.final_texts[since]
+        said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
+        _, texts = self.newest_message(NEAR_END if said else FARTHEST)
+        written = b"\n".join(words for words, at in texts if at is None or since is None or at >= since)
+        return written if written.rstrip().endswith(said) else said
 
-    def transcript_text(self, since: float | None, farthest: int) -> bytes:
-        """The newest assistant text among the transcript's last `farthest` bytes; nothing when none is to be had."""
+    def newest_message(self, farthest: int = FARTHEST) -> "tuple[str, list[tuple[bytes, float | None]]]":
+        """The newest assistant text among the transcript's last `farthest` bytes, as `last_message` gives it.
+
+        Outcome "unreadable", without texts, where no transcript is to be had. Read once, as far as it is first asked.
+        """
+        if self.newest is None:
+            self.newest = "unreadable", []
+            try:
+                fd = posix.open(self.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+            except (OSError, ValueError):
+                return self.newest
+            try:
+                self.newest = last_message(fd, farthest, LONGEST_LINE)
+            except OSError:
+                pass
+            finally:
+                posix.close(fd)
+        return self.newest
+
+    def transcript_path(self) -> str:
+        """Where the payload says that the transcript is, "" when it does not say."""
         path = text(self.payload, "transcript_path")
-        if path.startswith("~/"):
-            path = f"{environment(b'HOME')}{path[1:]}"
-        try:
-            fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-        except (OSError, ValueError):
-            return b""
-        try:
-            return last_message(fd, since, farthest, LONGEST_LINE, True)[1] or b""
-        except OSError:
-            return b""
-        finally:
-            posix.close(fd)
+        return f"{environment(b'HOME')}{path[1:]}" if path.startswith("~/") else path
 
     def folder(self, path: str) -> str | None:
         """The absolute form of `path` when it is a folder; relative ones are below the project's root."""
@@ -194,7 +268,7 @@ class Event:
 
     def log(self, machine: str, verdict: "Verdict | None", started: float) -> None:
         """One line to the log file, when there is one: time, machine, decision, why, milliseconds."""
-        path = environment(b"TAILHOOK_LOG") or self.config.get("hook", {}).get("log", "")
+        path = environment(b"TAILHOOK_LOG") or self.setting("hook", "log", "")
         if path:
             from tailhook.hook.log import write
 
@@ -209,68 +283,3 @@ def load_config(root: str) -> "Config":
 
         return load(root)
     return {}
-
-
-# ---- the machines ------------------------------------------------------------
-
-
-def ask_idle(event: Event) -> "Verdict | None":
-    """The idle machine's verdict, saved; None where it has nothing to decide."""
-    from tailhook.stores import loop
-
-    if exists(f"{event.root}/.idle-disabled"):
-        return None
-    home = loop.find(event.folders)
-    if home is None:
-        return None
-    verdict = decide_idle(event, home)
-    if verdict.state is not None:
-        # Decided once without the lock, to read the transcript before it is taken; what counts is the second time.
-        try:
-            with home.lock():
-                home.reload()
-                verdict = decide_idle(event, home)
-                if verdict.state is not None:
-                    home.save(verdict.state, event.now)
-        except OSError as error:
-            warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
-            return None
-    return verdict
-
-
-def decide_idle(event: Event, home: "JwzLoop | FileLoop") -> "Verdict":
-    """What the idle machine says of this event."""
-    from tailhook.machines import idle
-
-    state = home.state
-
-    def words() -> "Sequence[str]":
-        return signals(event.final_text(idle.words_since(state, event.now, CLOCK_SLACK)))
-
-    facts = idle.Facts(
-        session_id=event.session_id,
-        paused=is_paused(event.payload),
-        signals=words,
-        folder=event.folder,
-        unbound_acts=event.config.get("hook", {}).get("unbound") != "refuse",
-    )
-    stale_after = event.config.get("idle", {}).get("stale_after", idle.STALE_AFTER)
-    return idle.decide(state, facts, event.now, stale_after)
-
-
-ASK = {"idle": ask_idle}
-
-
-def tell_again(event: Event, machines: "Sequence[str]") -> int:
-    """Tell a live loop of this session to the agent again after a compaction, which would lose it."""
-    from tailhook.stores import loop
-
-    home = loop.find(event.folders) if "idle" in machines else None
-    state = home.state if home else None
-    if home is None or not isinstance(state, dict) or decide_idle(event, home).outcome != "block":
-        return 0
-    from tailhook.machines.idle import briefing
-
-    context = f"A loop is running in this session.\n{plain_lines(briefing(state, home.goal))}"
-    answer({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
-    return 0

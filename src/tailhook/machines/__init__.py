@@ -1,0 +1,73 @@
+"""The state machines: pure functions, no I/O, no clock of their own. Here is what they have in common."""
+
+from time import gmtime, strftime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
+LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
+CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
+
+
+class Verdict:
+    """What happens to one stop.
+
+    outcome: "block", "allow", or "fail": an allow whose state cannot be brought to its end.  state: what to save, None
+    where nothing moves.  why: str, for the log and, when `ended`, for the person.  reason: str, the words to the agent
+    when blocking.  warning: str for stderr, "" for none.  ended: bool, whether a loop ended here.  message: str for the
+    person when blocking, "" for none.
+    """
+
+    __slots__ = ("ended", "message", "outcome", "reason", "state", "warning", "why")
+
+    def __init__(
+        self,
+        outcome: str,
+        why: str,
+        state: "Any" = None,
+        reason: str = "",
+        warning: str = "",
+        ended: bool = False,
+        message: str = "",
+    ) -> None:
+        self.outcome = outcome
+        self.why = why
+        self.state = state
+        self.reason = reason
+        self.warning = warning
+        self.ended = ended
+        self.message = message
+
+
+def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:
+    """Whether a session may move a state.
+
+    session_id: str, "" for none, which owns nothing that has a name.  owners: the ids that the state names, None where
+    it names none.  unbound_acts: whether a state that names nobody is everyone's.
+    """
+    named = [owner for owner in owners if owner is not None]
+    if not named:
+        return unbound_acts
+    return session_id != "" and all(owner in (session_id, CLAIM) for owner in named)
+
+
+def whole_number(value: object) -> int | None:
+    """`value` as a count, None for what is no whole number from 0 to 2**53; strings of ASCII digits count, base 10."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
+        return value
+    return None
+
+
+def shown(words: str) -> str:
+    """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
+
+
+def iso(now: float) -> str:
+    """Unix seconds as ISO 8601 in UTC, to the second."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))

@@ -1,9 +1,9 @@
 """The idle machine: may a looping agent stop?  (docs/machines/idle.md)
 
-Pure: state, words and clock in; verdict out. Who loads, locks and saves is `tailhook.hook.process`.
+Pure: state, words and clock in; verdict out. Who loads, locks and saves is `tailhook.hook.idle`.
 """
 
-from time import gmtime, strftime
+from tailhook.machines import CLAIM, Verdict, iso, owns, shown, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 STALE_AFTER = 7200  # seconds without an update before a loop counts as abandoned
-LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 LONGEST_GOAL = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
-LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
-CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
 
 # What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
 # built from this table (ext/tables.py): a signal added here is found everywhere.
@@ -58,33 +55,6 @@ class Facts:
         self.signals = signals
         self.folder = folder
         self.unbound_acts = unbound_acts
-
-
-class Verdict:
-    """What happens to one stop.
-
-    outcome: "block" or "allow".  state: dict to save, None where nothing moves.  why: str, for the log and, when
-    `ended`, for the person.  reason: str, the words to the agent when blocking.  warning: str for stderr, "" for none.
-    ended: bool, whether a loop ended here.
-    """
-
-    __slots__ = ("ended", "outcome", "reason", "state", "warning", "why")
-
-    def __init__(
-        self,
-        outcome: str,
-        why: str,
-        state: "dict[str, Any] | None" = None,
-        reason: str = "",
-        warning: str = "",
-        ended: bool = False,
-    ) -> None:
-        self.outcome = outcome
-        self.why = why
-        self.state = state
-        self.reason = reason
-        self.warning = warning
-        self.ended = ended
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> Verdict:
@@ -169,10 +139,7 @@ def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | N
 
 def is_ours(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
     """Whether the stop of session `facts.session_id` may move this loop."""
-    named = [owner for owner in (state.get("session_id"), top.get("session_id")) if owner is not None]
-    if not named:
-        return facts.unbound_acts
-    return facts.session_id != "" and all(owner in (facts.session_id, CLAIM) for owner in named)
+    return owns(facts.session_id, (state.get("session_id"), top.get("session_id")), facts.unbound_acts)
 
 
 def top_frame(frames: object) -> "dict[str, Any]":
@@ -215,11 +182,6 @@ def worktree(top: "dict[str, Any]", facts: Facts) -> str:
     return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
 
 
-def shown(words: str) -> str:
-    """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
-
-
 def briefing(state: "dict[str, Any]", goal: str) -> str:
     """What an agent in a loop must know: the goal, where it stands, and how to end it.
 
@@ -238,16 +200,7 @@ def briefing(state: "dict[str, Any]", goal: str) -> str:
     return "\n".join(lines)
 
 
-# ---- numbers and times as the state spells them ------------------------------
-
-
-def whole_number(value: object) -> int | None:
-    """`value` as a count, None for what is no whole number from 0 to 2**53; strings of ASCII digits count, base 10."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
-        return value
-    return None
+# ---- times as the state spells them ------------------------------
 
 
 def age_of(state: "dict[str, Any]", now: float) -> float | None:
@@ -277,11 +230,6 @@ def is_live(state: object, now: float, stale_after: float = STALE_AFTER) -> bool
     if age is None or age > stale_after:
         return False
     return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
-
-
-def iso(now: float) -> str:
-    """Unix seconds as ISO 8601 in UTC, to the second."""
-    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))
 
 
 def unix_time(stamp: str) -> float | None:

@@ -1,0 +1,66 @@
+"""The idle machine's stop: the loop found, its state decided on, and saved."""
+
+from tailhook._core import signals
+from tailhook.hook.answer import warn
+from tailhook.hook.payload import exists, is_paused
+from tailhook.machines import idle
+from tailhook.stores import loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailhook.hook.process import Event
+    from tailhook.machines import Verdict
+    from tailhook.stores.fallback import FileLoop
+    from tailhook.stores.loop import JwzLoop
+
+CLOCK_SLACK = 2.0  # seconds by which a record may be older than the state and still count
+
+
+def ask(event: "Event") -> "Verdict | None":
+    """The verdict, saved; None where there is no loop."""
+    if exists(f"{event.root}/.idle-disabled"):
+        return None
+    home = loop.find(event.folders)
+    if home is None:
+        return None
+    verdict = decide(event, home)
+    if verdict.state is not None:
+        # Decided once without the lock, to read the transcript before it is taken; what counts is the second time.
+        try:
+            with home.lock():
+                home.reload()
+                verdict = decide(event, home)
+                if verdict.state is not None:
+                    home.save(verdict.state, event.now)
+        except OSError as error:
+            warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
+            return None
+    return verdict
+
+
+def decide(event: "Event", home: "JwzLoop | FileLoop") -> "Verdict":
+    """What the machine says of this event."""
+    state = home.state
+
+    def words() -> "Sequence[str]":
+        return signals(event.final_text(idle.words_since(state, event.now, CLOCK_SLACK)))
+
+    facts = idle.Facts(
+        session_id=event.session_id,
+        paused=is_paused(event.payload),
+        signals=words,
+        folder=event.folder,
+        unbound_acts=event.setting("hook", "unbound") != "refuse",
+    )
+    return idle.decide(state, facts, event.now, event.setting("idle", "stale_after", idle.STALE_AFTER))
+
+
+def tell_again(event: "Event") -> str:
+    """What the agent must know of its loop, "" when this session has none."""
+    home = loop.find(event.folders)
+    state = home.state if home else None
+    if home is None or not isinstance(state, dict) or decide(event, home).outcome != "block":
+        return ""
+    return f"A loop is running in this session.\n{idle.briefing(state, home.goal)}"
