@@ -173,6 +173,16 @@ def test_of_a_message_that_is_written_already_every_block_counts(project, run_id
     assert run_idle("That was all.", state=looping()).state["event"] == "DONE"
 
 
+def test_every_block_of_the_message_that_the_payload_names_counts_however_old(project, run_idle):
+    project.write(assistant(DONE, id="m", at=time.time() - 60), assistant("That was all.", id="m"))
+    assert run_idle("That was all.", state=looping(age=10)).state["event"] == "DONE"
+
+
+def test_of_a_transcript_alone_only_the_fresh_part_of_a_message_counts(project, run_idle):
+    project.write(assistant(DONE, id="m", at=time.time() - 60), assistant("More to do.", id="m"))
+    assert run_idle(state=looping(age=10)).exit_code == 2
+
+
 def test_a_signal_from_before_the_loop_does_not_end_it(project, run_idle):
     project.write(assistant(DONE, at=time.time() - 30))
     assert run_idle(state=looping(age=10)).exit_code == 2

@@ -29,21 +29,11 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
-DEFAULT_MACHINES = ("idle", "ralph", "triage")
+MACHINES = ("idle",)  # in the order in which they are asked; the first that blocks answers
 # What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
 # here is always asked.
-TRACES = {
-    "idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
-    "ralph": (".claude/ralph-loop.local.md",),
-    "triage": (
-        ".claude/triage_state",
-        "entrypoint-analysis/triage_state",
-        ".claude/skills/self-repair-pipeline/triage_state",
-        ".claude/self-repair-pipeline-state/triage_state",
-    ),
-}
-EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
+TRACES = {"idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md")}
+EXIT_CODES = {"idle": 2}  # of a block; the others exit 0
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
 NEAR_END = 1 << 20  # bytes from the transcript's end in which the message is looked for whose last block we have
@@ -80,6 +70,8 @@ def run(argv: "Sequence[str]") -> int:
         return tell_again(event, machines)
     if not event.is_stop():
         return 0
+    announced: list[str] = []
+    exit_code = 0
     for name in machines:
         verdict = machine(name).ask(event)
         event.log(name, verdict, started)
@@ -87,15 +79,16 @@ def run(argv: "Sequence[str]") -> int:
             continue
         if verdict.warning:
             warn(verdict.warning)
-        if verdict.outcome == "fail":
-            return 1
         if verdict.outcome == "block":
-            exit_code = EXIT_CODES.get(name, 0) if options.exit_code is None else options.exit_code
-            return block(verdict, exit_code)
+            own_code = EXIT_CODES.get(name, 0)
+            return block(verdict, own_code if options.exit_code is None else options.exit_code, announced)
+        if verdict.outcome == "fail":
+            exit_code = 1
         if verdict.ended and options.announce:
-            answer({"systemMessage": f"tailhook: {verdict.why}"})
-            return 0
-    return 0
+            announced.append(f"tailhook: {verdict.why}")
+    if announced:
+        answer({"systemMessage": "\n".join(announced)})
+    return exit_code
 
 
 def machine(name: str) -> "Any":
@@ -128,13 +121,16 @@ def tell_again(event: "Event", machines: "Sequence[str]") -> int:
     return 0
 
 
-def block(verdict: "Verdict", exit_code: int) -> int:
-    """Send the agent on. Older hosts read stderr at exit code 2, newer ones the JSON."""
+def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]") -> int:
+    """Send the agent on, and tell the person what ended.
+
+    Older hosts read stderr at exit code 2, newer ones the JSON.
+    """
     if exit_code == 2:
         warn_lines(verdict.reason)
     fields = {"decision": "block", "reason": verdict.reason}
-    if verdict.message:
-        fields["systemMessage"] = verdict.message
+    if messages := [*announced, *filter(None, [verdict.message])]:
+        fields["systemMessage"] = "\n".join(messages)
     answer(fields)
     return exit_code
 
@@ -207,30 +203,30 @@ class Event:
 
     def machines(self) -> "Sequence[str]":
         """The configured machines, in the order of asking."""
-        wanted = self.setting("hook", "machines", DEFAULT_MACHINES)
+        wanted = self.setting("hook", "machines", MACHINES)
         return [name for name in MACHINES if name in wanted]
 
     def concerns(self, name: str) -> bool:
         """Whether the machine could have something to decide."""
         if self.broken and name != "ralph":
             return False
-        if name not in TRACES or (name == "triage" and self.setting("triage", "state_dirs")):
-            return True
-        return has_traces(name, self.folders)
+        return name not in TRACES or has_traces(name, self.folders)
 
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """A value of the configuration."""
         return self.config.get(section, {}).get(key, default)
 
     def final_text(self, since: float | None = None) -> bytes:
-        """What the agent said last, in UTF-8; nothing for words older than `since` (Unix seconds).
+        """What the agent said last, in UTF-8; of a transcript alone no words older than `since` (Unix seconds).
 
         The payload has the message's last text block only; where the transcript has that message already, it is whole
         there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start).
         """
         said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
         _, texts = self.newest_message(NEAR_END if said else FARTHEST)
-        written = b"\n".join(words for words, at in texts if at is None or since is None or at >= since)
+        if said or since is None:
+            since = float("-inf")
+        written = b"\n".join(words for words, at in texts if at is None or at >= since)
         return written if written.rstrip().endswith(said) else said
 
     def newest_message(self, farthest: int = FARTHEST) -> "tuple[str, list[tuple[bytes, float | None]]]":
