@@ -50,7 +50,7 @@ def test_without_machines_the_argv_asks_the_configured_ones(project):
 
 def test_no_argv_is_printed_for_an_unknown_machine(project):
     done = project.tailhook("hook-command", "idle,nonsense")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "nonsense" in done.stderr
 
 

@@ -72,8 +72,8 @@ def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, lo
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ([], 1),
-        (["  "], 1),
+        ([], 2),
+        (["  "], 2),
         (["--max", "0", "Go."], 2),
         (["--max", "-3", "Go."], 2),
         (["--max", "ten", "Go."], 2),
@@ -81,8 +81,9 @@ def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, lo
         (["--push", "--replace", "Go."], 2),
         (["--push", "Go."], 1),
         (["--nonsense", "Go."], 2),
-        (["--prompt-file", "nowhere", ""], 1),
-        (["--prompt-file", "-", "Go."], 1),
+        (["--prompt-file", "nowhere"], 1),
+        (["--prompt-file", "nowhere", ""], 2),
+        (["--prompt-file", "-", "Go."], 2),
     ],
 )
 def test_a_start_that_cannot_be_done_says_why_and_leaves_nothing(project, loop, words, code):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import tailhook.hook
-from tailhook.cli.output import CommandError, Commands, command, say
+from tailhook.cli.output import Commands, UsageError, command, say
 from tailhook.hook.process import MACHINES
 
 
@@ -42,7 +42,7 @@ def hook_command(machines: str | None) -> list[str]:
     """The argv of the fastest form: the real interpreter, isolated, without `site`, and the entry file."""
     unknown = [name for name in machines.split(",") if name not in MACHINES] if machines else []
     if unknown:
-        raise CommandError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
+        raise UsageError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
     entry = Path(str(tailhook.hook.__file__)).with_name("entry.py")
     return [real_interpreter(), "-I", "-S", str(entry), *([machines] if machines else [])]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, add_json, command, group, positive, print_json, say
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, positive, print_json, say
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
@@ -94,7 +94,7 @@ def start(arguments: argparse.Namespace) -> None:
 def read_goal(arguments: argparse.Namespace) -> str:
     """The prompt from the arguments, a file or stdin. A loop without an issue or a filter needs one."""
     if arguments.prompt_file and arguments.prompt:
-        raise CommandError("the prompt is given twice: in the arguments and as --prompt-file")
+        raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
     if arguments.prompt_file == "-":
         goal = sys.stdin.read()
     elif arguments.prompt_file:
@@ -103,7 +103,7 @@ def read_goal(arguments: argparse.Namespace) -> str:
         goal = " ".join(arguments.prompt)
     goal = goal.strip()
     if not goal and arguments.mode == "loop":
-        raise CommandError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
+        raise UsageError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
     return goal
 
 

@@ -13,6 +13,14 @@ from tailhook.machines import whole_number
 class CommandError(Exception):
     """A command cannot be done; the message says what happened, where, and what to do."""
 
+    exit_code = 1
+
+
+class UsageError(CommandError):
+    """The arguments ask for nothing that could be done."""
+
+    exit_code = 2
+
 
 class Commands(Protocol):
     """What `ArgumentParser.add_subparsers` gives."""

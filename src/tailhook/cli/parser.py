@@ -10,7 +10,7 @@ from tailhook.cli.output import CommandError
 
 
 def run(argv: Sequence[str]) -> int:
-    """Parse and run; what goes wrong is one line on stderr and exit code 1."""
+    """Parse and run; what goes wrong is one line on stderr and exit code 1, or 2 for wrong usage."""
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.run(arguments) or 0)
@@ -19,7 +19,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     except (CommandError, OSError) as error:
         sys.stderr.write(f"tailhook: {error}\n")
-        return 1
+        return error.exit_code if isinstance(error, CommandError) else 1
 
 
 def parser() -> argparse.ArgumentParser:
