@@ -17,7 +17,7 @@ test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
-fuzz: ## long fuzzing: FUZZ_SECONDS (60) for each target
+fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
@@ -32,6 +32,7 @@ fuzz: ## long fuzzing: FUZZ_SECONDS (60) for each target
 	    echo "no clang or no atheris: the core's own coverage does not guide the inputs"; \
 	    .venv-fuzz/bin/python tests/fuzz/long.py; \
 	fi
+	$(BIN)/python tests/fuzz/markdown_linear.py
 
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
