@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py src/tailhook/machines/idle.py
+CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
 .PHONY: help demo test fuzz faults sanitize bench corpora lint format coverage clean
 

@@ -248,6 +248,7 @@ def last_message(file, max_bytes=64 << 20, max_line=16 << 20):
 cdef extern from "tables.h":
     const uint32_t* tailhook_signals
     const char* const* tailhook_signals_names
+    const uint32_t* tailhook_promise_tags
 
 cdef class Automaton:
     cdef tailhook_table table
@@ -312,6 +313,10 @@ cdef class Automaton:
             hits_free(&hits)
 
 
+cdef enum:
+    OPENING_TAG = 0  # machines/ralph.py, TAGS
+
+
 def signals(source):
     cdef Text text
     cdef tailhook_table table
@@ -328,6 +333,38 @@ def signals(source):
         return [tailhook_signals_names[hits.items[i].name].decode() for i in range(hits.count)]
     finally:
         hits_free(&hits)
+
+
+def promises(source, bint own_line=False):
+    cdef Text text
+    cdef tailhook_table table
+    cdef Hits tags = Hits(NULL, 0, 0)
+    cdef Hit* opening = NULL
+    cdef Hit* tag
+    cdef Place lines
+    cdef size_t i
+    cdef int failed
+    cdef list found = []
+    _owner = text_open(source, &text)
+    tailhook_table_view(&table, tailhook_promise_tags)
+    lines = Place(text.data, text.length, 0, 1, 0, 0, 1, 0)
+    try:
+        with nogil:
+            failed = patterns_find(&table, text.data, text.length, False, True, &tags)
+        if failed:
+            raise MemoryError
+        for i in range(tags.count):
+            tag = &tags.items[i]
+            if tag.name == OPENING_TAG:
+                opening = tag
+            elif opening:
+                lines_advance(&lines, opening.start)
+                if not own_line or stands_alone(&lines, opening.start, tag.end):
+                    found.append(text.data[opening.end:tag.start].decode("utf-8", "replace"))
+                opening = NULL
+        return found
+    finally:
+        hits_free(&tags)
 
 
 # ---- the operating system ----------------------------------------------------

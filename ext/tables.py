@@ -1,7 +1,7 @@
 """The pattern sets that are compiled into the core, and how they get there.
 
 The build runs this (setup.py): each set becomes the constant table of a C header, made by the same compiler
-as a user's own sets. The signals are those of the idle machine, in src/tailhook/machines/idle.py.
+as a user's own sets. What is in them stands with the machines, in src/tailhook/machines/.
 """
 
 import importlib
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULES = ("automaton.py", "machines/__init__.py", "machines/idle.py")
+MODULES = ("automaton.py", "machines/__init__.py", "machines/idle.py", "machines/ralph.py")
 SOURCES = [SOURCE / "tailhook" / name for name in MODULES]  # a change of these makes the header anew
 
 
@@ -24,16 +24,22 @@ def load(name):
 
 def header():
     """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
-    compiler, idle = load("automaton"), load("machines.idle")
+    compiler, idle, ralph = load("automaton"), load("machines.idle"), load("machines.ralph")
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
-    table = memoryview(compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False)).cast("I")
-    words = ",\n    ".join(", ".join(map(hex, table[at : at + 12])) for at in range(0, len(table), 12))
     names = ",\n    ".join(f'"{signal}"' for signal in signals)
     return (
         "/* Made by ext/tables.py. */\n\n#include <stdint.h>\n\n"
-        f"static const uint32_t tailhook_signals[] = {{\n    {words},\n}};\n\n"
-        f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n"
+        + table("signals", compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False))
+        + f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n\n"
+        + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
     )
+
+
+def table(name, data):
+    """A compiled set as a constant of the header."""
+    numbers = memoryview(data).cast("I")
+    words = ",\n    ".join(", ".join(map(hex, numbers[at : at + 12])) for at in range(0, len(numbers), 12))
+    return f"static const uint32_t tailhook_{name}[] = {{\n    {words},\n}};\n\n"
 
 
 def write(path):

@@ -14,6 +14,8 @@ import jwz
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER}
 
+PROMPT = "Make the tests pass."
+
 
 def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the `tailhook` command of this interpreter's environment."""
@@ -106,11 +108,26 @@ class Project:
         """Run the command in the project."""
         return tailhook(*words, env={**self.env, **env}, cwd=self.folder, stdin=stdin)
 
+    def ralph(self, prompt: str = PROMPT, **values: object) -> Path:
+        """Write the state file of a ralph loop, and have the hook ask the ralph machine; returns the file."""
+        self.argv = [*self.argv[:-1], "ralph"]
+        path = self.folder / ".claude" / "ralph-loop.local.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(ralph_page(prompt, **values))
+        return path
+
     def loop(self, *frames: dict, **fields: object) -> dict:
         """Post a state through another program; returns it."""
         state = looping(*frames, **fields)
         jwz.post(self.folder, json.dumps(state))
         return state
+
+
+def ralph_page(prompt: str = PROMPT, **values: object) -> str:
+    """A ralph state file as `tailhook ralph start` writes it, with other values; a value of None leaves a key out."""
+    common = {"active": "true", "iteration": 1, "max_iterations": 10, "completion_promise": '"TESTS GREEN"', **values}
+    lines = [f"{key}: {value}" for key, value in common.items() if value is not None]
+    return "\n".join(("---", *lines, "---", "", prompt, ""))
 
 
 def frame(**fields: object) -> dict:

@@ -257,6 +257,16 @@ def signals(source: str | bytes) -> list[str]:
     ['<loop-done>COMPLETE</loop-done>']
     """
 
+def promises(source: str | bytes, own_line: bool = False) -> list[str]:
+    """The words of each `<promise>` in a text, from the nearest opening tag to the closing one, in order.
+
+    Both tags must be outside code; what is between them may be or hold code, and go over lines.
+    own_line: the tags stand alone on their line or lines, but for the markers of quotes and list items.
+
+    >>> promises("I promise: <promise>TESTS\\nGREEN</promise>, and `<promise>nothing</promise>` else")
+    ['TESTS\\nGREEN']
+    """
+
 # ---- the operating system ----------------------------------------------------
 
 def flock_within(fd: int, seconds: float) -> bool:

@@ -2,24 +2,33 @@
 
 import argparse
 import os
-import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, positive, print_json, say
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    add_json,
+    command,
+    group,
+    positive,
+    print_json,
+    report,
+    say,
+)
+from tailhook.cli.session import add_prompt, read_prompt, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
-from tailhook.machines import CLAIM, Verdict, idle, iso, whole_number
+from tailhook.machines import CLAIM, Verdict, idle, iso
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder_path
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
-BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
 PROMPT_DAYS = 30
 
 
@@ -41,11 +50,10 @@ def add(commands: Commands) -> None:
     parser.add_argument("--max", type=positive, metavar="N", help="the most iterations (default: 10, grind: 100)")
     parser.add_argument("--issue", metavar="ID", help="the issue that is worked on")
     parser.add_argument("--filter", metavar="F", help="which issues a grind takes")
-    parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
     nested = parser.add_mutually_exclusive_group()
     nested.add_argument("--push", action="store_true", help="nest it in the loop that runs")
     nested.add_argument("--replace", action="store_true", help="end the loop that runs")
-    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
+    add_prompt(parser)
     add_json(parser)
 
     for name, run, about in (
@@ -92,16 +100,8 @@ def start(arguments: argparse.Namespace) -> None:
 
 
 def read_goal(arguments: argparse.Namespace) -> str:
-    """The prompt from the arguments, a file or stdin. A loop without an issue or a filter needs one."""
-    if arguments.prompt_file and arguments.prompt:
-        raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
-    if arguments.prompt_file == "-":
-        goal = sys.stdin.read()
-    elif arguments.prompt_file:
-        goal = Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace")
-    else:
-        goal = " ".join(arguments.prompt)
-    goal = goal.strip()
+    """The prompt. A loop without an issue or a filter needs one."""
+    goal = read_prompt(arguments)
     if not goal and arguments.mode == "loop":
         raise UsageError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
     return goal
@@ -153,17 +153,6 @@ def store_prompt(frame_id: str, goal: str) -> str:
     path = f"{folder}/{frame_id}.md"
     replace_file(path, goal.encode("utf-8", "surrogateescape"))
     return path
-
-
-def warn_of_cap(limit: int) -> None:
-    """Say so when the host would end the turn before the loop's own limit."""
-    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
-    cap = whole_number(word) if word else BLOCK_CAP
-    if cap and limit > cap:
-        sys.stderr.write(
-            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, this loop after {limit}.\n"
-            "          Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that.\n"
-        )
 
 
 # ---- status, adopt, cancel ---------------------------------------------------
@@ -256,19 +245,6 @@ def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
         raise CommandError(f"{plain(home.path)}: no loop runs here")
     return state
-
-
-def report(arguments: argparse.Namespace, facts: Mapping[str, Any], words: str) -> None:
-    """What was done, for a person or for a program."""
-    if arguments.json:
-        print_json(facts)
-    else:
-        say(words)
-
-
-def session_id() -> str:
-    """The session whose agent runs this command, "" outside of one."""
-    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 def stale_after() -> float:

@@ -38,6 +38,7 @@ def command(
         description=f"{about[0].upper()}{about[1:]}.",
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.set_defaults(run=run)
     return parser
@@ -52,6 +53,14 @@ def group(commands: Commands, name: str, about: str, example: str) -> Commands:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The flag of every command that prints facts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def whole(word: str) -> int:
+    """A whole number from 0 on, as an argument's type."""
+    number = whole_number(word)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
+    return number
 
 
 def positive(word: str) -> int:
@@ -70,6 +79,14 @@ def print_json(facts: Mapping[str, Any]) -> None:
 def say(*lines: str) -> None:
     """Lines for a person."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def report(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:
+    """What was done or found, for a program or for a person."""
+    if arguments.json:
+        print_json(facts)
+    else:
+        say(*lines)
 
 
 def coloured(words: str, colour: int) -> str:

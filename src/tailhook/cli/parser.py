@@ -5,13 +5,18 @@ import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
-from tailhook.cli import bench, hook, loop
+from tailhook.cli import bench, hook, loop, ralph
 from tailhook.cli.output import CommandError
 
 
 def run(argv: Sequence[str]) -> int:
     """Parse and run; what goes wrong is one line on stderr and exit code 1, or 2 for wrong usage."""
-    arguments = parser().parse_args(argv)
+    top = parser()
+    arguments, rest = top.parse_known_args(argv)
+    if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "prompt")):
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        arguments.prompt += rest  # the words of a prompt that flags stand among
     try:
         return int(arguments.run(arguments) or 0)
     except BrokenPipeError:
@@ -32,6 +37,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (hook, loop, bench):
+    for group in (hook, loop, ralph, bench):
         group.add(commands)
     return top

@@ -3,6 +3,7 @@
 from tailhook._core import signals
 from tailhook.hook.answer import warn
 from tailhook.hook.payload import exists, is_paused
+from tailhook.hook.process import CLOCK_SLACK
 from tailhook.machines import idle
 from tailhook.stores import loop
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from tailhook.machines import Verdict
     from tailhook.stores.fallback import FileLoop
     from tailhook.stores.loop import JwzLoop
-
-CLOCK_SLACK = 2.0  # seconds by which a record may be older than the state and still count
 
 
 def ask(event: "Event") -> "Verdict | None":
@@ -52,15 +51,23 @@ def decide(event: "Event", home: "JwzLoop | FileLoop") -> "Verdict":
         paused=is_paused(event.payload),
         signals=words,
         folder=event.folder,
-        unbound_acts=event.setting("hook", "unbound") != "refuse",
+        unbound_acts=event.unbound_acts(),
     )
-    return idle.decide(state, facts, event.now, event.setting("idle", "stale_after", idle.STALE_AFTER))
+    return idle.decide(state, facts, event.now, stale_after(event))
+
+
+def stale_after(event: "Event") -> float:
+    """Seconds after which a loop counts as abandoned."""
+    return float(event.setting("idle", "stale_after", idle.STALE_AFTER))
 
 
 def tell_again(event: "Event") -> str:
     """What the agent must know of its loop, "" when this session has none."""
     home = loop.find(event.folders)
     state = home.state if home else None
-    if home is None or not isinstance(state, dict) or decide(event, home).outcome != "block":
+    silent = idle.Facts(event.session_id, unbound_acts=event.unbound_acts())
+    if home is None or not isinstance(state, dict):
+        return ""
+    if idle.decide(state, silent, event.now, stale_after(event)).outcome != "block":
         return ""
     return f"A loop is running in this session.\n{idle.briefing(state, home.goal)}"

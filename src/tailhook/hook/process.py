@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-MACHINES = ("idle",)  # in the order in which they are asked; the first that blocks answers
+MACHINES = ("idle", "ralph")  # in the order in which they are asked; the first that blocks answers
 # What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
 # here is always asked.
-TRACES = {"idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md")}
+TRACES = {
+    "idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
+    "ralph": (".claude/ralph-loop.local.md",),
+}
 EXIT_CODES = {"idle": 2}  # of a block; the others exit 0
+CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
 NEAR_END = 1 << 20  # bytes from the transcript's end in which the message is looked for whose last block we have
@@ -215,6 +219,10 @@ class Event:
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """A value of the configuration."""
         return self.config.get(section, {}).get(key, default)
+
+    def unbound_acts(self) -> bool:
+        """Whether a state that names no session is everyone's."""
+        return bool(self.setting("hook", "unbound") != "refuse")
 
     def final_text(self, since: float | None = None) -> bytes:
         """What the agent said last, in UTF-8; of a transcript alone no words older than `since` (Unix seconds).

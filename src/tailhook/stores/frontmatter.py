@@ -1,5 +1,7 @@
 """Front matter: `key: value` lines between two `---` lines at a file's first byte, read and edited in place.
 
+`FrontMatter` is the text, `FrontMatterFile` the file that holds it.
+
 Only the value that is set changes; every other byte of the file stays as it was.
 
 >>> page = FrontMatter("---\\nactive: true\\niteration: 1\\n---\\nThe prompt.")
@@ -9,9 +11,14 @@ Only the value that is set changes; every other byte of the file stays as it was
 '---\\nactive: true\\niteration: 2\\n---\\nThe prompt.'
 """
 
+import posix
+
+from tailhook._core import write_json
+from tailhook.stores.atomic import Lock, open_folder, private_name, read_file, remove_file, replace_file, state_folder
+
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
-NULLS = ("", "null", "~")
+NULLS = ("", "null", "Null", "NULL", "~")
 
 
 class FrontMatter:
@@ -58,6 +65,14 @@ class FrontMatter:
         start, end = self.spans[key]
         return default if self.text[start:end] in NULLS else self[key]
 
+    def values(self) -> "dict[str, str | None]":
+        """Every key's value; None for null, "" for a blank one."""
+        return {key: "" if start == end else self.get(key) for key, (start, end) in self.spans.items()}
+
+    def line(self, key: str) -> int:
+        """The number, from 1, of the line that `key` is on."""
+        return self.text.count("\n", 0, self.spans[key][0]) + 1
+
     def set(self, key: str, value: str) -> str:
         """The whole text with the value of `key` replaced, or with the key put first when it is absent."""
         if key in self.spans:
@@ -66,6 +81,58 @@ class FrontMatter:
             return f"{self.text[:start]}{space}{value}{self.text[end:]}"
         newline = "\r\n" if self.text[self.top - 2] == "\r" else "\n"
         return f"{self.text[: self.top]}{key}: {value}{newline}{self.text[self.top :]}"
+
+
+class FrontMatterFile:
+    """A file `.claude/<name>` of a project.  Raises OSError when it cannot be opened, or not without following a link.
+
+    path: str.  page: FrontMatter, None when the file has none.  gone: bool, whether it was removed meanwhile.
+    changed: its modification time, Unix seconds.
+    """
+
+    def __init__(self, project: str, name: str) -> None:
+        self.name = name
+        self.path = f"{project}/.claude/{name}"
+        self.folder = open_folder(project, ".claude")
+        self.reload()
+
+    def __del__(self) -> None:
+        if hasattr(self, "folder"):
+            posix.close(self.folder)
+
+    def lock(self) -> Lock:
+        """The lock to hold from `reload` to `replace`: in the private state folder, named by the file's path."""
+        return Lock(f"{state_folder()}/{private_name(self.path)}.lock")
+
+    def reload(self) -> None:
+        """Read the file again; one that is gone by now is no error."""
+        self.page: FrontMatter | None = None
+        self.changed = 0.0
+        self.gone = False
+        try:
+            text = read_file(self.name, self.folder).decode("utf-8", "surrogateescape")
+            self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
+        except FileNotFoundError:
+            self.gone = True
+            return
+        try:
+            self.page = FrontMatter(text)
+        except ValueError:
+            return
+
+    def replace(self, text: str) -> None:
+        """Put `text` in place of the file's. Only under the lock. Raises OSError."""
+        replace_file(self.name, text.encode("utf-8", "surrogateescape"), self.folder)
+        self.page = FrontMatter(text)
+
+    def remove(self) -> None:
+        """Remove the file; one that is gone already is fine. Only under the lock. Raises OSError."""
+        remove_file(self.name, self.folder)
+
+
+def quoted(value: str) -> str:
+    """A value in YAML's double quotes: whatever is in it, it stays one value on one line."""
+    return write_json(value).decode("utf-8")
 
 
 def value_span(value: str, at: int) -> tuple[int, int]:

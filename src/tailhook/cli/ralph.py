@@ -1,0 +1,174 @@
+"""`tailhook ralph`: start, look at, hand over and end the ralph loop."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, report, whole
+from tailhook.cli.session import add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.hook.answer import plain, plain_lines
+from tailhook.hook.payload import project_folders, project_root
+from tailhook.machines import CLAIM, iso, ralph
+from tailhook.stores import ralph as store
+from tailhook.stores.atomic import Lock, open_folder, private_name, replace_file, state_folder
+from tailhook.stores.frontmatter import quoted
+
+LONGEST_REASON = 10_000  # characters of a hook's answer that a host shows whole
+
+
+def add(commands: Commands) -> None:
+    """Declare the group's commands."""
+    actions = group(commands, "ralph", "start, look at, hand over and end the ralph loop", "tailhook ralph status")
+
+    parser = command(
+        actions,
+        "start",
+        start,
+        "feed a prompt back to the agent until it keeps its promise",
+        "tailhook ralph start --max-iterations 20 --completion-promise 'TESTS GREEN' Make the tests pass.",
+    )
+    parser.add_argument(
+        "--max-iterations", type=whole, default=0, metavar="N", help="the most iterations (0: no limit)"
+    )
+    parser.add_argument("--completion-promise", default="", metavar="TEXT", help="what the agent promises at the end")
+    parser.add_argument("--force", action="store_true", help="end the loop that runs")
+    add_prompt(parser)
+    add_json(parser)
+
+    for name, run, about in (
+        ("status", status, "say where the ralph loop of this project stands"),
+        ("adopt", adopt, "hand the ralph loop over to this session"),
+        ("cancel", cancel, "end the ralph loop of this project"),
+    ):
+        add_json(command(actions, name, run, about, f"tailhook ralph {name}"))
+
+
+# ---- start -------------------------------------------------------------------
+
+
+def start(arguments: argparse.Namespace) -> None:
+    """Write the state file of a new loop and print what its agent must know."""
+    prompt = read_prompt(arguments)
+    if not (prompt or arguments.prompt_file or sys.stdin.isatty()):
+        prompt = sys.stdin.read().strip()
+    if not prompt:
+        raise UsageError("the prompt is empty. Say what is to be done: tailhook ralph start Make the tests pass.")
+    promise = ralph.folded(arguments.completion_promise)
+    found = store.find(project_folders({}))
+    root = found.path.rpartition("/.claude/")[0] if found else project_root({})
+    Path(f"{root}/.claude").mkdir(exist_ok=True)
+    path = f"{root}/.claude/{store.NAME}"
+    folder = open_folder(root, ".claude")
+    try:
+        with Lock(f"{state_folder()}/{private_name(path)}.lock"):
+            refuse_live(arguments.force)
+            replace_file(store.NAME, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
+    finally:
+        os.close(folder)
+    home = store.RalphFile(root)
+    facts = {"path": home.path, "state": home.state, "prompt": home.prompt}
+    lines = [f"Ralph loop started in {plain(home.path)}.", plain_lines(ralph.briefing(home.state or {}, home.prompt))]
+    if not (promise or arguments.max_iterations):
+        lines.append("Without a promise and without a limit this loop ends only by: tailhook ralph cancel")
+    report(arguments, facts, *lines)
+    if len(prompt) > LONGEST_REASON:
+        sys.stderr.write(
+            f"tailhook: the prompt has {len(prompt):,} characters. Hosts show a preview of what is over "
+            f"{LONGEST_REASON:,}: keep the details in a file and name it in the prompt.\n"
+        )
+    warn_of_cap(arguments.max_iterations or None)
+
+
+def page(limit: int, promise: str, prompt: str) -> str:
+    """The state file of a loop that begins."""
+    return "\n".join(
+        (
+            "---",
+            "active: true",
+            "iteration: 1",
+            f"max_iterations: {limit}",
+            f"completion_promise: {quoted(promise) if promise else 'null'}",
+            f"session_id: {quoted(session_id() or CLAIM)}",
+            f"started_at: {quoted(iso(time.time()))}",
+            "---",
+            "",
+            prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+            "",
+        )
+    )
+
+
+def refuse_live(force: bool) -> None:
+    """CommandError when a loop runs and is not to be ended. Only under the lock."""
+    home = store.find(project_folders({}))
+    state = home.state if home else None
+    if home and state and ralph.is_live(state) and not force:
+        count = ralph.number(state, "iteration")
+        raise CommandError(
+            f"{plain(home.path)}: a ralph loop runs already, at iteration {count}. "
+            "End it with `tailhook ralph cancel`, or use --force."
+        )
+
+
+# ---- status, adopt, cancel ---------------------------------------------------
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """The state file's values, and the prompt."""
+    home = store.find(project_folders({}))
+    state = home.state if home else None
+    active = ralph.is_live(state)
+    facts = {
+        "path": home.path if home else None,
+        "active": active,
+        "state": state,
+        "prompt": home.prompt if home else None,
+    }
+    if home is None:
+        lines = ["No ralph loop runs here."]
+    elif state is None:
+        lines = [f"{plain(home.path)} has no front matter: the next stop removes it."]
+    else:
+        lines = [
+            f"A ralph loop {'runs' if active else 'is switched off or broken'} in {plain(home.path)}.",
+            *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
+            plain_lines(ralph.briefing(state, home.prompt)),
+        ]
+    report(arguments, facts, *lines)
+
+
+def adopt(arguments: argparse.Namespace) -> None:
+    """Make the loop this session's, or the first session's that stops."""
+    home, owner = running(), session_id() or CLAIM
+    with home.lock():
+        home.reload()
+        if not ralph.is_live(home.state):
+            raise CommandError("no ralph loop runs here")
+        home.write({"session_id": owner})
+    whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
+    report(arguments, {"path": home.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
+
+
+def cancel(arguments: argparse.Namespace) -> None:
+    """Remove the state file, whatever is in it."""
+    home = running()
+    with home.lock():
+        home.reload()
+        state = home.state
+        home.remove()
+    count = ralph.number(state, "iteration") if state else None
+    report(
+        arguments,
+        {"path": home.path, "iteration": count},
+        f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}.",
+    )
+
+
+def running() -> store.RalphFile:
+    """This project's state file; CommandError where there is none."""
+    home = store.find(project_folders({}))
+    if home is None:
+        raise CommandError("no ralph loop runs here")
+    return home

@@ -1,0 +1,45 @@
+"""What the commands that start a loop know of the session they run in, and how they take its prompt."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from tailhook.cli.output import UsageError
+from tailhook.machines import whole_number
+
+BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
+
+
+def session_id() -> str:
+    """The session whose agent runs this command, "" outside of one."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def add_prompt(parser: argparse.ArgumentParser) -> None:
+    """The arguments that give a prompt."""
+    parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
+
+
+def read_prompt(arguments: argparse.Namespace) -> str:
+    """The prompt from the arguments, a file or stdin, without blank space around it; "" for none."""
+    if arguments.prompt_file and arguments.prompt:
+        raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
+    if arguments.prompt_file == "-":
+        return sys.stdin.read().strip()
+    if arguments.prompt_file:
+        return Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace").strip()
+    return " ".join(arguments.prompt).strip()
+
+
+def warn_of_cap(limit: int | None) -> None:
+    """Say so when the host would end the turn before the loop's own limit.  limit: None for none."""
+    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
+    cap = whole_number(word) if word else BLOCK_CAP
+    if cap and (limit is None or limit > cap):
+        own = "this loop has no limit" if limit is None else f"this loop after {limit}"
+        sys.stderr.write(
+            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, {own}.\n"
+            "          Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that.\n"
+        )

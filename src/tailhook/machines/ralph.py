@@ -1,0 +1,134 @@
+"""The ralph machine: the same prompt again until the promise is kept.  (docs/machines/ralph.md)
+
+Pure: the state file's values and what was said in; verdict out. Who loads, locks and saves is `tailhook.hook.ralph`.
+"""
+
+from tailhook.machines import Verdict, owns, shown, whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
+COUNTS = ("iteration", "max_iterations")
+LONGEST_PROMPT = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
+
+
+class Facts:
+    """What the payload and the transcript say about one stop.
+
+    session_id: str, "" when the payload has none.  paused: bool, a background task will wake the agent.
+    problem: function without arguments, why nothing can be said of the agent's words, "" when it can.
+    promises: function of own_line (bool), the words of each promise that counts; asked only when they decide.
+    unbound_acts: bool, whether a state that names no session is everyone's.
+    line: function of a key (str), the line of the file that it is on.
+    """
+
+    __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts")
+
+    def __init__(
+        self,
+        session_id: str = "",
+        paused: bool = False,
+        problem: "Callable[[], str]" = str,
+        promises: "Callable[[bool], Sequence[str]]" = lambda own_line: (),
+        unbound_acts: bool = True,
+        line: "Callable[[str], int]" = lambda key: 0,
+    ) -> None:
+        self.session_id = session_id
+        self.paused = paused
+        self.problem = problem
+        self.promises = promises
+        self.unbound_acts = unbound_acts
+        self.line = line
+
+
+def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> Verdict:
+    """What the next stop does to the loop.
+
+    state: the front matter's values by key, null as None; None when there is no front matter.  prompt: what follows it.
+    Of the verdict `state` are the values to write into the front matter; `ended` says that the file goes.
+    """
+    if state is None:
+        return ended("the state file has no front matter (--- lines around `key: value` lines at its beginning)")
+    count, limit = (number(state, key) for key in COUNTS)
+    if count is None or limit is None:
+        wrong = COUNTS[0] if count is None else COUNTS[1]
+        value = shown(state[wrong] or "")
+        return ended(f'{wrong} is "{value}", not a whole number (line {facts.line(wrong)})')
+    if is_inactive(state):
+        return Verdict("allow", "not active")
+    if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
+        return Verdict("allow", "another session's loop")
+    claimed = {"session_id": facts.session_id} if state.get("session_id") == "claim" else {}
+    if 0 < limit <= count:
+        return ended(f"the limit of {limit} iterations is reached")
+    if facts.paused:
+        return Verdict("allow", "paused: a background task is running", claimed or None)
+    if problem := facts.problem():
+        return ended(problem)
+    promise = promise_of(state)
+    own_line = (state.get("promise_own_line") or "").lower() == "true"
+    if promise and promise in map(folded, facts.promises(own_line)):
+        return ended(f"the promise is kept: {shown(promise)}")
+    if not prompt:
+        return ended("the prompt is empty")
+    return Verdict(
+        "block",
+        f"iteration {count + 1}{f'/{limit}' if limit else ''}",
+        {"iteration": str(count + 1), **claimed},
+        prompt,
+        message=told(count + 1, limit, promise),
+    )
+
+
+def ended(why: str) -> Verdict:
+    """The end of a loop: its file goes, and the person is told."""
+    return Verdict("allow", f"the ralph loop ended: {why}", ended=True)
+
+
+def is_inactive(state: "Mapping[str, str | None]") -> bool:
+    """Whether someone switched the loop off and wants its file kept."""
+    return (state.get("active") or "").lower() == "false"
+
+
+def is_live(state: "Mapping[str, str | None] | None") -> bool:
+    """Whether a loop runs here, whoever's it is."""
+    if state is None or is_inactive(state):
+        return False
+    return all(number(state, key) is not None for key in COUNTS)
+
+
+def number(state: "Mapping[str, str | None]", key: str) -> int | None:
+    """A count of the state: 0 when it is absent, None when it is no whole number."""
+    value = state.get(key)
+    return 0 if value is None else whole_number(value)
+
+
+def promise_of(state: "Mapping[str, str | None]") -> str:
+    """The promise that ends the loop, blank space folded; "" for none."""
+    return folded(state.get("completion_promise") or "")
+
+
+def folded(words: str) -> str:
+    """Without blank space around, each run of it inside as one space."""
+    return " ".join(words.split())
+
+
+def told(count: int, limit: int, promise: str) -> str:
+    """What the person and the agent read beside the prompt."""
+    turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
+    if promise:
+        return (
+            f"{turn} To end the loop, write <promise>{shown(promise)}</promise> outside code - "
+            "only when it is true. Do not give a false promise to get out of the loop."
+        )
+    return f"{turn} No promise is set: the loop has no end of its own{', it goes on to its limit' if limit else ''}."
+
+
+def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
+    """What an agent in a loop must know: the prompt, where it stands, and how to end it."""
+    if len(prompt) > LONGEST_PROMPT:
+        prompt = f"{prompt[:LONGEST_PROMPT]}… (cut)"
+    count, limit = (number(state, key) or 0 for key in COUNTS)
+    return f"{told(count, limit, promise_of(state))}\nPrompt: {prompt}"

@@ -1,0 +1,73 @@
+"""Where a ralph loop lives: `.claude/ralph-loop.local.md`, and the log beside it."""
+
+import posix
+
+from tailhook.stores.atomic import SAFE, write_all
+from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+NAME = "ralph-loop.local.md"
+LOG = "ralph-debug.log"
+LARGEST_LOG = 1_000_000  # bytes; then it starts anew
+LONGEST_LINE = 500  # characters of a line of the log
+
+
+class RalphFile(FrontMatterFile):
+    """The state file of a project's loop.  Raises OSError when there is none, or only through a link."""
+
+    def __init__(self, project: str) -> None:
+        super().__init__(project, NAME)
+        if self.gone:
+            raise FileNotFoundError(self.path)
+
+    @property
+    def state(self) -> "dict[str, str | None] | None":
+        """The front matter's values, None when there is none."""
+        return self.page.values() if self.page else None
+
+    @property
+    def prompt(self) -> str:
+        """What is fed back; bytes that are no UTF-8 are replaced."""
+        body = self.page.body if self.page else ""
+        return body if body.isascii() else body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def write(self, values: "Mapping[str, str]") -> None:
+        """Write values into the front matter, each in its place. Only under the lock. Raises OSError."""
+        text = self.page.text if self.page else ""
+        for key, value in values.items():
+            text = FrontMatter(text).set(key, value if key == "iteration" else quoted(value))
+        self.replace(text)
+
+    def log(self, line: str) -> None:
+        """Append a line to the log, which starts anew when it is large; a failure changes nothing."""
+        try:
+            flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
+            fd = posix.open(LOG, flags, 0o600, dir_fd=self.folder)
+        except OSError:
+            return
+        try:
+            if posix.fstat(fd).st_size > LARGEST_LOG:
+                posix.ftruncate(fd, 0)
+            write_all(fd, f"{line[:LONGEST_LINE]}\n".encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass
+        finally:
+            posix.close(fd)
+
+
+def find(folders: "Iterable[str]") -> RalphFile | None:
+    """The state file of the first folder that has one, None when none has."""
+    for folder in folders:
+        try:
+            return RalphFile(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            from errno import ELOOP  # a symbolic link: no state of ours
+
+            if error.errno != ELOOP:
+                raise
+    return None

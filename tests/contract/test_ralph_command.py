@@ -1,0 +1,165 @@
+"""`tailhook ralph`: what a person and an agent do with it, and that the hook agrees."""
+
+import json
+
+import pytest
+from host import PROMPT, ralph_page
+
+
+@pytest.fixture
+def ralph(project):
+    """Run `tailhook ralph …`; `session` is the agent's that runs it."""
+
+    def run(*words, session=None, stdin=None, **env):
+        if session:
+            env["CLAUDE_CODE_SESSION_ID"] = session
+        return project.tailhook("ralph", *words, stdin=stdin, **env)
+
+    return run
+
+
+@pytest.fixture
+def path(project):
+    """The state file."""
+    project.argv = [*project.argv[:-1], "ralph"]
+    return project.folder / ".claude/ralph-loop.local.md"
+
+
+def test_start_writes_a_file_that_the_hook_goes_on_from(project, ralph, path):
+    done = ralph("start", "--max-iterations", "3", "--completion-promise", "GREEN", PROMPT, session="mine")
+    assert done.returncode == 0, done.stderr
+    for part in (PROMPT, "iteration 1 of 3", "<promise>GREEN</promise>"):
+        assert part in done.stdout
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert project.stop("Hm.").answer["reason"] == PROMPT
+    assert project.stop("Hm.", session_id="other").allowed
+    assert project.stop("<promise>GREEN</promise>").exit_code == 0
+    assert not path.exists()
+
+
+def test_outside_a_session_the_first_to_stop_claims_the_loop(project, ralph, path):
+    ralph("start", PROMPT)
+    assert project.stop("Hm.", session_id="").allowed
+    assert project.stop("Hm.", session_id="first").answer["reason"] == PROMPT
+    assert project.stop("Hm.", session_id="second").allowed
+    assert 'session_id: "first"' in path.read_text()
+
+
+def test_the_prompt_comes_from_the_arguments_a_file_or_stdin_as_it_is(project, ralph, path):
+    prompt = "\"quotes\" 'and' $(x) `y` \\ --- \n---\niteration: 5\nünï"
+    (project.folder / "p.txt").write_text(prompt)
+    for words, stdin in (
+        ([prompt], None),
+        (["--prompt-file", "p.txt"], None),
+        (["--prompt-file", "-"], prompt),
+        ([], prompt),
+    ):
+        done = ralph("start", "--force", "--json", *words, stdin=stdin, session="mine")
+        assert json.loads(done.stdout)["prompt"] == prompt
+        assert project.stop("Hm.").answer["reason"] == prompt
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        [" "],
+        ["--max-iterations", "-1", "Go."],
+        ["--max-iterations=-1", "Go."],
+        ["--max-iterations", "1.5", "Go."],
+        ["--max-iterations", "0x3", "Go."],
+        ["--max-iterations", "ten", "Go."],
+        ["--max-iterations", "", "Go."],
+        ["--max-iterations"],
+        ["--max", "3", "Go."],
+        ["--nonsense", "Go."],
+        ["Go.", "--nonsense"],
+        ["--prompt-file", "-", "Go."],
+    ],
+)
+def test_a_start_that_asks_for_nothing_that_could_be_done_is_refused(ralph, path, words):
+    done = ralph("start", *words, stdin="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("number", ["0", "08", "20"])
+def test_a_number_of_iterations_is_decimal(ralph, number):
+    done = ralph("start", "--json", f"--max-iterations={number}", "Go.")
+    assert json.loads(done.stdout)["state"]["max_iterations"] == str(int(number))
+
+
+def test_words_after_two_dashes_are_the_prompts(ralph):
+    assert json.loads(ralph("start", "--json", "--", "--fix", "it").stdout)["prompt"] == "--fix it"
+
+
+def test_a_live_loop_is_not_overwritten_but_one_that_is_off_or_broken_is(project, ralph, path):
+    project.ralph(session_id="other")
+    done = ralph("start", "Go.")
+    assert done.returncode == 1
+    assert "iteration 1" in done.stderr
+    assert path.read_text() == ralph_page(session_id="other")
+    for values in ({"active": "false"}, {"iteration": "x"}):
+        project.ralph(**values)
+        assert ralph("start", "Go.").returncode == 0
+
+
+def test_without_a_promise_and_a_limit_it_says_what_ends_the_loop(ralph):
+    assert "ends only by: tailhook ralph cancel" in ralph("start", "Go.").stdout
+    assert "ends only by" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
+
+
+def test_it_warns_of_a_long_prompt_and_of_the_hosts_cap(ralph):
+    assert "10,001 characters" in ralph("start", "--max-iterations", "3", "x" * 10_001).stderr
+    assert ralph("start", "--force", "--max-iterations", "3", "x").stderr == ""
+    assert "8 blocks" in ralph("start", "--force", "--max-iterations", "9", "x").stderr
+    assert "8 blocks" in ralph("start", "--force", "x").stderr
+    assert ralph("start", "--force", "x", CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="0").stderr == ""
+
+
+def test_start_in_a_folder_below_goes_to_the_projects_root(project, ralph, path):
+    below = project.folder / "src"
+    below.mkdir()
+    project_folder, project.folder = project.folder, below
+    assert ralph("start", "Go.").returncode == 0
+    project.folder = project_folder
+    assert path.exists()
+
+
+def test_status_shows_every_value(project, ralph):
+    assert ralph("status").stdout == "No ralph loop runs here.\n"
+    assert json.loads(ralph("status", "--json").stdout)["active"] is False
+    project.ralph(session_id="mine", note="\x1b[31mred")
+    out = ralph("status").stdout
+    for part in ("iteration: 1", "max_iterations: 10", "TESTS GREEN", "session_id: mine", PROMPT):
+        assert part in out
+    assert "\x1b" not in out
+    facts = json.loads(ralph("status", "--json").stdout)
+    assert (facts["active"], facts["state"]["iteration"], facts["prompt"]) == (True, "1", PROMPT)
+
+
+def test_cancel_says_at_which_iteration_and_removes_the_file(project, ralph, path):
+    project.ralph(iteration=7)
+    assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\n"
+    assert not path.exists()
+    done = ralph("cancel")
+    assert (done.returncode, done.stderr) == (1, "tailhook: no ralph loop runs here\n")
+
+
+def test_cancel_removes_a_broken_file_too(project, ralph, path):
+    project.ralph()
+    path.write_text("garbage")
+    assert "unknown" in ralph("cancel").stdout
+    assert not path.exists()
+
+
+def test_adopt_hands_the_loop_to_this_session(project, ralph, path):
+    project.ralph(session_id="before")
+    assert project.stop("Hm.").allowed
+    assert ralph("adopt", session="mine").returncode == 0
+    assert project.stop("Hm.").answer["reason"] == PROMPT
+    ralph("adopt")
+    assert 'session_id: "claim"' in path.read_text()
+    path.unlink()
+    assert ralph("adopt").returncode == 1

@@ -1,0 +1,245 @@
+"""What users of ralph loops complain of, each a test through the whole process.  (docs/machines/ralph.md)"""
+
+import json
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from host import PROMPT, assistant, ralph_page
+
+KEPT = "<promise>TESTS GREEN</promise>"
+
+
+def goes_on(stop):
+    """The agent is sent on with the prompt."""
+    return stop.exit_code == 0 and stop.answer["reason"] == PROMPT
+
+
+@pytest.fixture
+def ralph(project):
+    """Run `tailhook ralph …`; `session` is the agent's that runs it."""
+
+    def run(*words, session=None, stdin=None, **env):
+        if session:
+            env["CLAUDE_CODE_SESSION_ID"] = session
+        return project.tailhook("ralph", *words, stdin=stdin, **env)
+
+    return run
+
+
+@pytest.mark.parametrize(("owner", "session"), [("mine", "other"), ('""', "other"), ('""', ""), ("", ""), ("mine", "")])
+def test_complaint_01_another_session_is_captured_even_when_ids_are_blank(project, owner, session):
+    path = project.ralph(session_id=owner)
+    stop = project.stop(KEPT, session_id=session)
+    assert stop.allowed
+    assert path.read_text() == ralph_page(session_id=owner)
+
+
+def test_complaint_02_a_second_loop_overwrites_the_first(project, ralph):
+    assert ralph("start", "One.").returncode == 0
+    done = ralph("start", "Two.")
+    assert done.returncode == 1
+    assert "--force" in done.stderr
+    assert "One." in (project.folder / ".claude/ralph-loop.local.md").read_text()
+    assert ralph("start", "--force", "Two.").returncode == 0
+    assert "Two." in (project.folder / ".claude/ralph-loop.local.md").read_text()
+
+
+def test_complaint_03_the_promise_is_missed_because_the_transcript_lags(project):
+    project.write(assistant("Still working."))
+    path = project.ralph()
+    assert project.stop(KEPT).allowed is False or not path.exists()
+    assert not path.exists()
+
+
+def test_complaint_04_the_state_is_deleted_because_the_last_message_had_only_tool_calls_or_thinking(project):
+    project.write(assistant("Working."))
+    for number, block in enumerate(({"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "name": "Bash"})):
+        project.write({"type": "assistant", "message": {"id": f"n{number}", "role": "assistant", "content": [block]}})
+    path = project.ralph()
+    assert goes_on(project.stop())
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"type":"assistant","message":{"con\n', b"\0" * 4096 + b"\n", b"\x01\x02\xff\n", b"}{\n"]
+)
+def test_complaint_05_control_characters_or_one_bad_line_break_the_parse(project, bad):
+    project.write(assistant("a \x01 \x1b[31m \u2028 " + KEPT))
+    with project.transcript.open("ab") as out:
+        out.write(bad)
+    path = project.ralph()
+    project.stop()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("said", ["TESTS GREEN", "I will promise TESTS GREEN soon.", "promise: TESTS GREEN"])
+def test_complaint_06_a_bare_mention_of_the_promise_ends_the_loop(project, said):
+    project.ralph()
+    assert goes_on(project.stop(said))
+
+
+@pytest.mark.parametrize("said", [f"```\n{KEPT}\n```", f"~~~~\n{KEPT}", f"Not `{KEPT}` yet.", f"Hm:\n\n    {KEPT}\n"])
+def test_complaint_07_so_does_one_in_a_code_fence_or_in_backticks(project, said):
+    project.ralph()
+    assert goes_on(project.stop(said))
+
+
+def test_complaint_08_only_the_first_of_several_tags_is_compared(project):
+    path = project.ralph()
+    project.stop(f"Not <promise>A</promise>, not <promise>B</promise>, but {KEPT}, not <promise>C</promise>.")
+    assert not path.exists()
+
+
+def test_complaint_09_white_space_in_the_stored_promise(project):
+    path = project.ralph(completion_promise='"  TESTS\\n  GREEN "')
+    project.stop("<promise>\tTESTS GREEN\n</promise>")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "promise", ['say "done"', "back\\slash", "two\nlines", "it's: #done", "--- ${x} `y`", "日本 é"]
+)
+def test_complaint_10_quotes_backslashes_newlines_in_the_promise(project, ralph, promise):
+    assert ralph("start", "--completion-promise", promise, PROMPT, session="mine").returncode == 0
+    project.argv = [*project.argv[:-1], "ralph"]
+    assert goes_on(project.stop("Hm."))
+    project.stop(f"<promise>{promise}</promise>")
+    assert not (project.folder / ".claude/ralph-loop.local.md").exists()
+
+
+def test_complaint_11_rules_are_lost_from_the_prompt_and_iteration_in_it_is_rewritten(project):
+    prompt = "Step one.\n---\niteration: 1\n---\nStep two."
+    path = project.ralph(prompt)
+    assert project.stop("Hm.").answer["reason"] == prompt
+    assert path.read_text() == ralph_page(prompt, iteration=2)
+
+
+def test_complaint_12_iteration_without_the_space_never_advances(project):
+    path = project.ralph()
+    path.write_text("---\niteration:1\nmax_iterations:10\n---\n" + PROMPT)
+    assert "iteration 2 of 10" in project.stop("Hm.").answer["systemMessage"]
+    assert "iteration 3 of 10" in project.stop("Hm.").answer["systemMessage"]
+
+
+def test_complaint_13_08_is_read_as_octal_or_as_no_number(project):
+    project.ralph(iteration="08", max_iterations="010")
+    assert "iteration 9 of 10" in project.stop("Hm.").answer["systemMessage"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--max-iterations=3", "Make", "it", "so."],
+        ["--max-iterations", "3", "Make it so."],
+        ["Make", "it", "--max-iterations=3", "so."],
+        ["Make", "it", "so.", "--max-iterations", "3"],
+    ],
+)
+def test_complaint_14_a_flag_with_an_equals_sign_is_swallowed_into_the_prompt(ralph, words):
+    facts = json.loads(ralph("start", "--json", *words).stdout)
+    assert (facts["state"]["max_iterations"], facts["prompt"]) == ("3", "Make it so.")
+
+
+def test_complaint_15_cd_or_a_worktree_loses_the_loop(project):
+    project.ralph()
+    below = project.folder / "src" / "deep"
+    below.mkdir(parents=True)
+    assert goes_on(project.stop("Hm.", cwd=str(below)))
+    worktree = project.home / "worktree"
+    worktree.mkdir()
+    (worktree / ".git").write_text("gitdir: elsewhere")
+    project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
+    assert goes_on(project.stop("Hm.", cwd=str(worktree)))
+
+
+@pytest.mark.parametrize("key", ["active", "iteration", "max_iterations", "completion_promise"])
+def test_complaint_16_a_missing_key_means_a_silent_exit_1(project, key):
+    project.ralph(**{key: None})
+    assert goes_on(project.stop("Hm."))
+
+
+def test_complaint_17_active_false_is_ignored(project):
+    path = project.ralph(active="false")
+    assert project.stop(KEPT).allowed
+    assert path.read_text() == ralph_page(active="false")
+
+
+def test_complaint_18_two_hooks_race_on_removal(project):
+    for _ in range(5):
+        path = project.ralph()
+        with ThreadPoolExecutor(8) as pool:
+            stops = list(pool.map(lambda _: project.stop(KEPT), range(8)))
+        assert {(stop.exit_code, stop.stdout) for stop in stops} == {(0, "")}
+        assert sum("promise is kept" in stop.stderr for stop in stops) == 1
+        assert not path.exists()
+
+
+def test_complaint_19_it_waits_on_stdin_at_every_ordinary_stop(project):
+    project.ralph().unlink()
+    reader, writer = os.pipe()
+    try:
+        started = time.monotonic()
+        env = {**project.env, "CLAUDE_PROJECT_DIR": str(project.folder)}
+        done = subprocess.run(project.argv, stdin=reader, env=env, cwd=project.folder, check=False, timeout=20)
+        assert done.returncode == 0
+        assert time.monotonic() - started < 1.9
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_complaint_20_it_needs_programs_on_the_path(project):
+    project.ralph()
+    project.env["PATH"] = "/nowhere"
+    assert goes_on(project.stop("Hm."))
+
+
+def test_complaint_21_large_prompts_fail_after_the_counter_moved(project):
+    prompt = "x" * (128 << 10) + "é" * (1 << 20)
+    path = project.ralph(prompt)
+    assert project.stop("Hm.").answer["reason"] == prompt
+    assert path.read_text() == ralph_page(prompt, iteration=2)
+
+
+def test_complaint_22_a_sub_agents_text_ends_the_loop(project):
+    project.write(assistant("Working."), assistant(KEPT, isSidechain=True))
+    path = project.ralph()
+    assert goes_on(project.stop())
+    assert project.stop(KEPT, agent_id="a1").allowed
+    assert path.read_text() == ralph_page(iteration=2)
+
+
+def test_complaint_23_it_fires_while_background_tasks_run(project):
+    path = project.ralph()
+    tasks = [{"id": "1", "type": "subagent", "status": "running"}]
+    assert project.stop("Hm.", background_tasks=tasks).allowed
+    assert project.stop(background_tasks=tasks).allowed
+    assert path.read_text() == ralph_page()
+
+
+def test_complaint_24_symbolic_links_and_injected_yaml_are_followed(project, ralph):
+    target = project.home / "target.md"
+    target.write_text(ralph_page())
+    path = project.ralph()
+    path.unlink()
+    path.symlink_to(target)
+    assert project.stop(KEPT).allowed
+    assert target.read_text() == ralph_page()
+    path.unlink()
+    promise = 'x"\nmax_iterations: 99\nsession_id: "evil'
+    assert ralph("start", "--completion-promise", promise, "Go.", session='s"\nactive: false').returncode == 0
+    state = json.loads(ralph("status", "--json").stdout)["state"]
+    assert (state["max_iterations"], state["active"]) == ("0", "true")
+    assert state["session_id"] == 's"\nactive: false'
+
+
+def test_complaint_25_hooks_at_once_all_announce_the_same_iteration(project):
+    path = project.ralph(max_iterations=100)
+    with ThreadPoolExecutor(16) as pool:
+        stops = list(pool.map(lambda _: project.stop("Hm."), range(64)))
+    messages = {stop.answer["systemMessage"] for stop in stops}
+    assert len(messages) == 64
+    assert path.read_text() == ralph_page(iteration=65, max_iterations=100)

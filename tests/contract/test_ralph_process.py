@@ -1,0 +1,313 @@
+"""The ralph machine as the host meets it: the whole process, its state file, its log."""
+
+import json
+import os
+import time
+
+import pytest
+from host import PROMPT, assistant, ralph_page
+
+KEPT = "All done. <promise>TESTS GREEN</promise>"
+
+# The branches of the six sequence diagrams that the machine was designed by, and the test that reaches each.
+DIAGRAMS = {
+    "the whole flow": {
+        "no state file": "test_without_a_state_file_the_agent_may_stop",
+        "limit reached": "test_at_the_limit_the_file_is_removed",
+        "no transcript": "test_without_the_agents_words_the_file_is_removed",
+        "no assistant message": "test_without_the_agents_words_the_file_is_removed",
+        "promise kept": "test_a_promise_kept_removes_the_file",
+        "promise not kept": "test_another_promise_goes_on",
+        "no promise set": "test_without_a_promise_the_loop_goes_on",
+        "going on": "test_the_prompt_is_fed_back_and_the_count_moves",
+    },
+    "the state file": {
+        "no front matter": "test_a_file_without_front_matter_is_removed",
+        "front matter": "test_the_prompt_is_fed_back_and_the_count_moves",
+        "iteration < 0": "test_a_broken_count_is_told_with_its_line_and_the_file_removed",
+        "iteration >= 0": "test_the_prompt_is_fed_back_and_the_count_moves",
+    },
+    "the transcript": {
+        "input is no JSON": "test_a_broken_payload_removes_the_file",
+        "input is JSON": "test_the_prompt_is_fed_back_and_the_count_moves",
+        "file missing": "test_without_the_agents_words_the_file_is_removed",
+        "file there": "test_a_promise_is_found_in_the_transcript",
+        "no assistant message": "test_without_the_agents_words_the_file_is_removed",
+        "assistant message broken": "test_a_torn_record_costs_that_record_only",
+        "text empty": "test_without_the_agents_words_the_file_is_removed",
+        "text": "test_a_promise_is_found_in_the_transcript",
+    },
+    "the promise": {
+        "set, found, the same": "test_a_promise_kept_removes_the_file",
+        "set, found, another": "test_another_promise_goes_on",
+        "set, not found": "test_the_prompt_is_fed_back_and_the_count_moves",
+        "not set": "test_without_a_promise_the_loop_goes_on",
+    },
+    "going on": {
+        "message with the promise": "test_the_prompt_is_fed_back_and_the_count_moves",
+        "message without one": "test_without_a_promise_the_loop_goes_on",
+    },
+    "errors": {
+        "recoverable": "test_a_file_without_front_matter_is_removed",
+        "not recoverable": "test_a_file_that_cannot_be_removed_makes_the_hook_fail",
+        "none": "test_the_prompt_is_fed_back_and_the_count_moves",
+    },
+}
+
+
+@pytest.mark.parametrize("diagram", DIAGRAMS)
+def test_every_branch_of_the_diagrams_has_a_test(diagram):
+    assert {name for name in DIAGRAMS[diagram].values() if name not in globals()} == set()
+
+
+# ---- going on ----------------------------------------------------------------
+
+
+def test_the_prompt_is_fed_back_and_the_count_moves(project):
+    path = project.ralph(iteration=1)
+    for count in (2, 3, 4):
+        stop = project.stop("Still red.")
+        assert (stop.exit_code, stop.stderr) == (0, "")
+        assert (stop.answer["decision"], stop.answer["reason"]) == ("block", PROMPT)
+        assert f"iteration {count} of 10" in stop.answer["systemMessage"]
+        assert "<promise>TESTS GREEN</promise>" in stop.answer["systemMessage"]
+        assert path.read_text() == ralph_page(iteration=count)
+
+
+def test_without_a_promise_the_loop_goes_on(project):
+    project.ralph(completion_promise="null", max_iterations=0)
+    stop = project.stop(KEPT)
+    assert stop.answer["decision"] == "block"
+    assert "no end of its own" in stop.answer["systemMessage"]
+
+
+def test_another_promise_goes_on(project):
+    project.ralph()
+    assert project.stop("<promise>TESTS YELLOW</promise>").answer["reason"] == PROMPT
+
+
+def test_every_byte_but_the_counts_stays(project):
+    text = (
+        "---\r\n# by hand\r\nactive:   true\r\niteration:  '07'   # so far\r\nmax_iterations: 20\r\n"
+        "note: iteration: 7\r\nsession_id: mine\r\n---\r\n\r\niteration: 7\r\n---\r\n\ttail \xe9\xff  \r\n"
+    ).encode("latin-1")
+    path = project.ralph()
+    path.write_bytes(text)
+    assert project.stop("Hm.").answer["reason"] == "iteration: 7\r\n---\r\n\ttail \ufffd\ufffd"
+    assert path.read_bytes() == text.replace(b"'07'", b"8", 1)
+
+
+def test_an_absent_count_is_put_first(project):
+    path = project.ralph(iteration=None)
+    project.stop("Hm.")
+    assert path.read_text() == ralph_page(iteration=None).replace("---\n", "---\niteration: 1\n", 1)
+
+
+@pytest.mark.parametrize("flags", [["--exit", "2"], ["--exit=2"]])
+def test_exit_2_can_be_asked_for(project, flags):
+    project.ralph()
+    stop = project.stop("Hm.", *flags)
+    assert (stop.exit_code, stop.stderr) == (2, f"{PROMPT}\n")
+    assert stop.answer["reason"] == PROMPT
+
+
+# ---- ending ------------------------------------------------------------------
+
+
+def ended(stop, path, *words):
+    """The loop ended: the agent may stop, the file is gone, and the person is told why."""
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert not path.exists()
+    assert stop.stderr.count("\n") == 1
+    assert str(path) in stop.stderr
+    for word in words:
+        assert word in stop.stderr
+    return True
+
+
+def test_without_a_state_file_the_agent_may_stop(project):
+    project.ralph().unlink()
+    assert project.stop(KEPT).allowed
+    assert os.listdir(project.folder / ".claude") == []
+
+
+def test_at_the_limit_the_file_is_removed(project):
+    path = project.ralph(iteration=10)
+    assert ended(project.stop("Hm."), path, "limit of 10")
+
+
+def test_a_promise_kept_removes_the_file(project):
+    path = project.ralph()
+    assert ended(project.stop(KEPT), path, "promise is kept: TESTS GREEN")
+
+
+def test_a_promise_is_found_in_the_transcript(project):
+    project.write(assistant("Working."), assistant("Almost.", KEPT, id="m2"), {"type": "system"})
+    path = project.ralph()
+    assert ended(project.stop(), path, "promise is kept")
+
+
+def test_a_file_without_front_matter_is_removed(project):
+    for text in ("", "active: true\n", "---\nactive: true\n", " ---\niteration: 1\n---\n", "\0" * 50):
+        path = project.ralph()
+        path.write_text(text)
+        assert ended(project.stop("Hm."), path, "front matter")
+
+
+def test_a_broken_count_is_told_with_its_line_and_the_file_removed(project):
+    path = project.ralph(max_iterations="ten")
+    assert ended(project.stop("Hm."), path, 'max_iterations is "ten", not a whole number (line 4)')
+    path = project.ralph(iteration=-1)
+    assert ended(project.stop("Hm."), path, 'iteration is "-1"', "(line 3)")
+
+
+def test_a_broken_payload_removes_the_file(project):
+    for stdin in (b"", b"{", b"[]", b"nonsense", b'{"a": 1,}'):
+        path = project.ralph()
+        assert ended(project.hook(stdin), path, "payload")
+
+
+def test_without_the_agents_words_the_file_is_removed(project):
+    path = project.ralph()
+    assert ended(project.stop(transcript_path=None), path, "not named")
+    path = project.ralph()
+    assert ended(project.stop(), path, "cannot be read", str(project.transcript))
+    project.write({"type": "user", "message": {"role": "user", "content": KEPT}})
+    path = project.ralph()
+    assert ended(project.stop(), path, "no assistant record")
+    project.write(assistant("  \n"), assistant())
+    path = project.ralph()
+    assert ended(project.stop(), path, "no assistant text")
+
+
+def test_a_torn_record_costs_that_record_only(project):
+    project.write(assistant("Working."))
+    with project.transcript.open("a") as out:
+        out.write('{"type":"assistant","message":{"role":"assi\n')
+    project.ralph()
+    assert project.stop().answer["reason"] == PROMPT
+
+
+def test_an_empty_prompt_removes_the_file(project):
+    path = project.ralph(" \n")
+    assert ended(project.stop("Hm."), path, "prompt is empty")
+
+
+def test_words_beyond_what_is_read_back_leave_the_loop(project):
+    project.write(assistant(KEPT))
+    with project.transcript.open("ab") as out:
+        out.truncate(65 << 20)
+        out.seek(0, os.SEEK_END)
+        out.write(b'\n{"type":"user"}\n')
+    project.ralph()
+    assert project.stop().answer["reason"] == PROMPT
+
+
+def test_with_announce_the_end_is_told_on_stdout(project):
+    path = project.ralph()
+    stop = project.stop(KEPT, "--announce")
+    assert stop.answer == {"systemMessage": "tailhook: the ralph loop ended: the promise is kept: TESTS GREEN"}
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file that cannot be removed")
+def test_a_file_that_cannot_be_removed_makes_the_hook_fail(project):
+    path = project.ralph()
+    folder = path.parent
+    if os.system(f"chattr +a {folder} 2>/dev/null"):
+        pytest.skip("this file system has no append-only folders")
+    try:
+        stop = project.stop(KEPT)
+    finally:
+        os.system(f"chattr -a {folder}")
+    assert (stop.exit_code, stop.stdout) == (1, "")
+    assert "cannot be removed" in stop.stderr
+    assert path.exists()
+
+
+# ---- fresh words -------------------------------------------------------------
+
+
+def test_words_from_before_the_file_was_written_are_no_promise_and_no_error(project):
+    project.write(assistant(KEPT, at=time.time() - 60))
+    project.ralph()
+    assert project.stop().answer["reason"] == PROMPT
+
+
+def test_a_file_from_the_future_makes_all_words_fresh(project):
+    project.write(assistant(KEPT, at=time.time() - 60))
+    path = project.ralph()
+    os.utime(path, (time.time() + 3600, time.time() + 3600))
+    assert ended(project.stop(), path, "promise is kept")
+
+
+# ---- the log -----------------------------------------------------------------
+
+
+def test_the_log_has_a_line_per_decision_while_a_loop_runs(project):
+    path = project.ralph(session_id="mine")
+    log = path.parent / "ralph-debug.log"
+    project.stop("Hm.")
+    project.stop("Hm.", session_id="other")
+    project.stop(KEPT)
+    project.stop("Hm.")
+    lines = [line.split("\t") for line in log.read_text().splitlines()]
+    assert [line[1:3] for line in lines] == [["mine", "block"], ["other", "allow"], ["mine", "allow"]]
+    assert [line[3] for line in lines[:2]] == ["iteration 2/10", "another session's loop"]
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_starts_anew_when_it_is_large_and_cuts_long_lines(project):
+    path = project.ralph(completion_promise="x" * 5000)
+    log = path.parent / "ralph-debug.log"
+    log.write_bytes(b"x" * 1_000_001)
+    project.stop("<promise>" + "x" * 5000 + "</promise>")
+    assert log.stat().st_size < 600
+    assert log.read_text().count("\n") == 1
+
+
+def test_a_log_that_cannot_be_written_changes_nothing(project):
+    path = project.ralph()
+    (path.parent / "ralph-debug.log").mkdir()
+    assert project.stop("Hm.").answer["reason"] == PROMPT
+
+
+# ---- with the other machines -------------------------------------------------
+
+
+def test_while_idle_blocks_ralph_is_not_asked(project):
+    project.loop()
+    path = project.ralph()
+    project.argv = project.argv[:-1]
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")
+    assert path.read_text() == ralph_page()
+
+
+def test_when_idle_ends_ralph_is_asked_and_the_end_is_told_beside_it(project):
+    project.loop()
+    project.ralph()
+    project.argv = project.argv[:-1]
+    stop = project.stop("<loop-done>COMPLETE</loop-done>", "--announce")
+    assert stop.answer["reason"] == PROMPT
+    assert "completed: COMPLETE" in stop.answer["systemMessage"]
+    assert "iteration 2 of 10" in stop.answer["systemMessage"]
+
+
+def test_after_a_compaction_the_loop_is_told_again(project):
+    path = project.ralph()
+    stop = project.stop(hook_event_name="SessionStart", source="compact")
+    context = stop.answer["hookSpecificOutput"]["additionalContext"]
+    for part in (PROMPT, "iteration 1 of 10", "<promise>TESTS GREEN</promise>"):
+        assert part in context
+    assert path.read_text() == ralph_page()
+    assert project.stop(hook_event_name="SessionStart", source="startup").allowed
+
+
+@pytest.mark.parametrize("said", [None, 5, "", "\ud800", ["x"]])
+@pytest.mark.parametrize("key", ["session_id", "cwd", "transcript_path", "background_tasks", "stop_hook_active"])
+def test_no_value_of_a_field_breaks_the_hook(project, key, said):
+    project.ralph()
+    payload = {**project.payload(last_assistant_message="Hm."), key: said}
+    stop = project.hook(json.dumps(payload).encode())
+    assert stop.exit_code == 0
+    assert "Error" not in stop.stderr
