@@ -7,7 +7,9 @@ include "json.pxi"          # the grammar, and what strings say
 include "json_read.pxi"     # a text's value; where a text ends in a pipe
 include "json_write.pxi"    # a value's text
 include "json_edit.pxi"     # one member replaced, every other byte left
+include "json_layout.pxi"   # a text laid out anew
 include "lines.pxi"         # lines of a file, newest first or forward
+include "json_columns.pxi"  # an array of many objects in a file, a few members of each
 include "records.pxi"       # what a line of a transcript says
 include "bad_lines.pxi"     # the record in a line that is no JSON text
 include "last_message.pxi"  # what the hooks ask of a transcript
@@ -39,6 +41,31 @@ def write_json(value, int style=0):
 
 def edit_json(bytes data not None, edits):
     return json_edit(data, edits)
+
+
+def read_json_columns(int fd, str array not None, choose):
+    return ColumnReader().read(fd, array, choose)
+
+
+cdef class JsonIndenter:
+    cdef JsonLayout layout
+
+    def __init__(self, Py_ssize_t depth=0):
+        self.layout.depth = depth
+
+    def feed(self, bytes data not None):
+        cdef Output output = Output(NULL, 0, 0)
+        cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
+        try:
+            output_room(&output, PyBytes_GET_SIZE(data) * 2 + 64)
+            layout_feed(&self.layout, start, start + PyBytes_GET_SIZE(data), &output)
+            return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
+        finally:
+            PyMem_RawFree(output.data)
+
+
+def fingerprint(bytes data not None):
+    return fingerprint_of(<const uint8_t*>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
 
 cdef class JsonFramer:

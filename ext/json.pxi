@@ -152,17 +152,24 @@ cdef Cursor json_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return p
 
 
-cdef inline Cursor json_name(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Past a member's name, its colon and the white space after: at its value."""
+cdef inline Cursor json_member(Cursor p, Cursor end, Cursor* stop, JsonFault* fault) noexcept nogil:
+    """Past a member's name, its colon and the white space after: at its value; stop: at the name's closing mark."""
     if p == end or p[0] != c'"':
         return json_fault(fault, "expected a member's name", p)
     p = json_string(p + 1, end, fault)
     if p == NULL:
         return NULL
+    stop[0] = p - 1
     p = json_space(p, end)
     if p == end or p[0] != c":":
         return json_fault(fault, "expected ':'", p)
     return json_space(p + 1, end)
+
+
+cdef inline Cursor json_name(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """As json_member."""
+    cdef Cursor stop
+    return json_member(p, end, &stop, fault)
 
 
 cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:

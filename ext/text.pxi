@@ -46,3 +46,17 @@ cdef inline size_t count_characters(const uint8_t* data, size_t start, size_t en
             start += 1
         count += some
     return count
+
+
+cdef uint64_t fingerprint_of(const uint8_t* data, size_t length) noexcept nogil:
+    """FNV-1a (Fowler, Noll, Vo) over words of eight bytes, the last one filled up, and the length."""
+    cdef uint64_t digest = 0xCBF29CE484222325
+    cdef uint64_t word
+    cdef size_t at = 0
+    while at < length:
+        word = 0
+        memcpy(&word, data + at, min(<size_t>8, length - at))
+        digest = (digest ^ word) * <uint64_t>0x100000001B3
+        digest ^= digest >> 29
+        at += 8
+    return (digest ^ length) * <uint64_t>0x100000001B3

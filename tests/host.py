@@ -116,6 +116,14 @@ class Project:
         path.write_text(ralph_page(prompt, **values))
         return path
 
+    def triage(self, state: object, where: str = ".claude/triage_state", name: str = "x_triage.json") -> Path:
+        """Write the state of a triage pipeline, and have the hook ask the triage machine; returns the file."""
+        self.argv = [*self.argv[:-1], "triage"]
+        path = self.folder / where / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(state if isinstance(state, str) else json.dumps(state))
+        return path
+
     def loop(self, *frames: dict, **fields: object) -> dict:
         """Post a state through another program; returns it."""
         state = looping(*frames, **fields)

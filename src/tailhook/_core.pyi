@@ -1,6 +1,6 @@
 """The compiled core. Offsets and sizes are in bytes unless a function says otherwise."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import FileIO
 from typing import Any, BinaryIO, TypeVar, final
 
@@ -50,6 +50,45 @@ def edit_json(data: bytes, edits: list[tuple[tuple[str | int, ...], bytes | None
     >>> edit_json(b'{"n": 1.0, "list": []}', [(("n",), b"2"), (("new",), b"true")])
     b'{"n": 2, "list": [], "new": true}'
     """
+
+def read_json_columns(
+    fd: int, array: str, choose: Callable[[dict[str, Any]], tuple[tuple[str, ...], ...]]
+) -> tuple[dict[str, Any], list[list[Any]] | None, tuple[int, int] | None]:
+    """The object in a JSON file, one member of it - an array of many objects - as columns.
+
+    fd: a descriptor of a regular file, read from its beginning; a byte order mark is passed over.
+    array: the name of that member of the root.  choose: called with the members before it, gives for each column the
+    path to it: a member of a row, or that and a member of it; 16 columns at the most.
+    Returns (value, columns, span): the root without the array; for each path a list of as many values as there are
+    rows, None where a row has none; where the array stands in the file, end exclusive. columns and span are None where
+    the member is no array, and then it is in the value.
+
+    Memory follows what is kept and the largest member or row, not the file.
+    Raises ValueError where the file is not JSON, or the root or a row is no object; OSError when it cannot be read.
+    """
+
+def fingerprint(data: bytes) -> int:
+    """A number of 64 bits that stands for the bytes: it tells whether they changed. Not for keeping secrets.
+
+    >>> fingerprint(b"tail") == fingerprint(b"tail"), fingerprint(b"tail") == fingerprint(b"hook")
+    (True, False)
+    """
+
+@final
+class JsonIndenter:
+    """Lays a JSON text out with a line for each value, indented by two as `write_json` does.
+
+    Every value stays as it was spelt.
+
+    depth: how deep the text is to stand in another one; its first line is not indented.
+
+    >>> JsonIndenter().feed(b'{"a":[1.0,{}]}')
+    b'{\\n  "a": [\\n    1.0,\\n    {}\\n  ]\\n}'
+    """
+
+    def __init__(self, depth: int = 0) -> None: ...
+    def feed(self, data: bytes) -> bytes:
+        """What comes of one more piece of the text, which may be cut anywhere. It is not checked: it must be JSON."""
 
 @final
 class JsonFramer:

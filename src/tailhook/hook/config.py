@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "hook": {"machines": list, "unbound": str, "log": str},
     "idle": {"stale_after": (int, float)},
+    "triage": {"while_active": str, "state_dirs": list},
 }
 USERS_ALONE = (("hook", "log"),)
 
@@ -35,7 +36,14 @@ def load(project: str) -> "Config":
     ours = parsed(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
     for section, key in USERS_ALONE:
         ours[section].pop(key, None)
+    if folders := ours["triage"].get("state_dirs"):
+        ours["triage"]["state_dirs"] = [path for path in folders if stays_below(path)]
     return {section: {**config[section], **ours[section]} for section in KEYS}
+
+
+def stays_below(path: object) -> bool:
+    """Whether a path of a project's file leads nowhere but into the project."""
+    return isinstance(path, str) and not path.startswith("/") and ".." not in path.split("/")
 
 
 def user_path() -> str:

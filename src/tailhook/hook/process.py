@@ -29,12 +29,18 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-MACHINES = ("idle", "ralph")  # in the order in which they are asked; the first that blocks answers
+MACHINES = ("idle", "ralph", "triage")  # in the order in which they are asked; the first that blocks answers
 # What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
 # here is always asked.
 TRACES = {
     "idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
     "ralph": (".claude/ralph-loop.local.md",),
+    "triage": (
+        ".claude/triage_state",
+        "entrypoint-analysis/triage_state",
+        ".claude/skills/self-repair-pipeline/triage_state",
+        ".claude/self-repair-pipeline-state/triage_state",
+    ),
 }
 EXIT_CODES = {"idle": 2}  # of a block; the others exit 0
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
@@ -214,6 +220,8 @@ class Event:
         """Whether the machine could have something to decide."""
         if self.broken and name != "ralph":
             return False
+        if name == "triage" and self.setting("triage", "state_dirs"):
+            return True
         return name not in TRACES or has_traces(name, self.folders)
 
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":

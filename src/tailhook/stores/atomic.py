@@ -5,7 +5,11 @@ Nothing here follows a symbolic link among a project's own files: a clone could 
 
 import posix
 
-from tailhook._core import flock_within
+from tailhook._core import fingerprint, flock_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
@@ -88,9 +92,7 @@ def make_folder(path: str) -> None:
 
 def private_name(path: str) -> str:
     """A file name for the private folder that stands for the absolute `path`: its own end and a hash of the whole."""
-    digest = 0xCBF29CE484222325  # FNV-1a, 64 bits: hashlib costs more than the whole hook
-    for byte in path.encode("utf-8", "surrogateescape"):
-        digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    digest = fingerprint(path.encode("utf-8", "surrogateescape"))
     return f"{path.rpartition('/')[2][-40:]}-{digest:016x}"
 
 
@@ -132,7 +134,12 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
-    """Put `data` in place of the file `name` in one step; its mode is kept, a new file gets 0600.
+    """Put `data` in place of the file `name`; see `replace_pieces`."""
+    replace_pieces(name, (data,), folder)
+
+
+def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
+    """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, a new file gets 0600.
 
     Whoever reads meanwhile sees the old bytes or the new. Raises OSError, and then the old file stands.
     """
@@ -144,7 +151,8 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
     fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
     try:
         try:
-            write_all(fd, data)
+            for piece in pieces:
+                write_all(fd, piece)
             posix.fchmod(fd, mode)
             sync(fd)
         finally:

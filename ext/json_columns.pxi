@@ -1,0 +1,320 @@
+# A table in a JSON file: of an object whose one member is an array of many
+# objects, that array as columns.
+#
+# A state of two thousand entries is read to look at three members of each. They
+# are skipped at the speed of the grammar, in a window that stays in the cache:
+# fresh memory for the whole file would cost more than reading it. What a row
+# repeats of the row before it is the same object once more.
+
+from libc.string cimport memcmp, memmove
+
+cdef enum:
+    MOST_COLUMNS = 16
+    LONGEST_NAME = 64
+
+cdef struct Column:
+    Cursor name         # the member's, without quotation marks
+    Py_ssize_t size
+    Cursor inner        # the member's in the object that is that member; NULL: the member itself
+    Py_ssize_t inner_size
+    Cursor value        # in this row; NULL: absent
+    Cursor end
+    Cursor last         # in the row before
+    Cursor last_end
+
+
+cdef inline bint column_name_is(Cursor name, Cursor stop, Cursor wanted, Py_ssize_t size) noexcept nogil:
+    """Is the name, inside its quotation marks, the wanted one, however it is spelt?"""
+    cdef unsigned char plain[6 * LONGEST_NAME]
+    cdef bint lone = False
+    if stop - name == size:
+        return memcmp(name, wanted, size) == 0
+    if stop - name < size or stop - name > 6 * size or memchr(name, c"\\", stop - name) == NULL:
+        return False
+    return json_unescape(name, stop, plain, &lone) == size and memcmp(plain, wanted, size) == 0
+
+
+cdef Cursor row_scan(
+    Cursor p, Cursor end, Column* columns, int count, Cursor outer, JsonFault* fault
+) noexcept nogil:
+    """Past the object at p; finds the columns' values in it.
+
+    outer: NULL in a row; in a member of a row that member's wanted name, as the columns point to it.
+    """
+    cdef Cursor name
+    cdef Cursor stop
+    cdef Cursor value
+    cdef Cursor nested
+    cdef Column* column
+    cdef bint wanted
+    cdef int i
+    p = json_space(p + 1, end)
+    if p != end and p[0] == c"}":
+        return p + 1
+    while True:
+        name = p + 1
+        value = json_member(p, end, &stop, fault)
+        if value == NULL:
+            return NULL
+        p = json_skip(value, end, fault)
+        if p == NULL:
+            return NULL
+        nested = NULL
+        for i in range(count):
+            column = &columns[i]
+            if outer == NULL:
+                wanted = column_name_is(name, stop, column.name, column.size)
+            else:
+                wanted = column.inner != NULL and column.name == outer and column_name_is(
+                    name, stop, column.inner, column.inner_size
+                )
+            if not wanted:
+                continue
+            if outer != NULL or column.inner == NULL:
+                column.value = value
+                column.end = p
+            else:
+                column.value = NULL  # an earlier member of the same name does not count
+                nested = column.name
+        if nested != NULL and value[0] == c"{":
+            row_scan(value, end, columns, count, nested, fault)
+        p = json_space(p, end)
+        if p == end:
+            return json_fault(fault, "container without end", end)
+        if p[0] == c"}":
+            return p + 1
+        if p[0] != c",":
+            return json_fault(fault, "expected ',' or the container's end", p)
+        p = json_space(p + 1, end)
+
+
+cdef object column_value(Column* column, object before, Cursor start):
+    """The row's value; `before`: the value of the row before."""
+    cdef Cursor p = column.value
+    if p == NULL:
+        return None
+    if (
+        column.last != NULL
+        and column.end - p == column.last_end - column.last
+        and memcmp(p, column.last, column.end - p) == 0
+    ):
+        return before
+    if p[0] == c"{" or p[0] == c"[":
+        return json_build(p, column.end)
+    return json_scalar(&p, column.end, start)
+
+
+# ---- the window ----------------------------------------------------------------
+#
+# What is read is read in units, each a member of the root or a row, that lie in
+# the window whole. A unit that ends with the window may go on behind it: the
+# window moves on to where the unit begins, or grows, and it is read once more.
+
+cdef enum:
+    WINDOW_START = 1 << 18
+
+cdef struct JsonWindow:
+    int fd
+    unsigned char* data
+    size_t capacity
+    size_t size      # bytes of data that are there
+    int64_t offset   # in the file, of data[0]
+    bint whole       # the file ends with the data
+
+
+cdef int json_window_on(JsonWindow* window, Cursor* at) except -1:
+    """Have more of the file, from `at` on, which moves with it."""
+    cdef size_t used = at[0] - window.data
+    cdef unsigned char* data
+    cdef Py_ssize_t got
+    if used == 0 and window.size == window.capacity:
+        data = <unsigned char*>PyMem_RawRealloc(window.data, window.capacity * 2)
+        if data == NULL:
+            raise MemoryError
+        window.data = data
+        window.capacity *= 2
+    memmove(window.data, window.data + used, window.size - used)
+    window.size -= used
+    window.offset += used
+    at[0] = window.data
+    while window.size < window.capacity and not window.whole:
+        got = file_read_at(
+            window.fd, window.data + window.size, window.capacity - window.size, window.offset + <int64_t>window.size
+        )
+        if got < 0 and errno != EINTR:
+            raise OSError(errno, strerror(errno).decode())
+        if got >= 0:
+            window.whole = window.size + got < window.capacity
+            window.size += got
+    return 0
+
+
+cdef class ColumnReader:
+    cdef JsonWindow window
+    cdef JsonFault fault
+    cdef Column columns[MOST_COLUMNS]
+    cdef int count
+    cdef dict names  # of the columns' steps, so that equal ones are one pointer; keeps them alive
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.window.data)
+
+    cdef Cursor end(self):
+        return self.window.data + self.window.size
+
+    cdef int failed(self, Cursor at) except -1:
+        cdef int64_t byte = self.window.offset + (at - self.window.data)
+        raise ValueError(f"invalid JSON: {self.fault.what.decode()} at byte {byte}")
+
+    cdef bint go_on(self, Cursor* at, Cursor found) except -1:
+        """Is the unit at `at` to be read once more?
+
+        found: where it ends, or NULL for a fault, which is raised when more of the file would not mend it.
+        """
+        cdef int i
+        if found != NULL and found != self.end() or self.window.whole:
+            if found == NULL:
+                self.failed(self.fault.at)
+            return False
+        if found == NULL and self.fault.at != self.end():
+            self.failed(self.fault.at)
+        json_window_on(&self.window, at)
+        for i in range(self.count):
+            self.columns[i].last = NULL
+        return True
+
+    cdef Cursor next(self, Cursor p) except NULL:
+        """At the next byte that is no white space."""
+        while True:
+            p = json_space(p, self.end())
+            if p != self.end():
+                return p
+            if self.window.whole:
+                json_fault(&self.fault, "container without end", p)
+                self.failed(p)
+            json_window_on(&self.window, &p)
+
+    cdef int check(self, Cursor p, Cursor end) except -1:
+        cdef Cursor stop = utf8_stop(p, end)
+        if stop != end:
+            json_fault(&self.fault, "invalid UTF-8", stop)
+            self.failed(stop)
+        return 0
+
+    cdef int choose(self, tuple paths) except -1:
+        cdef Column* column
+        cdef bytes step
+        if len(paths) > MOST_COLUMNS:
+            raise ValueError(f"more than {MOST_COLUMNS} columns")
+        self.names = {}
+        self.count = 0
+        for path in paths:
+            if not 1 <= len(path) <= 2 or not all(0 < len(name.encode()) <= LONGEST_NAME for name in path):
+                raise ValueError("a column's path is one name or two, none of them long")
+            column = &self.columns[self.count]
+            step = self.names.setdefault(path[0], path[0].encode())
+            column.name, column.size = <Cursor>PyBytes_AS_STRING(step), len(step)
+            column.inner = column.last = NULL
+            if len(path) == 2:
+                step = self.names.setdefault(path[1], path[1].encode())
+                column.inner, column.inner_size = <Cursor>PyBytes_AS_STRING(step), len(step)
+            self.count += 1
+        return 0
+
+    cdef Cursor rows(self, Cursor p, list lists) except NULL:
+        """Past the array at p, whose rows' values are appended to the lists, one a column."""
+        cdef list before = [None] * self.count
+        cdef Cursor after
+        cdef Column* column
+        cdef object value
+        cdef int i
+        p = self.next(p + 1)
+        if p[0] == c"]":
+            return p + 1
+        while True:
+            if p[0] != c"{":
+                raise ValueError(f"a row is no object at byte {self.window.offset + (p - self.window.data)}")
+            for i in range(self.count):
+                self.columns[i].value = NULL
+            after = row_scan(p, self.end(), self.columns, self.count, NULL, &self.fault)
+            if self.go_on(&p, after):
+                continue
+            self.check(p, after)
+            for i in range(self.count):
+                column = &self.columns[i]
+                value = column_value(column, before[i], self.window.data)
+                before[i] = value
+                column.last, column.last_end = column.value, column.end
+                (<list>lists[i]).append(value)
+            p = self.next(after)
+            if p[0] == c"]":
+                return p + 1
+            if p[0] != c",":
+                json_fault(&self.fault, "expected ',' or the container's end", p)
+                self.failed(p)
+            p = self.next(p + 1)
+
+    cdef tuple read(self, int fd, unicode array, object choose):
+        cdef bytes wanted = array.encode()
+        cdef dict top = {}
+        cdef list lists = None
+        cdef object span = None
+        cdef int64_t start
+        cdef Cursor p
+        cdef Cursor value
+        cdef Cursor stop
+        cdef Cursor after
+        self.window.fd = fd
+        self.window.capacity = WINDOW_START
+        self.window.data = <unsigned char*>PyMem_RawMalloc(WINDOW_START)
+        if self.window.data == NULL:
+            raise MemoryError
+        p = self.window.data
+        json_window_on(&self.window, &p)
+        if self.end() - p >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0:
+            p += 3
+        p = self.next(p)
+        if p[0] != c"{":
+            raise ValueError("the JSON text is no object")
+        p = self.next(p + 1)
+        while p[0] != c"}":
+            value = json_member(p, self.end(), &stop, &self.fault)
+            if self.go_on(&p, value):
+                continue
+            if value == self.end():
+                json_fault(&self.fault, "expected a value", value)
+                self.failed(value)
+            if value[0] == c"[" and column_name_is(p + 1, stop, <Cursor>PyBytes_AS_STRING(wanted), len(wanted)):
+                self.choose(choose(top))
+                lists = [[] for _ in range(self.count)]
+                top.pop(array, None)
+                start = self.window.offset + (value - self.window.data)
+                after = self.rows(value, lists)
+                span = (start, self.window.offset + (after - self.window.data))
+            else:
+                after = json_skip(value, self.end(), &self.fault)
+                if self.go_on(&p, after):
+                    continue
+                self.check(p, after)
+                name = json_decode(p + 1, stop)
+                top[name] = json_build(value, after)
+                if name == array:
+                    lists = span = None
+            p = self.next(after)
+            if p[0] == c",":
+                p = self.next(p + 1)
+                if p[0] != c'"':
+                    json_fault(&self.fault, "expected a member's name", p)
+                    self.failed(p)
+            elif p[0] != c"}":
+                json_fault(&self.fault, "expected ',' or the container's end", p)
+                self.failed(p)
+        p += 1
+        while True:
+            p = json_space(p, self.end())
+            if p != self.end():
+                json_fault(&self.fault, "expected the end of the text", p)
+                self.failed(p)
+            if self.window.whole:
+                return top, lists, span
+            json_window_on(&self.window, &p)

@@ -1,0 +1,55 @@
+# A JSON text laid out anew: indented by two, as write_json's style 2 has it,
+# every value as it was spelt.
+#
+# The text comes in pieces, cut anywhere, and so does what is made of it: a file
+# of megabytes is rewritten in the memory of one piece.
+
+cdef struct JsonLayout:
+    Py_ssize_t depth
+    bint in_string
+    bint escaped  # the last byte was a reverse solidus in a string
+    bint opened   # the last token opened a container: is it empty?
+
+
+cdef int layout_feed(JsonLayout* layout, Cursor p, Cursor end, Output* output) except -1:
+    """Lay out one more piece of a valid text."""
+    cdef Cursor stop
+    cdef bint closes
+    while p != end:
+        if layout.in_string:
+            if layout.escaped:
+                stop = p + 1
+                layout.escaped = False
+            else:
+                stop = string_stop(p, end)
+                if stop != end:
+                    layout.escaped = stop[0] == c"\\"
+                    layout.in_string = stop[0] != c'"'
+                    stop += 1
+            output_put(output, p, stop - p)
+            p = stop
+            continue
+        stop = json_space(p, end)
+        if stop != p:
+            p = stop
+            continue
+        closes = p[0] == c"}" or p[0] == c"]"
+        if closes:
+            layout.depth -= 1
+        if (layout.opened and not closes) or (closes and not layout.opened):
+            output_newline(output, layout.depth)
+        layout.opened = False
+        if p[0] == c",":
+            output_put(output, p, 1)
+            output_newline(output, layout.depth)
+        elif p[0] == c":":
+            output_put(output, b": ", 2)
+        elif p[0] == c"{" or p[0] == c"[":
+            output_put(output, p, 1)
+            layout.depth += 1
+            layout.opened = True
+        else:
+            layout.in_string = p[0] == c'"'
+            output_put(output, p, 1)
+        p += 1
+    return 0

@@ -1,0 +1,77 @@
+"""`tailhook triage status`: where the pipeline stands."""
+
+import argparse
+from collections import Counter
+from typing import Any
+
+from tailhook.cli.output import Commands, add_json, command, group, report
+from tailhook.hook.answer import plain
+from tailhook.hook.process import Event
+from tailhook.hook.triage import Pipeline, decide, find
+from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries
+
+
+def add(commands: Commands) -> None:
+    """Declare the group's commands."""
+    about = "say where the triage pipeline of this project stands"
+    actions = group(commands, "triage", "look at the triage pipeline", "tailhook triage status")
+    add_json(command(actions, "status", status, about, "tailhook triage status --json"))
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """Phase, counts, groups, and what the next stop would get."""
+    event = Event({}, "Stop")
+    pipeline = find(event)
+    facts = facts_of(event, pipeline)
+    report(arguments, facts, *table(facts))
+
+
+def facts_of(event: Event, pipeline: Pipeline | None) -> dict[str, Any]:
+    """What a program is told."""
+    if pipeline is None:
+        return {"path": None, "phase": None, "entries": None, "groups": [], "verdict": None}
+    state = pipeline.state if isinstance(pipeline.state, dict) else {}
+    entries = None
+    if not pipeline.problem:
+        _, columns = pipeline.file.columns("entries", lambda _: ALL_COLUMNS)
+        entries = None if columns is None else Entries(ALL_COLUMNS, columns)
+    if isinstance(owner := state.get("session_id"), str):
+        event.session_id = owner
+    verdict = decide(event, pipeline)
+    fix_planning = state.get("fix_planning")
+    groups = fix_planning.get("groups") if isinstance(fix_planning, dict) else None
+    counts = None
+    if entries:
+        counts = {
+            "total": len(entries.status),
+            **Counter(status if isinstance(status, str) else repr(status) for status in entries.status),
+            "false_positives": sum(1 for _ in entries.false_positives()),
+        }
+    return {
+        "path": pipeline.file.path,
+        "phase": state.get("phase"),
+        "entries": counts,
+        "groups": [one for one in groups.values() if isinstance(one, dict)] if isinstance(groups, dict) else [],
+        "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
+    }
+
+
+def table(facts: dict[str, Any]) -> list[str]:
+    """The facts as lines for a person."""
+    if facts["path"] is None:
+        return ["No triage pipeline is under way here."]
+    lines = [plain(f"{facts['path']}"), plain(f"  phase        {facts['phase']}")]
+    for name, number in (facts["entries"] or {}).items():
+        lines.append(plain(f"  {name:<16} {number}"))
+    if facts["groups"]:
+        lines.append(f"  {'group':<24} {'entries':>7}  {'sub-phase':<12} {'plans':>6} {'reviews':>8}  task")
+    for one in facts["groups"]:
+        plans = f"{one.get('plans_written')}/{REQUIRED_PLANS}"
+        reviews = f"{one.get('reviews_written')}/{REQUIRED_REVIEWS}"
+        line = (
+            f"  {one.get('group_id')!s:<24} {one.get('entry_count')!s:>7}  {one.get('sub_phase')!s:<12} "
+            f"{plans:>6} {reviews:>8}  {one.get('task_file') or '-'}"
+        )
+        lines.append(plain(line))
+    lines.append(plain(f"  The next stop: {facts['verdict']['decision']} ({facts['verdict']['why']})."))
+    return lines

@@ -1,0 +1,437 @@
+"""The triage machine: which sub-agents the pipeline needs before its agent may stop.  (docs/machines/triage.md)
+
+Pure: the pipeline's state in; verdict out. Who finds, reads, locks and saves is `tailhook.hook.triage`.
+"""
+
+from time import gmtime, strftime
+
+from tailhook.machines import Verdict, owns, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    Edit = tuple[tuple[str, ...], object]
+
+REQUIRED_PLANS = 5  # independent fix plans per group
+REQUIRED_REVIEWS = 4  # angles of review per group
+BATCH_SIZE = 5  # entries that one turn investigates, where the state does not say
+LONGEST_LIST = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
+
+# Of each entry, the members that a phase looks at; `Entries` has a column for each.
+COLUMNS: "dict[str, tuple[tuple[str, ...], ...]]" = {
+    "triage": (("status",), ("name",)),
+    "aggregation": (("status",), ("route",), ("result", "is_true_positive")),
+    "meta-review": (
+        ("status",),
+        ("route",),
+        ("result", "is_true_positive"),
+        ("result", "group_id"),
+        ("result", "root_cause"),
+    ),
+}
+ALL_COLUMNS = tuple(dict.fromkeys(path for paths in COLUMNS.values() for path in paths))
+
+
+def columns_for(state: "dict[str, Any]") -> "tuple[tuple[str, ...], ...]":
+    """The columns that the phase looks at; all of them where the phase is not known yet."""
+    if "phase" not in state:
+        return ALL_COLUMNS
+    phase = state["phase"]
+    return COLUMNS.get(phase, ()) if isinstance(phase, str) else ()
+
+
+class Entries:
+    """The pipeline's entries, as columns: `status[n]` is the status of entry n, None where it has none.
+
+    paths: the columns' paths.  columns: a list each.  What the phase does not look at is an empty list.
+    """
+
+    __slots__ = ("group_id", "is_true_positive", "name", "root_cause", "route", "status")
+
+    def __init__(self, paths: "Sequence[tuple[str, ...]]", columns: "Sequence[list[Any]]") -> None:
+        by_name = {path[-1]: column for path, column in zip(paths, columns)}  # noqa: B905 - as many as of the other
+        self.status: list[Any] = by_name.get("status", [])
+        self.name: list[Any] = by_name.get("name", [])
+        self.route: list[Any] = by_name.get("route", [])
+        self.is_true_positive: list[Any] = by_name.get("is_true_positive", [])
+        self.group_id: list[Any] = by_name.get("group_id", [])
+        self.root_cause: list[Any] = by_name.get("root_cause", [])
+
+    def pending(self) -> "list[int]":
+        """The entries that nobody has investigated."""
+        return [number for number, status in enumerate(self.status) if status == "pending"]
+
+    def false_positives(self) -> "Iterator[int]":
+        """The entries that went through the model and are no true positives."""
+        for number, route in enumerate(self.route):
+            if route == "llm-triage" and self.is_true_positive[number] is False:
+                yield number
+
+    def groups(self) -> "dict[str, list[int]]":
+        """The false positives by group, in order of first appearance. BrokenError for an id that is no string."""
+        groups: dict[str, list[int]] = {}
+        for number in self.false_positives():
+            group_id = self.group_id[number]
+            if group_id is None:
+                continue
+            if not isinstance(group_id, str):
+                raise BrokenError(f"the group_id of entry {number} is no string")
+            groups.setdefault(group_id, []).append(number)
+        return groups
+
+
+class Facts:
+    """What the payload and the configuration say about one stop.
+
+    session_id: str.  paused: bool, a background task will wake the agent.  stop_hook_active: bool, this turn was
+    blocked before.  while_active: whether to block then all the same as long as `moved` says that the state changed
+    since the last block.  unbound_acts: bool.  path: the state file, absolute.  plans: the folder of the fix plans.
+    """
+
+    __slots__ = ("moved", "path", "paused", "plans", "session_id", "stop_hook_active", "unbound_acts", "while_active")
+
+    def __init__(
+        self,
+        path: str,
+        plans: str,
+        session_id: str = "",
+        paused: bool = False,
+        stop_hook_active: bool = False,
+        while_active: bool = False,
+        moved: "Callable[[], bool]" = lambda: True,
+        unbound_acts: bool = True,
+    ) -> None:
+        self.path = path
+        self.plans = plans
+        self.session_id = session_id
+        self.paused = paused
+        self.stop_hook_active = stop_hook_active
+        self.while_active = while_active
+        self.moved = moved
+        self.unbound_acts = unbound_acts
+
+
+class BrokenError(Exception):
+    """The state is not what it should be; the message says in what."""
+
+
+def decide(state: object, entries: Entries | None, facts: Facts) -> Verdict:
+    """What the next stop does to the pipeline.
+
+    state: the file's value without its entries.  entries: None where they are no array.
+    Of the verdict `state` are edits, [(path, value)…], None where nothing moves.
+    """
+    if not isinstance(state, dict):
+        return broken("the state is no object", facts)
+    if facts.stop_hook_active and not facts.while_active:
+        return Verdict("allow", "this turn was blocked before (stop_hook_active)")
+    if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
+        return Verdict("allow", "another session's pipeline")
+    if facts.paused:
+        return Verdict("allow", "paused: a background task is running")
+    if facts.stop_hook_active and not facts.moved():
+        return Verdict("allow", "nothing changed since the last block")
+    phase = state.get("phase")
+    try:
+        if phase == "triage":
+            return in_triage(state, entries, facts)
+        if phase == "aggregation":
+            return in_aggregation(state, entries, facts)
+        if phase == "meta-review":
+            return in_meta_review(state, entries, facts)
+        if phase == "fix-planning":
+            return in_fix_planning(state, facts)
+    except BrokenError as error:
+        return broken(str(error), facts)
+    if phase == "complete":
+        return Verdict("allow", "the pipeline is complete")
+    return broken(f"unknown phase {spelt(phase)}", facts)
+
+
+# ---- phase triage ------------------------------------------------------------
+
+
+def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+    """Investigate what is pending; when nothing is, on to the aggregation."""
+    entries = required(entries)
+    if pending := entries.pending():
+        return block("triage", investigate(pending, entries, batch_size(state), facts))
+    for number, status in enumerate(entries.status):
+        if status not in ("completed", "failed"):
+            raise BrokenError(f"unknown status {spelt(status)} of entry {number}")
+    return block("aggregation", aggregate(entries, facts), [(("phase",), "aggregation")])
+
+
+# ---- phase aggregation -------------------------------------------------------
+
+
+def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+    """Aggregate; then review the rules, if there is a false positive."""
+    entries = required(entries)
+    status = status_of(state, "aggregation")
+    if status in (None, "pending"):
+        return block("aggregation", aggregate(entries, facts))
+    if status == "failed":
+        return complete("the aggregation failed")
+    if next(entries.false_positives(), None) is None:
+        return complete("no false positives")
+    return block("meta-review", review_rules(entries, facts), [(("phase",), "meta-review")])
+
+
+# ---- phase meta-review -------------------------------------------------------
+
+
+def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+    """Review the rules; then plan fixes, if a group has more than one false positive."""
+    entries = required(entries)
+    status = status_of(state, "meta_review")
+    if status in (None, "pending"):
+        return block("meta-review", review_rules(entries, facts))
+    if status == "failed":
+        return complete("the meta-review failed")
+    groups = {group_id: new_group(group_id, members, entries) for group_id, members in multiple(entries).items()}
+    if not groups:
+        return complete("no group of more than one false positive")
+    fix_planning = {"fix_plans_dir": facts.plans, "groups": groups}
+    return block(
+        "fix-planning",
+        work_on("planning", *next(iter(groups.items())), facts.plans, facts),
+        [(("fix_planning",), fix_planning), (("phase",), "fix-planning")],
+    )
+
+
+def multiple(entries: Entries) -> "dict[str, list[int]]":
+    """The groups of more than one false positive, in order of first appearance."""
+    return {group_id: members for group_id, members in entries.groups().items() if len(members) > 1}
+
+
+def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[str, Any]":
+    """The state of a group whose fix is to be planned."""
+    return {
+        "group_id": group_id,
+        "root_cause": entries.root_cause[members[0]],
+        "entry_count": len(members),
+        "sub_phase": "planning",
+        "plans_written": 0,
+        "synthesis_written": False,
+        "reviews_written": 0,
+        "task_file": None,
+    }
+
+
+# ---- phase fix-planning ------------------------------------------------------
+
+
+def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
+    """Plan the fix of one group after the other."""
+    fix_planning = section(state, "fix_planning")
+    groups = section(fix_planning, "groups", "fix_planning")
+    plans = fix_planning.get("fix_plans_dir")
+    plans = plans if isinstance(plans, str) and plans else facts.plans
+    edits: list[Edit] = []
+    for group_id, group in groups.items():
+        if not isinstance(group, dict):
+            raise BrokenError(f"group {spelt(group_id)} is no object")
+        if group.get("sub_phase") == "complete":
+            continue
+        verdict = in_group(group_id, group, plans, facts)
+        if verdict is not None:
+            verdict.state = [*edits, *(verdict.state or ())] or None
+            return verdict
+        edits.append((("fix_planning", "groups", group_id, "sub_phase"), "complete"))
+    return complete("every group has its task", edits)
+
+
+def in_group(group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -> Verdict | None:
+    """What a group needs; None when its task is written."""
+
+    def move(sub_phase: str) -> "list[Edit]":
+        return [(("fix_planning", "groups", group_id, "sub_phase"), sub_phase)]
+
+    sub_phase = group.get("sub_phase")
+    if sub_phase == "planning":
+        if count(group, "plans_written", group_id) < REQUIRED_PLANS:
+            return block("planning", work_on("planning", group_id, group, plans, facts))
+        return block("synthesis", work_on("synthesis", group_id, group, plans, facts), move("synthesis"))
+    if sub_phase == "synthesis":
+        written = group.get("synthesis_written")
+        if written is False:
+            return block("synthesis", work_on("synthesis", group_id, group, plans, facts))
+        if written is not True:
+            raise BrokenError(f"synthesis_written of group {spelt(group_id)} is neither true nor false")
+        return block("review", work_on("review", group_id, group, plans, facts), move("review"))
+    if sub_phase == "review":
+        if count(group, "reviews_written", group_id) < REQUIRED_REVIEWS:
+            return block("review", work_on("review", group_id, group, plans, facts))
+        return block("task-writing", work_on("task-writing", group_id, group, plans, facts), move("task-writing"))
+    if sub_phase == "task-writing":
+        task_file = group.get("task_file")
+        if task_file in (None, ""):
+            return block("task-writing", work_on("task-writing", group_id, group, plans, facts))
+        if not isinstance(task_file, str):
+            raise BrokenError(f"task_file of group {spelt(group_id)} is no string")
+        return None
+    raise BrokenError(f"unknown sub_phase {spelt(sub_phase)} of group {spelt(group_id)}")
+
+
+# ---- verdicts ----------------------------------------------------------------
+
+
+def block(where: str, reason: str, edits: "list[Edit] | None" = None) -> Verdict:
+    """Send the agent on."""
+    return Verdict("block", f"on to {where}" if edits else where, edits, reason)
+
+
+def complete(why: str, edits: "Sequence[Edit]" = ()) -> Verdict:
+    """The end of the pipeline."""
+    return Verdict("allow", f"the pipeline is complete: {why}", [*edits, (("phase",), "complete")], ended=True)
+
+
+def broken(what: str, facts: Facts) -> Verdict:
+    """A state that says nothing that could be done: the person is told, nothing moves."""
+    return Verdict("allow", what, warning=f"tailhook: {facts.path}: {what}. The pipeline waits; the agent may stop.")
+
+
+# ---- what the state says -----------------------------------------------------
+
+
+def required(entries: Entries | None) -> Entries:
+    if entries is None:
+        raise BrokenError("entries is no array")
+    return entries
+
+
+def section(state: "dict[str, Any]", key: str, of: str = "the state") -> "dict[str, Any]":
+    value = state.get(key)
+    if not isinstance(value, dict):
+        raise BrokenError(f"{key} of {of} is no object")
+    return value
+
+
+def status_of(state: "dict[str, Any]", key: str) -> str | None:
+    """The status of a section, None where there is no section."""
+    if state.get(key) is None:
+        return None
+    status = section(state, key).get("status")
+    if status not in ("pending", "completed", "failed"):
+        raise BrokenError(f"unknown status {spelt(status)} of {key}")
+    return str(status)
+
+
+def batch_size(state: "dict[str, Any]") -> int:
+    value = state.get("batch_size")
+    if value is None:
+        return BATCH_SIZE
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise BrokenError(f"batch_size is {spelt(value)}, not a whole number from 1 on")
+    return value
+
+
+def count(group: "dict[str, Any]", key: str, group_id: str) -> int:
+    value = group.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BrokenError(f"{key} of group {spelt(group_id)} is {spelt(value)}, not a whole number")
+    return value
+
+
+def spelt(value: object) -> str:
+    """A value of the state as a message shows it."""
+    return shown(f'"{value}"' if isinstance(value, str) else repr(value))[:80]
+
+
+# ---- instructions ------------------------------------------------------------
+
+# Of each sub-phase: the sub-agent, what it is launched for, and what the agent does with what comes of it.
+STEPS = {
+    "planning": ("fix-planner", "to write a plan of its own each", "Count each plan in the group's plans_written."),
+    "synthesis": ("plan-synthesizer", "to make one plan of them", "Then set the group's synthesis_written to true."),
+    "review": (
+        "plan-reviewer",
+        "to review the synthesis, each from an angle of its own",
+        "Count each review in the group's reviews_written.",
+    ),
+    "task-writing": (
+        "task-writer",
+        "to write the task that the plan and its reviews come to",
+        "Then set the group's task_file to the task's path.",
+    ),
+}
+
+
+def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts) -> str:
+    """The next batch of entries to look into."""
+    total, named, length = len(entries.status), [], 0
+    for number in pending[:batch]:
+        named.append(f"- entries[{number}]: {spelt(entries.name[number])}")
+        length += len(named[-1])
+        if length > LONGEST_LIST:
+            named.append("- and the pending ones that follow")
+            break
+    size = min(batch, len(pending))
+    return instruction(
+        facts,
+        f"Triage: {total - len(pending)} of {total} entries are done, {len(pending)} are pending.",
+        f"Launch a **triage-investigator** sub-agent for {'this entry' if size == 1 else f'these {size} entries'}:",
+        *named,
+        "Write each one's result into the entry, and set its status to completed, or to failed with the error.",
+    )
+
+
+def aggregate(entries: Entries, facts: Facts) -> str:
+    """All results are there: what do they have in common?"""
+    return instruction(
+        facts,
+        f"Aggregation: all {len(entries.status)} entries are investigated.",
+        "Launch a **triage-aggregator** sub-agent to bring their results together by group.",
+        "Then set aggregation to {status: completed, completed_at: now}, or its status to failed.",
+    )
+
+
+def review_rules(entries: Entries, facts: Facts) -> str:
+    """False positives were found: which rules would have told them?"""
+    number = sum(1 for _ in entries.false_positives())
+    return instruction(
+        facts,
+        f"Meta-review: false positives among the {len(entries.status)} entries: {number}.",
+        "Launch a **triage-rule-reviewer** sub-agent to look for the patterns behind them.",
+        "Then set meta_review to {status: completed, completed_at: now, patterns: [...]}, or its status to failed.",
+    )
+
+
+def work_on(sub_phase: str, group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -> str:
+    """A group's fix is to be planned, one step after the other."""
+    agent, purpose, then = STEPS[sub_phase]
+    done, agents = f"plans {REQUIRED_PLANS}/{REQUIRED_PLANS}", f"a **{agent}** sub-agent"
+    if sub_phase == "planning":
+        written = count(group, "plans_written", group_id)
+        done, left = f"plans {written}/{REQUIRED_PLANS}", REQUIRED_PLANS - written
+    elif sub_phase == "review":
+        written = count(group, "reviews_written", group_id)
+        done, left = f"{done}, reviews {written}/{REQUIRED_REVIEWS}", REQUIRED_REVIEWS - written
+    else:
+        left = 1
+        if sub_phase == "task-writing":
+            done = f"{done}, reviews {REQUIRED_REVIEWS}/{REQUIRED_REVIEWS}"
+    if left > 1:
+        agents = f"{left} **{agent}** sub-agents"
+    cause = group.get("root_cause")
+    because = f", root cause: {shown(cause)}" if isinstance(cause, str) and cause else ""
+    return instruction(
+        facts,
+        f"Fix planning, group {spelt(group_id)}{because}. Done: {done}.",
+        f"Launch {agents} {purpose}.",
+        f"Plans folder: {shown(plans)}",
+        then,
+    )
+
+
+def instruction(facts: Facts, *lines: str) -> str:
+    """The words to the agent: what stands, what to launch, what to write, and where."""
+    return "\n".join((*lines, f"State file: {shown(facts.path)}"))
+
+
+def iso_milliseconds(now: float) -> str:
+    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"

@@ -1,0 +1,121 @@
+"""A state in a JSON file that others read too: found, read, edited and laid out anew."""
+
+import posix
+
+from tailhook._core import JsonIndenter, edit_json, read_json_columns, write_json
+from tailhook.stores.atomic import SAFE, Lock, open_folder, private_name, read_file, replace_pieces, state_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    Columns = tuple[tuple[str, ...], ...]
+
+BOM = b"\xef\xbb\xbf"
+HOLE = b'"(the rows of the array)"'  # stands for them while the rest is edited
+PIECE = 64 << 10  # bytes that are laid out at a time
+LARGEST = 64 << 20  # bytes beside the array
+
+
+class JsonFile:
+    """One file.  Raises OSError when it cannot be opened, or not without following a link.
+
+    path: str, absolute.
+    """
+
+    __slots__ = ("folder", "name", "path", "span", "stamp")
+
+    def __init__(self, path: str, folder: int, name: str) -> None:
+        self.path = path
+        self.folder = posix.dup(folder)
+        self.name = name
+        self.stamp = self.stamp_now()
+        self.span: tuple[int, int] | None = None  # of the array, in the file
+
+    def __del__(self) -> None:
+        posix.close(self.folder)
+
+    def lock(self) -> Lock:
+        """The lock to hold from `has_changed` to `edit`: in the private state folder, named by the file's path."""
+        return Lock(f"{state_folder()}/{private_name(self.path)}.lock")
+
+    def has_changed(self) -> bool:
+        """Whether someone wrote or replaced the file since this was last asked."""
+        before, self.stamp = self.stamp, self.stamp_now()
+        return self.stamp != before
+
+    def stamp_now(self) -> "tuple[int, int, int]":
+        """What changes whenever someone writes or replaces the file."""
+        facts = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def columns(self, array: str, choose: "Callable[[dict[str, Any]], Columns]") -> "tuple[dict[str, Any], Any]":
+        """The object in the file, one of its members as columns, as `read_json_columns` gives them."""
+        fd = self.open()
+        try:
+            value, columns, self.span = read_json_columns(fd, array, choose)
+            return value, columns
+        finally:
+            posix.close(fd)
+
+    def data(self) -> bytes:
+        """The file's bytes."""
+        return read_file(self.name, self.folder)
+
+    def edit(self, edits: "Sequence[tuple[tuple[str, ...], object]]") -> None:
+        """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.
+
+        Only under the lock, and after `columns`. Raises OSError, and KeyError for a path that leads nowhere.
+        """
+        fd = self.open()
+        try:
+            start, end = self.span or (0, 0)
+            before, after = posix.pread(fd, start, 0), posix.pread(fd, LARGEST, end)
+            hole = HOLE
+            while hole in before or hole in after:
+                hole = hole[:-1] + b' "'
+            rest = (before + hole + after if self.span else after).removeprefix(BOM)
+            rest = edit_json(rest, [(path, write_json(value)) for path, value in edits])
+            before, hole, after = (JsonIndenter().feed(rest) + b"\n").partition(hole)
+            rows = self.rows(fd, start, end) if hole else iter(())
+            replace_pieces(self.name, chain(before, rows, after), self.folder)
+        finally:
+            posix.close(fd)
+        self.stamp = self.stamp_now()
+
+    def rows(self, fd: int, start: int, end: int) -> "Iterator[bytes]":
+        """The array, laid out, piece by piece: fresh memory for all of it would cost more than writing it."""
+        layout = JsonIndenter(1)
+        while start < end and (piece := posix.pread(fd, min(PIECE, end - start), start)):
+            start += len(piece)
+            yield layout.feed(piece)
+
+    def open(self) -> int:
+        """A descriptor to read from."""
+        return posix.open(self.name, posix.O_RDONLY | SAFE, dir_fd=self.folder)
+
+
+def chain(before: bytes, pieces: "Iterator[bytes]", after: bytes) -> "Iterator[bytes]":
+    """One after the other."""
+    yield before
+    yield from pieces
+    yield after
+
+
+def files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFile]":
+    """The files of folder/names… whose names end so, in the order of their names' bytes; links are left out."""
+    try:
+        fd = open_folder(folder, *names)
+    except OSError:
+        return
+    try:
+        found = [name for name in posix.listdir(fd) if name.endswith(ending)]
+        for name in sorted(found, key=lambda name: name.encode("utf-8", "surrogateescape")):
+            try:
+                file = JsonFile("/".join((folder, *names, name)), fd, name)
+            except OSError:
+                continue
+            yield file
+    finally:
+        posix.close(fd)

@@ -1,0 +1,263 @@
+"""The triage machine as the host meets it: the whole process, and the state file it leaves."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from triage import Agent, entry, group, pipeline, planning
+
+WAITING = pipeline("triage", entry(0, "pending"))
+MOVING = pipeline("triage", entry(0))
+
+
+def phase(path):
+    return json.loads(path.read_text())["phase"]
+
+
+def blocked_for(stop, agent):
+    return stop.exit_code == 0 and stop.answer["decision"] == "block" and f"**{agent}**" in stop.answer["reason"]
+
+
+def test_a_pipeline_runs_from_triage_to_complete_turn_by_turn(project):
+    findings = {"false_positive": True, "group_id": "g"}
+    path = project.triage(pipeline("triage", *(entry(n, "pending") for n in range(7)), batch_size=3))
+    agent = Agent(lambda n: entry(n, **findings) if n != 3 else {"status": "failed", "error": "x"})
+    phases, stop = [], project.stop("Hm.")
+    while not stop.allowed:
+        agent.obey(stop.answer["reason"])
+        stop = project.stop("Hm.")
+        phases.append(phase(path))
+    assert list(dict.fromkeys(phases)) == ["triage", "aggregation", "meta-review", "fix-planning", "complete"]
+    state = json.loads(path.read_text())
+    assert state["fix_planning"]["groups"]["g"]["sub_phase"] == "complete"
+    assert state["fix_planning"]["groups"]["g"]["entry_count"] == 6
+    assert project.stop("Hm.").allowed
+
+
+def test_a_change_is_saved_before_the_answer_laid_out_and_with_its_time(project):
+    state = {**MOVING, "note": {"kept": [1.0, None, {}]}, "updated_at": "before"}
+    path = project.triage(json.dumps(state).replace("1.0", "1.00"))
+    before = time.time()
+    assert blocked_for(project.stop("Hm."), "triage-aggregator")
+    text = path.read_text()
+    saved = json.loads(text)
+    assert text == json.dumps(saved, indent=2).replace("1.0", "1.00") + "\n"
+    assert list(saved) == list(state)
+    assert saved == {**state, "phase": "aggregation", "updated_at": saved["updated_at"]}
+    assert time.strftime("%Y-%m-%dT%H:%M", time.gmtime(before)) in saved["updated_at"]
+    assert saved["updated_at"].endswith("Z")
+    assert len(saved["updated_at"]) == 24
+
+
+def test_waiting_changes_no_byte(project):
+    path = project.triage(WAITING)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    assert blocked_for(project.stop("Hm."), "triage-investigator")
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_both_changes_of_one_call_are_saved(project):
+    done = group("g", sub_phase="task-writing", task_file="/t")
+    path = project.triage(pipeline("fix-planning", fix_planning=planning(done, group("h", plans_written=5))))
+    assert blocked_for(project.stop("Hm."), "plan-synthesizer")
+    groups = json.loads(path.read_text())["fix_planning"]["groups"]
+    assert [one["sub_phase"] for one in groups.values()] == ["complete", "synthesis"]
+
+
+def test_the_plans_folder_of_new_groups_is_beside_the_state(project):
+    fields = {"false_positive": True, "group_id": "g"}
+    meta_review = {"status": "completed"}
+    path = project.triage(pipeline("meta-review", entry(0, **fields), entry(1, **fields), meta_review=meta_review))
+    stop = project.stop("Hm.")
+    plans = str(path.parent / "fix_plans")
+    assert f"Plans folder: {plans}" in stop.answer["reason"]
+    assert json.loads(path.read_text())["fix_planning"]["fix_plans_dir"] == plans
+
+
+# ---- finding -----------------------------------------------------------------
+
+FOLDERS = [
+    ".claude/triage_state",
+    "entrypoint-analysis/triage_state",
+    ".claude/skills/self-repair-pipeline/triage_state",
+    ".claude/self-repair-pipeline-state/triage_state",
+]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_folders_are_searched_in_order(project, number):
+    paths = [project.triage(MOVING, where) for where in FOLDERS[number:]]
+    project.stop("Hm.")
+    assert [phase(path) for path in paths] == ["aggregation"] + ["triage"] * (3 - number)
+
+
+def test_of_a_folder_the_first_name_that_is_not_complete_counts(project):
+    project.triage(pipeline("complete"), name="a_triage.json")
+    project.triage(MOVING, name="A.json")
+    later = project.triage(MOVING, name="é_triage.json")
+    first = project.triage(MOVING, name="b_triage.json")
+    project.stop("Hm.")
+    assert (phase(first), phase(later)) == ("aggregation", "triage")
+
+
+def test_the_configuration_can_say_where(project):
+    config = project.home / ".config/tailhook"
+    config.mkdir(parents=True)
+    elsewhere = project.home / "states"
+    (config / "config.json").write_text(json.dumps({"triage": {"state_dirs": [str(elsewhere), "./my/states"]}}))
+    default = project.triage(MOVING)
+    mine = project.triage(MOVING, "my/states")
+    project.stop("Hm.")
+    assert (phase(default), phase(mine)) == ("triage", "aggregation")
+    elsewhere.mkdir()
+    (elsewhere / "x_triage.json").write_text(json.dumps(MOVING))
+    project.stop("Hm.")
+    assert phase(elsewhere / "x_triage.json") == "aggregation"
+
+
+@pytest.mark.parametrize("where", ["/absolute", "../outside", "a/../../outside", 5])
+def test_a_projects_configuration_leads_nowhere_outside(project, where):
+    outside = project.folder.parent / "outside"
+    outside.mkdir()
+    (outside / "x_triage.json").write_text(json.dumps(MOVING))
+    where = str(outside) if where == "/absolute" else where
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude/tailhook.json").write_text(json.dumps({"triage": {"state_dirs": [where]}}))
+    project.argv = [*project.argv[:-1], "triage"]
+    assert project.stop("Hm.").allowed
+    assert phase(outside / "x_triage.json") == "triage"
+
+
+def test_a_symlinked_project_works_and_a_symlinked_state_does_not(project):
+    path = project.triage(MOVING)
+    link = project.home / "link"
+    link.symlink_to(project.folder)
+    assert blocked_for(project.stop("Hm.", cwd=str(link)), "triage-aggregator")
+    path.write_text(json.dumps(MOVING))
+    target = project.home / "target.json"
+    path.rename(target)
+    path.symlink_to(target)
+    assert project.stop("Hm.").allowed
+    assert phase(target) == "triage"
+
+
+# ---- edge cases --------------------------------------------------------------
+
+
+def test_without_a_state_file_the_agent_may_stop(project):
+    project.triage(MOVING).unlink()
+    assert project.stop("Hm.").allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '"triage"', '{"phase": "triage"}', '{"phase": "triage", "entries": [5]}', "\0" * 10, "{}x"],
+)
+def test_a_broken_state_is_told_and_left(project, text):
+    path = project.triage(text)
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert str(path) in stop.stderr
+    assert stop.stderr.count("\n") == 1
+    assert path.read_text() == text
+
+
+def test_a_byte_order_mark_is_passed_over(project):
+    path = project.triage("\ufeff" + json.dumps(MOVING))
+    assert blocked_for(project.stop("Hm."), "triage-aggregator")
+    assert phase(path) == "aggregation"
+
+
+def test_lone_surrogates_and_odd_names_stay(project):
+    state = pipeline("fix-planning", fix_planning=planning(group("__proto__", plans_written=5, root_cause="\ud800")))
+    path = project.triage(state)
+    assert blocked_for(project.stop("Hm."), "plan-synthesizer")
+    saved = json.loads(path.read_text())
+    assert saved["fix_planning"]["groups"]["__proto__"]["root_cause"] == "\ud800"
+    assert saved["fix_planning"]["groups"]["__proto__"]["sub_phase"] == "synthesis"
+
+
+def test_a_phase_behind_the_entries_or_said_twice_is_read(project):
+    text = json.dumps(MOVING)
+    late = '{"entries": ' + json.dumps(MOVING["entries"]) + ", " + text[1:].replace('"entries"', '"old"')
+    for state in (late, '{"phase": "fix-planning", ' + late[1:]):
+        path = project.triage(state)
+        assert blocked_for(project.stop("Hm."), "triage-aggregator")
+        assert phase(path) == "aggregation"
+
+
+def test_stop_hook_active_lets_the_agent_go(project):
+    path = project.triage(MOVING)
+    assert project.stop("Hm.", stop_hook_active=True).allowed
+    assert phase(path) == "triage"
+    assert blocked_for(project.stop("Hm.", stop_hook_active="true"), "triage-aggregator")
+
+
+def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):
+    config = project.home / ".config/tailhook"
+    config.mkdir(parents=True)
+    (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')
+    project.triage(pipeline("triage", *(entry(n, "pending") for n in range(3)), batch_size=1))
+    agent = Agent(lambda n: entry(n))
+    stop, active = project.stop("Hm."), 0
+    for _ in range(3):
+        agent.obey(stop.answer["reason"])
+        stop = project.stop("Hm.", stop_hook_active=True)
+        active += not stop.allowed
+    assert active == 3
+    assert blocked_for(stop, "triage-aggregator")
+    assert project.stop("Hm.", stop_hook_active=True).allowed
+    assert blocked_for(project.stop("Hm."), "triage-aggregator")
+
+
+def test_a_large_state_is_moved_without_losing_anything(project):
+    state = pipeline("triage", *(entry(n, reasoning="é" * 500) for n in range(2000)))
+    path = project.triage(json.dumps(state, indent=1, ensure_ascii=False))
+    assert blocked_for(project.stop("Hm."), "triage-aggregator")
+    saved = json.loads(path.read_text())
+    assert {**saved, "phase": "triage", "updated_at": state["updated_at"]} == state
+    assert path.read_text() == json.dumps(saved, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_64_hooks_at_once_move_a_phase_once(project):
+    path = project.triage(MOVING)
+    with ThreadPoolExecutor(16) as pool:
+        stops = list(pool.map(lambda _: project.stop("Hm."), range(64)))
+    assert all(blocked_for(stop, "triage-aggregator") for stop in stops)
+    assert phase(path) == "aggregation"
+
+
+def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
+    path = project.triage(MOVING)
+    assert project.stop("Hm.", background_tasks=[{"type": "subagent", "status": "running"}]).allowed
+    assert project.stop("Hm.", agent_id="a").allowed
+    assert phase(path) == "triage"
+
+
+# ---- status ------------------------------------------------------------------
+
+
+def test_status_shows_phase_counts_and_groups(project):
+    none = project.tailhook("triage", "status")
+    assert none.stdout == "No triage pipeline is under way here.\n"
+    fields = {"false_positive": True, "group_id": "g"}
+    entries = [entry(0, **fields), entry(1, **fields), entry(2), entry(3, "failed")]
+    groups = planning(group("g\x1b[31m", plans_written=3))
+    path = project.triage(pipeline("fix-planning", *entries, fix_planning=groups))
+    out = project.tailhook("triage", "status").stdout
+    for part in (str(path), "fix-planning", "completed", "3/5", "0/4", "The next stop: block"):
+        assert part in out
+    assert "\x1b" not in out
+    facts = json.loads(project.tailhook("triage", "status", "--json").stdout)
+    assert facts["entries"] == {"total": 4, "completed": 3, "failed": 1, "false_positives": 2}
+    assert facts["groups"] == list(groups["groups"].values())
+    assert facts["verdict"]["decision"] == "block"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"phase": 5, "entries": 5, "fix_planning": {"groups": [1]}}'])
+def test_status_of_a_broken_state_is_no_crash(project, text):
+    project.triage(text)
+    for words in ([], ["--json"]):
+        done = project.tailhook("triage", "status", *words)
+        assert (done.returncode, done.stderr) == (0, "")

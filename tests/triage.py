@@ -1,0 +1,103 @@
+"""A triage pipeline's state, and an agent that does what the machine says."""
+
+import json
+import re
+from pathlib import Path
+
+
+def entry(number=0, status="completed", **fields):
+    """An entry of the pipeline; fields of the result: false_positive, group_id, root_cause."""
+    result = None
+    if status == "completed":
+        result = {
+            "is_true_positive": not fields.pop("false_positive", False),
+            "is_likely_dead_code": False,
+            "group_id": fields.pop("group_id", None),
+            "root_cause": fields.pop("root_cause", f"cause {number}"),
+            "reasoning": "because",
+        }
+    return {
+        "name": f"function_{number}",
+        "file_path": f"src/file_{number}.ts",
+        "start_line": number,
+        "kind": "function",
+        "signature": "()",
+        "route": "llm-triage",
+        "diagnosis": "none",
+        "deterministic_group_id": None,
+        "known_source": None,
+        "status": status,
+        "result": result,
+        "error": None,
+        "attempt_count": 1,
+        **fields,
+    }
+
+
+def group(group_id="g", **fields):
+    """A group of the fix planning, just begun."""
+    return {
+        "group_id": group_id,
+        "root_cause": "cause",
+        "entry_count": 2,
+        "sub_phase": "planning",
+        "plans_written": 0,
+        "synthesis_written": False,
+        "reviews_written": 0,
+        "task_file": None,
+        **fields,
+    }
+
+
+def pipeline(phase="triage", *entries, **fields):
+    """A state of that phase."""
+    return {
+        "project_name": "p",
+        "project_path": "/p",
+        "analysis_file": "/p/a.json",
+        "phase": phase,
+        "batch_size": 5,
+        "created_at": "2026-01-01T00:00:00.000Z",
+        "updated_at": "2026-01-01T00:00:00.000Z",
+        "entries": list(entries),
+        "aggregation": None,
+        "meta_review": None,
+        "fix_planning": None,
+        **fields,
+    }
+
+
+def planning(*groups):
+    """The fix planning of those groups."""
+    return {"fix_plans_dir": "/plans", "groups": {one["group_id"]: one for one in groups}}
+
+
+class Agent:
+    """Does what the reason of a block says, and nothing else, to the state file that it names."""
+
+    def __init__(self, judge):
+        self.judge = judge  # of an entry: what the investigator finds
+
+    def obey(self, reason):
+        """Launch the sub-agents that the reason names."""
+        path = Path(re.search(r"^State file: (.*)$", reason, re.M)[1])
+        state = json.loads(path.read_text())
+        launched = re.search(r"\*\*([a-z-]+)\*\*", reason)[1]
+        name = re.search(r'group "(.*?)"', reason)
+        one = state["fix_planning"]["groups"][name[1]] if name else None
+        if launched == "triage-investigator":
+            for number in map(int, re.findall(r"^- entries\[(\d+)\]", reason, re.M)):
+                state["entries"][number].update(self.judge(number))
+        elif launched == "triage-aggregator":
+            state["aggregation"] = {"status": "completed", "completed_at": "now"}
+        elif launched == "triage-rule-reviewer":
+            state["meta_review"] = {"status": "completed", "completed_at": "now", "patterns": []}
+        elif launched == "fix-planner":
+            one["plans_written"] += 1
+        elif launched == "plan-synthesizer":
+            one["synthesis_written"] = True
+        elif launched == "plan-reviewer":
+            one["reviews_written"] += 1
+        elif launched == "task-writer":
+            one["task_file"] = "/tasks/one.md"
+        path.write_text(json.dumps(state))
