@@ -83,7 +83,7 @@ class Agent:
         path = Path(re.search(r"^State file: (.*)$", reason, re.M)[1])
         state = json.loads(path.read_text())
         launched = re.search(r"\*\*([a-z-]+)\*\*", reason)[1]
-        name = re.search(r'group "(.*?)"', reason)
+        name = re.search(r'group "(.*?)"(?:, root cause: |\. Done: )', reason)
         one = state["fix_planning"]["groups"][name[1]] if name else None
         if launched == "triage-investigator":
             for number in map(int, re.findall(r"^- entries\[(\d+)\]", reason, re.M)):
