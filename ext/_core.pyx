@@ -183,6 +183,9 @@ cdef class Lines:
     cdef bint records
     cdef char busy  # a thread is in __next__
 
+    def __cinit__(self):
+        self.window.finished = True  # until open_lines gives it a file
+
     def __dealloc__(self):
         window_close(&self.window)
 
