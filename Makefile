@@ -17,7 +17,8 @@ test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
-fuzz: ## long fuzzing: FUZZ_SECONDS (60) for each target
+fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
+	$(BIN)/python tests/fuzz/markdown_linear.py
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
