@@ -46,10 +46,12 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage
-	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]'
+	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]>=7.10'
 	rm -rf build/coverage
 	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet '.[test]'
+	.venv-coverage/bin/python -m coverage erase
 	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider
+	.venv-coverage/bin/python -m coverage combine --quiet
 	.venv-coverage/bin/python -m coverage report
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
