@@ -68,7 +68,9 @@ def main() -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, (small, large) in zip(names, pool.map(partial(costs, start=start), names), strict=True):
             wrong += large > AT_MOST * small
-            print(f"{name:50} {small / SIZE:8.1f} instructions a byte, {large / small:5.2f} times as many for four times")
+            print(
+                f"{name:50} {small / SIZE:8.1f} instructions a byte, {large / small:5.2f} times as many for four times"
+            )
     print(f"markdown: {wrong} worst cases cost more than {AT_MOST} times as much at four times the size")
     return 1 if wrong else 0
 
