@@ -17,7 +17,8 @@ test: $(VENV)/built $(VENV)/test ## all tests
 	$(BIN)/python -m pytest
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
-fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target
+fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
+	$(BIN)/python tests/fuzz/markdown_linear.py
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
@@ -32,7 +33,6 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 	    echo "no clang or no atheris: the core's own coverage does not guide the inputs"; \
 	    .venv-fuzz/bin/python tests/fuzz/long.py; \
 	fi
-	$(BIN)/python tests/fuzz/markdown_linear.py
 
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
@@ -46,10 +46,12 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage
-	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]'
+	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]>=7.10'
 	rm -rf build/coverage
 	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet '.[test]'
+	.venv-coverage/bin/python -m coverage erase
 	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider
+	.venv-coverage/bin/python -m coverage combine --quiet
 	.venv-coverage/bin/python -m coverage report
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'

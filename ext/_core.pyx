@@ -210,6 +210,9 @@ cdef class Lines:
     cdef bint records
     cdef char busy  # a thread is in __next__
 
+    def __cinit__(self):
+        self.window.finished = True  # until open_lines gives it a file
+
     def __dealloc__(self):
         window_close(&self.window)
 
@@ -282,7 +285,7 @@ cdef class Automaton:
     cdef readonly bytes data
     cdef readonly tuple names
 
-    def __init__(self, bytes data not None, tuple names not None):
+    def __cinit__(self, bytes data not None, tuple names not None):
         cdef const uint32_t* words = <const uint32_t*> PyBytes_AS_STRING(data)
         if len(data) % 4 or not table_is_sound(words, len(data) // 4, <uint32_t> len(names)):
             raise ValueError("not a table of tailhook.automaton.compile_table for these names")

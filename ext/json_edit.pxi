@@ -14,7 +14,7 @@ cdef struct JsonSlot:
     Cursor after   # past the value
 
 
-cdef bint json_name_is(Cursor name, Cursor colon, unicode wanted, bytes wanted_utf8):
+cdef bint json_name_is(Cursor name, Cursor colon, object wanted, bytes wanted_utf8):
     """Is the name, quotation marks included, the wanted one, however it is spelt?"""
     cdef Py_ssize_t size = colon - name - 2
     if memchr(name, c"\\", size + 2) != NULL:
@@ -148,4 +148,6 @@ cdef bytes json_edit(bytes data, object edits):
             # An earlier member of the same name must not come to light.
             while data is not before:
                 before, data = data, json_edited(data, path, None)
+        elif value is not None:
+            json_require(data)  # the value may nest too deeply where it stands now
     return data

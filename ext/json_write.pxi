@@ -47,7 +47,7 @@ cdef int output_escape(Output* output, uint32_t unit) except -1:
     return 0
 
 
-cdef int output_string(Output* output, unicode text) except -1:
+cdef int output_string(Output* output, object text) except -1:
     cdef Py_ssize_t size
     cdef Cursor p
     cdef Cursor end

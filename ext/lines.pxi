@@ -27,12 +27,14 @@ cdef extern from "file.h" nogil:
 
 cdef struct Source:
     int fd        # -1: read through `file`
+    bint is_file  # the descriptor is `file`'s, which may be closed meanwhile
     void* file    # borrowed: a seekable binary file object
 
 
 cdef int source_of(Source* source, object file) except -1:
     """file: a descriptor of a regular file, or a seekable binary file object, which the caller keeps."""
     source.fd = -1
+    source.is_file = False
     source.file = <void*>file
     if isinstance(file, int):
         source.fd = file
@@ -44,6 +46,7 @@ cdef int source_of(Source* source, object file) except -1:
     raw = file.raw if type(file) is _io.BufferedReader else file
     if type(raw) is _io.FileIO:
         source.fd = raw.fileno()
+        source.is_file = True
     return 0
 
 
@@ -65,14 +68,18 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
         file.seek(offset)
         while done != size:
             view = PyMemoryView_FromMemory(<char*>data + done, size - done, PyBUF_WRITE)
-            count = file.readinto(view) or 0
-            view.release()  # the file may have kept it
+            try:
+                count = file.readinto(view) or 0
+            finally:
+                view.release()  # the file, or a traceback, may have kept it
             if not 0 <= count <= size - done:
                 raise OSError(f"readinto of {size - done} bytes returned {count}")
             if count == 0:
                 break
             done += count
         return done
+    if source.is_file:
+        (<object>source.file).fileno()  # raises where it is closed: the number may be another file's by now
     while True:
         with nogil:
             count = file_read_at(source.fd, data, size, offset)

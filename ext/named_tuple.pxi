@@ -23,6 +23,8 @@ cdef extern from *:
     tailhook_new_named_tuple(PyTypeObject *cls, Py_ssize_t size)
     {
         PyTupleObject *made = PyObject_GC_NewVar(PyTupleObject, cls, size);
+        if (made != NULL) /* no memory for an item: those that are unset are not given back */
+            memset(made->ob_item, 0, (size_t)size * sizeof(PyObject *));
     #if PY_VERSION_HEX >= 0x030E0000
         if (made != NULL)
             made->ob_hash = -1;

@@ -12,7 +12,15 @@ import jwz
 
 # What a sanitizer's runtime needs goes on to the processes that a test starts.
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER}
+COVERAGE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_PROCESS_")}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER, **COVERAGE}
+
+
+def measured(argv: list[str]) -> list[str]:
+    """The argv of a hook, or where coverage is measured one that takes part in it."""
+    if not COVERAGE or argv[3] == "-c":
+        return argv
+    return [sys.executable, "-I", str(Path(__file__).with_name("measured_hook.py")), *argv[3:]]
 
 PROMPT = "Make the tests pass."
 
@@ -83,7 +91,7 @@ class Project:
     def hook(self, stdin: bytes, *flags: str, timeout: float = 30, read: bool = True) -> Stop:
         """Run the hook on raw input, and read the store it left."""
         done = subprocess.run(
-            [*self.argv, *flags],
+            [*measured(self.argv), *flags],
             input=stdin,
             env=self.env,
             cwd=self.folder,

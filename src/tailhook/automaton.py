@@ -154,6 +154,8 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
     if ignore_case:
         classes[ord("A") : ord("Z") + 1] = classes[ord("a") : ord("z") + 1]
 
+    # pyahocorasick 2.3.1 never gives the items of these lists back, some 370 bytes a state. Its __reduce__ keeps what
+    # it returns, too, and that is the memory of its C structures, another on another platform.
     nodes, edges, links = trie.dump()
     children: dict[int, list[tuple[int, int]]] = {node: [] for node, _ in nodes}
     for node, label, child in edges:

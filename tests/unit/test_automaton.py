@@ -104,3 +104,8 @@ def test_a_damaged_table_is_refused_or_harmless():
 def test_what_is_no_table_is_refused(data):
     with pytest.raises(ValueError, match="not a table"):
         Automaton(data, ("a",))
+
+
+def test_an_automaton_without_a_table_is_not_made():
+    with pytest.raises(TypeError):
+        Automaton.__new__(Automaton)

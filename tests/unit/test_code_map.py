@@ -243,3 +243,17 @@ def test_a_label_has_at_most_999_characters(length, is_label):
 def test_parentheses_in_a_destination_nest_32_deep(depth, is_link):
     text = "[a](" + "(" * depth + "`" + ")" * depth + ") `"
     assert (code(text) == []) is is_link
+
+
+def test_no_memory_for_a_span_is_an_error_and_no_crash():
+    limit = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
+    text, failed = "x" * 300 + " `a`" * 30, 0
+    for allocation in range(90):
+        limit.set_nomemory(allocation, allocation + 1)
+        try:
+            code_spans(text)
+        except MemoryError:
+            failed += 1
+        finally:
+            limit.remove_mem_hooks()
+    assert failed > 60

@@ -123,7 +123,11 @@ def test_tuples_are_arrays_and_subclasses_are_what_they_extend():
         def __repr__(self):
             return "not JSON"
 
+    class Word(str):
+        __slots__ = ()
+
     assert write_json((1, Number(2), (True, False))) == b"[1,2,[true,false]]"
+    assert write_json({Word("a"): Word("é\ud800")}) == b'{"a":"\xc3\xa9\\ud800"}'
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, {1: 2}, {None: 1}, b"bytes", {1, 2}, object()])

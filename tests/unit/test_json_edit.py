@@ -86,3 +86,19 @@ def test_the_text_and_the_values_must_be_json():
     for text, value in (("{", "1"), ("{}", "1 2"), ("{}", "")):
         with pytest.raises(ValueError, match="invalid JSON"):
             edited(text, (("a",), value))
+
+
+def test_a_value_that_nests_too_deeply_where_it_stands_is_refused():
+    text, value = '{"a":' * 600 + "1" + "}" * 600, "[" * 424 + "]" * 424
+    assert edited(text, (("a",) * 600, value), (("b",), "2")) == text.replace("1", value)[:-1] + ',"b":2}'
+    with pytest.raises(ValueError, match="nested too deeply"):
+        edited(text, (("a",) * 600, f"[{value}]"), (("b",), "1"))
+
+
+def test_a_name_may_be_of_a_class_of_str():
+    class Name(str):
+        __slots__ = ()
+
+    assert edited('{"a": 1, "\\u0062": 2}', ((Name("a"),), "3"), ((Name("b"),), None), ((Name("c"),), "4")) == (
+        '{"a": 3, "c": 4}'
+    )

@@ -300,6 +300,36 @@ def test_an_error_of_a_file_object_comes_through():
         newest_first(Failing(b"one"))
 
 
+def test_a_buffer_that_a_failing_file_kept_is_none_any_more():
+    class Failing(io.BytesIO):
+        def readinto(self, buffer):
+            self.kept = buffer
+            raise PermissionError("not today")
+
+    file = Failing(b"one")
+    with pytest.raises(PermissionError):
+        newest_first(file)
+    with pytest.raises(ValueError, match="released"):
+        file.kept[0] = 1
+
+
+@pytest.mark.parametrize("reader", [forward_lines, reverse_lines])
+@pytest.mark.parametrize("buffering", [0, -1])
+def test_a_closed_file_is_an_error_even_when_its_descriptor_is_another_files(tmp_path, reader, buffering):
+    for name in ("ours", "others"):
+        (tmp_path / name).write_bytes(name.encode())
+    with open(tmp_path / "ours", "rb", buffering=buffering) as file:
+        number, lines = file.fileno(), reader(file)
+    with open(tmp_path / "others", "rb") as other:
+        assert other.fileno() == number
+        with pytest.raises(ValueError, match="closed file"):
+            list(lines)
+
+
+def test_a_reader_without_a_file_has_no_lines():
+    assert list(type(reverse_lines(io.BytesIO()))()) == []
+
+
 def test_a_file_object_that_lies_about_itself_is_an_error_and_no_crash():
     class Lying(io.BytesIO):
         def __init__(self, size, count):

@@ -1,0 +1,13 @@
+"""Run the hook's entry file where coverage is measured: `python -I tests/measured_hook.py ENTRY [argument ...]`.
+
+The hook itself runs without `site`, which starts coverage.py, and ends so that nothing is written down. All else is as
+in the argv of a host. (tests/host.py)
+"""
+
+import posix
+import runpy
+import sys
+
+posix._exit = sys.exit
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="tailhook.hook.entry")
