@@ -202,12 +202,41 @@ def parse_record(bytes line not None, int64_t offset=0):
     return record
 
 
+cdef enum:
+    LINES
+    RECORDS
+    MESSAGES
+
+
+cdef tuple message_of(RecordFields* fields):
+    """(is it the assistant's, its text, the names of its tools), None for a record that says and uses nothing."""
+    cdef Slice blocks
+    cdef Slice block[FIELDS]
+    cdef list tools = []
+    cdef unicode text = ""
+    if record_is_foreign(fields):
+        return None
+    if value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+        return (True, "", [value_string(&fields.top[FIELD_NAME])])
+    if not record_is_spoken(fields):
+        return None
+    if record_has_text(fields):
+        text = record_text(fields)
+    blocks = record_speech(fields)[FIELD_CONTENT]
+    if record_is_assistant(fields) and blocks.start != NULL and blocks.start[0] == c"[":
+        blocks.start += 1
+        while next_block(&blocks, block):
+            if value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                tools.append(value_string(&block[FIELD_NAME]))
+    return (record_is_assistant(fields), text, tools) if text or tools else None
+
+
 @cython.final
 @cython.internal
 cdef class Lines:
     cdef object file
     cdef Window window
-    cdef bint records
+    cdef int give  # LINES, RECORDS or MESSAGES
     cdef char busy  # a thread is in __next__
 
     def __cinit__(self):
@@ -226,38 +255,46 @@ cdef class Lines:
             raise RuntimeError("the lines are being read by another thread")
         try:
             while window_step(&self.window, &line):
-                if not self.records:
+                if self.give == LINES:
                     return (line.offset, json_between(line.start, line.end))
-                if record_find(line.start, line.end, &fields):
+                if not record_find(line.start, line.end, &fields):
+                    continue
+                if self.give == RECORDS:
                     return record_own(&fields, line.offset)
+                if (message := message_of(&fields)) is not None:
+                    return message
             window_close(&self.window)
             raise StopIteration
         finally:
             flag_leave(&self.busy)
 
 
-cdef Lines open_lines(object file, int64_t start, object end, object max_line, bint forward, bint records):
+cdef Lines open_lines(object file, int64_t start, object end, object max_line, bint forward, int give):
     cdef Lines lines = Lines.__new__(Lines)
     lines.file = file
-    lines.records = records
+    lines.give = give
     window_open(&lines.window, file, start, end, max_line, forward)
     return lines
 
 
 def reverse_lines(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, False, False)
+    return open_lines(file, start, end, max_line, False, LINES)
 
 
 def forward_lines(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, True, False)
+    return open_lines(file, start, end, max_line, True, LINES)
 
 
 def reverse_records(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, False, True)
+    return open_lines(file, start, end, max_line, False, RECORDS)
+
+
+def reverse_messages(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, False, MESSAGES)
 
 
 def forward_records(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, True, True)
+    return open_lines(file, start, end, max_line, True, RECORDS)
 
 
 def last_message(file, max_bytes=64 << 20, max_line=16 << 20):
@@ -279,6 +316,25 @@ cdef extern from "tables.h":
     const uint32_t* tailhook_signals
     const char* const* tailhook_signals_names
     const uint32_t* tailhook_promise_tags
+    const uint32_t* tailhook_keywords_seed
+    const uint32_t* tailhook_keywords_tuned
+
+cdef list table_hits(const tailhook_table* table, bytes text, bint prefiltered):
+    """(number, start, end) of each hit, unsorted."""
+    cdef Hits hits = Hits(NULL, 0, 0)
+    cdef const uint8_t* data = <const uint8_t*> PyBytes_AS_STRING(text)
+    cdef size_t length = PyBytes_GET_SIZE(text)
+    cdef size_t i
+    cdef int failed
+    try:
+        with nogil:
+            failed = automaton_find(table, data, length, prefiltered, &hits)
+        if failed:
+            raise MemoryError
+        return [(hits.items[i].name, hits.items[i].start, hits.items[i].end) for i in range(hits.count)]
+    finally:
+        hits_free(&hits)
+
 
 cdef class Automaton:
     cdef tailhook_table table
@@ -294,19 +350,7 @@ cdef class Automaton:
         tailhook_table_view(&self.table, words)
 
     def hits(self, bytes text not None, bint prefiltered=True):
-        cdef Hits hits = Hits(NULL, 0, 0)
-        cdef const uint8_t* data = <const uint8_t*> PyBytes_AS_STRING(text)
-        cdef size_t length = PyBytes_GET_SIZE(text)
-        cdef size_t i
-        cdef int failed
-        try:
-            with nogil:
-                failed = automaton_find(&self.table, data, length, prefiltered, &hits)
-            if failed:
-                raise MemoryError
-            return [(hits.items[i].name, hits.items[i].start, hits.items[i].end) for i in range(hits.count)]
-        finally:
-            hits_free(&hits)
+        return table_hits(&self.table, text, prefiltered)
 
     def findall(self, source, bint own_line, bint outside_code, type cls not None):
         cdef Text text
@@ -363,6 +407,12 @@ def signals(source):
         return [tailhook_signals_names[hits.items[i].name].decode() for i in range(hits.count)]
     finally:
         hits_free(&hits)
+
+
+def keywords(bytes text not None, bint tuned=False):
+    cdef tailhook_table table
+    tailhook_table_view(&table, tailhook_keywords_tuned if tuned else tailhook_keywords_seed)
+    return table_hits(&table, text, True)
 
 
 def promises(source, bint own_line=False):

@@ -9,7 +9,14 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULES = ("automaton.py", "machines/__init__.py", "machines/idle.py", "machines/ralph.py")
+MODULES = (
+    "automaton.py",
+    "machines/__init__.py",
+    "machines/idle.py",
+    "machines/ralph.py",
+    "machines/memory.py",
+    "machines/keywords.py",
+)
 SOURCES = [SOURCE / "tailhook" / name for name in MODULES]  # a change of these makes the header anew
 
 
@@ -25,6 +32,7 @@ def load(name):
 def header():
     """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
     compiler, idle, ralph = load("automaton"), load("machines.idle"), load("machines.ralph")
+    profiles = load("machines.keywords").tables()
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
     names = ",\n    ".join(f'"{signal}"' for signal in signals)
     return (
@@ -32,6 +40,10 @@ def header():
         + table("signals", compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False))
         + f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n\n"
         + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
+        + "".join(
+            table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
+            for profile, keywords in profiles.items()
+        )
     )
 
 

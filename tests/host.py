@@ -22,6 +22,7 @@ def measured(argv: list[str]) -> list[str]:
         return argv
     return [sys.executable, "-I", str(Path(__file__).with_name("measured_hook.py")), *argv[3:]]
 
+
 PROMPT = "Make the tests pass."
 
 

@@ -219,6 +219,14 @@ def forward_records(
 ) -> Iterator[Record]:
     """The records of `forward_lines`; lines that hold none are passed over."""
 
+def reverse_messages(
+    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+) -> Iterator[tuple[bool, str, list[str | None]]]:
+    """What was said and done, newest first: (is it the assistant's, its text, the names of the tools it uses).
+
+    One of each record of `reverse_records` that is the main conversation's own and has words or tools; "" for no words.
+    """
+
 def last_message(
     file: int | BinaryIO | FileIO, max_bytes: int | None = 67108864, max_line: int | None = 16777216
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
@@ -294,6 +302,15 @@ def signals(source: str | bytes) -> list[str]:
 
     >>> signals("Done.\\n\\n<loop-done>COMPLETE</loop-done>\\n")
     ['<loop-done>COMPLETE</loop-done>']
+    """
+
+def keywords(text: bytes, tuned: bool = False) -> list[tuple[int, int, int]]:
+    """The memory machine's keywords in a text, UTF-8: (number, start, end) of each, whatever line or code it is in.
+
+    tuned: by the second profile's table. What the numbers stand for: `tables` in tailhook/machines/keywords.py.
+
+    >>> sorted(keywords(b"Picked it, because"))
+    [(0, 0, 6), (1, 11, 18), (7, 11, 18)]
     """
 
 def promises(source: str | bytes, own_line: bool = False) -> list[str]:

@@ -9,24 +9,26 @@ from pathlib import Path
 
 import jwz
 import pytest
-from host import looping
+from host import assistant, looping
+from triage import entry, pipeline
 
-ALLOWED_MODULES = {
-    "__main__",
+ALWAYS = {
     "cython_runtime",  # made in memory by every Cython module
     "tailhook",
     "tailhook._core",
     "tailhook.hook",
     "tailhook.hook.answer",
-    "tailhook.hook.idle",
     "tailhook.hook.payload",
     "tailhook.hook.process",
     "tailhook.machines",
-    "tailhook.machines.idle",
     "tailhook.stores",
     "tailhook.stores.atomic",
-    "tailhook.stores.jwz",
-    "tailhook.stores.loop",
+}
+OWN_MODULES = {
+    "idle": {"tailhook.stores.jwz", "tailhook.stores.loop"},
+    "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
+    "triage": {"tailhook.stores.jsonfile"},
+    "memory": set(),
 }
 
 
@@ -61,9 +63,8 @@ def test_the_command_itself_answers_too(project):
     assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
 
 
-def test_a_hook_loads_no_module_beyond_the_allow_list(project):
-    project.loop()
-    project.write({"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "Hm."}]}})
+def loaded_by(project):
+    """The modules that a stop loads beyond those of bare Python."""
     interpreter, *flags, entry, machines = project.argv
     code = (
         "import sys, posix; before = set(sys.modules); leave = posix._exit\n"
@@ -75,10 +76,40 @@ def test_a_hook_loads_no_module_beyond_the_allow_list(project):
     )
     project.argv = [interpreter, *flags, "-c", code]
     stop = project.stop("Hm.")
-    assert stop.exit_code == 2
     loaded = set(stop.stderr.rpartition("|")[2].split())
-    assert {name for name in loaded if not name.startswith("_cython_")} - ALLOWED_MODULES == set()
-    assert loaded >= {"tailhook._core", "tailhook.machines.idle"}
+    return stop, {name for name in loaded if not name.startswith("_cython_")}
+
+
+def begin_idle(project):
+    project.loop()
+
+
+def begin_ralph(project):
+    project.ralph()
+
+
+def begin_triage(project):
+    project.triage(pipeline("triage", entry()))
+
+
+def begin_memory(project):
+    project.argv = [*project.argv[:-1], "memory"]
+    project.write(assistant("We chose A because of B.\nWe picked C over D."))
+
+
+@pytest.mark.parametrize(("machine", "begin"), [(name, globals()[f"begin_{name}"]) for name in OWN_MODULES])
+def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, machine, begin):
+    begin(project)
+    stop, loaded = loaded_by(project)
+    assert stop.answer["decision"] == "block"
+    assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
+
+
+def test_without_anything_to_decide_no_machine_is_loaded(project):
+    project.argv = [*project.argv[:-1], "idle,ralph,triage"]
+    stop, loaded = loaded_by(project)
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert loaded == ALWAYS - {"tailhook.machines", "tailhook.stores", "tailhook.stores.atomic"}
 
 
 # ---- stdin -------------------------------------------------------------------

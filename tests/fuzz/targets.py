@@ -17,9 +17,11 @@ from tailhook import _core
 from tailhook.errors import RecordError
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, parsed
-from tailhook.machines import idle, whole_number
+from tailhook.hook.memory import lines_of
+from tailhook.machines import idle, memory, ralph, triage, whole_number
 from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
+from tailhook.stores.jsonfile import files
 from tailhook.stores.jwz import Store
 
 NOW = 1_767_312_245
@@ -222,6 +224,47 @@ def idle_state(data):
     idle.is_live(state, NOW)
 
 
+def ralph_state(data):
+    """A state file, and what was said behind its first NUL."""
+    text, _, said = data.partition(b"\0")
+    page = result_of(FrontMatter, text.decode("utf-8", "surrogateescape"))
+    state = None if page is ValueError else page.values()
+    verdict = ralph.decide(state, "go", ralph.Facts("mine", promises=lambda own_line: _core.promises(said, own_line)))
+    assert verdict.outcome in ("allow", "block")
+    assert verdict.ended is (verdict.outcome == "allow" and verdict.why.startswith("the ralph loop ended"))
+    if verdict.outcome == "block":
+        assert FrontMatter(page.set("iteration", verdict.state["iteration"]))["iteration"] == verdict.state["iteration"]
+
+
+def triage_state(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/x_triage.json"
+        with open(path, "wb") as out:
+            out.write(data)
+        (file,) = files(folder, [], "_triage.json")
+        try:
+            state, columns = file.columns("entries", lambda state: triage.ALL_COLUMNS)
+        except ValueError:
+            return
+        assert isinstance(standard(data), dict)
+        entries = None if columns is None else triage.Entries(triage.ALL_COLUMNS, columns)
+        verdict = triage.decide(state, entries, triage.Facts(path, folder))
+        assert len(verdict.reason) < 10_000
+        if verdict.state is not None:
+            file.edit(verdict.state)
+            with open(path, "rb") as saved:
+                assert standard(saved.read())["phase"] in ("aggregation", "meta-review", "fix-planning", "complete")
+
+
+def memory_lines(data):
+    words = data.decode("utf-8", "replace")
+    for tuned in (False, True):
+        lines = lines_of(words, tuned)
+        verdict = memory.decide(memory.Facts([lines], several=tuned))
+        assert verdict.reason.replace("\n", "").isprintable()
+    assert len(memory.quoted(words)) <= 5 * memory.LONGEST_LINE
+
+
 def jwz_store(data):
     with tempfile.TemporaryDirectory() as project:
         folder = Path(project, ".jwz")
@@ -279,6 +322,7 @@ TARGETS = {
     for target in (
         json_text, json_framer, json_edit, lines, records, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
+        ralph_state, triage_state, memory_lines,
     )
 }  # fmt: skip
 

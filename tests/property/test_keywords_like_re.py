@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
 
+from tailhook._core import keywords as core_keywords
+from tailhook.machines.keywords import tables
 from tailhook.patterns import PatternSet
 
 
@@ -26,6 +28,23 @@ def test_keywords_are_found_as_re_finds_them(seed):
         assert found(patterns, line) == wanted, ascii(line)
         matched += len(wanted)
     assert matched > 1000
+
+
+@pytest.mark.parametrize("profile", ["seed", "tuned"])
+def test_the_built_in_tables_find_what_re_finds(profile):
+    numbers = tables()[profile]
+    words = list(dict.fromkeys(word for _, word in numbers))
+    compiled = list(regexes(words))
+    by_word = {word: [number for number, other in numbers if other == word] for word in words}
+    chance = Random(5)
+    for _ in range(3000):
+        line = hard_line(chance, words).encode("utf-8", "replace").decode()
+        wanted = sorted(
+            (number, len(line[:start].encode()), len(line[:end].encode()))
+            for word, start, end in found_by_re(compiled, line)
+            for number in by_word[word]
+        )
+        assert sorted(core_keywords(line.encode(), profile == "tuned")) == wanted, ascii(line)
 
 
 ALPHABET = st.sampled_from([letter for letter in ("a", "b", *"iskISK", "-", *BESIDE, *BLANKS) if len(letter) == 1])

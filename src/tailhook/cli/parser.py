@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
-from tailhook.cli import bench, hook, loop, ralph, triage
+from tailhook.cli import bench, hook, loop, memory, ralph, triage
 from tailhook.cli.output import CommandError
 
 
@@ -37,6 +37,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (hook, loop, ralph, triage, bench):
+    for group in (hook, loop, ralph, triage, memory, bench):
         group.add(commands)
     return top

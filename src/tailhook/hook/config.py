@@ -22,6 +22,7 @@ KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "hook": {"machines": list, "unbound": str, "log": str},
     "idle": {"stale_after": (int, float)},
     "triage": {"while_active": str, "state_dirs": list},
+    "memory": {"profile": str},
 }
 USERS_ALONE = (("hook", "log"),)
 

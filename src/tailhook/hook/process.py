@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-MACHINES = ("idle", "ralph", "triage")  # in the order in which they are asked; the first that blocks answers
+MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
+DEFAULT_MACHINES = ("idle", "ralph", "triage")
 # What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
 # here is always asked.
 TRACES = {
@@ -42,7 +43,7 @@ TRACES = {
         ".claude/self-repair-pipeline-state/triage_state",
     ),
 }
-EXIT_CODES = {"idle": 2}  # of a block; the others exit 0
+EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
@@ -213,7 +214,7 @@ class Event:
 
     def machines(self) -> "Sequence[str]":
         """The configured machines, in the order of asking."""
-        wanted = self.setting("hook", "machines", MACHINES)
+        wanted = self.setting("hook", "machines", DEFAULT_MACHINES)
         return [name for name in MACHINES if name in wanted]
 
     def concerns(self, name: str) -> bool:

@@ -1,0 +1,77 @@
+"""`tailhook memory explain`: what would be reported of a transcript, and why."""
+
+import argparse
+from typing import Any
+
+from tailhook.cli.output import Commands, add_json, coloured, command, group, report
+from tailhook.hook.memory import Mark, Session, load_config
+from tailhook.hook.payload import project_root
+from tailhook.hook.process import Event
+from tailhook.machines import memory
+
+
+def add(commands: Commands) -> None:
+    """Declare the group's commands."""
+    example = "tailhook memory explain ~/.claude/projects/-home-me-project/session.jsonl"
+    actions = group(commands, "memory", "look at what the memory machine would report", example)
+    about = "say what would be reported of a transcript, with the score of every line"
+    parser = command(actions, "explain", explain, about, example)
+    parser.add_argument("transcript", metavar="TRANSCRIPT", help="a session's JSONL file")
+    add_json(parser)
+
+
+def explain(arguments: argparse.Namespace) -> None:
+    """Every line that scored, and the totals against the thresholds."""
+    event = Event({"transcript_path": arguments.transcript}, "Stop")
+    settings = memory.Settings(load_config(project_root({})))
+    tuned = event.setting("memory", "profile") == "tuned"
+    session = Session(event, settings.max_messages, Mark.none())
+    facts = session.facts(tuned, settings.thresholds, False)
+    found: dict[str, Any] = {
+        "transcript": arguments.transcript,
+        "profile": "tuned" if tuned else "seed",
+        "messages": len(session.messages),
+        "categories": {category: explained(facts, category) for category in memory.CATEGORIES},
+    }
+    points = memory.summary_score(facts.tool_uses, facts.tools, facts.exchanges)
+    found["categories"][memory.SUMMARY] = {
+        "score": points,
+        "threshold": settings.thresholds[memory.SUMMARY],
+        "passes": 0 < points >= settings.thresholds[memory.SUMMARY],
+        "tool_uses": facts.tool_uses,
+        "tools": facts.tools,
+        "exchanges": facts.exchanges,
+    }
+    report(arguments, found, *table(found))
+
+
+def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
+    """A category's score and the lines that it is made of."""
+    points, hits = memory.score(facts.messages, category, facts.several)
+    threshold = facts.thresholds[category]
+    lines = [
+        {
+            "message": hit.message + 1,
+            "line": memory.quoted(hit.line.text.decode("utf-8", "surrogatepass")),
+            "keyword": memory.quoted(hit.keyword),
+            "booster": memory.quoted(hit.booster) or None,
+            "share": hit.share,
+        }
+        for hit in hits
+    ]
+    return {"score": points, "threshold": threshold, "passes": bool(hits) and points >= threshold, "lines": lines}
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """The facts as lines for a person."""
+    lines = [f"The last {found['messages']} messages, profile {found['profile']}."]
+    for name, category in found["categories"].items():
+        verdict = coloured("reported", 32) if category["passes"] else "not reported"
+        lines += ["", f"{name:<16} {category['score']:.2f} of {category['threshold']:.2f}: {verdict}"]
+        if name == memory.SUMMARY:
+            figures = (category["tool_uses"], category["tools"], category["exchanges"])
+            lines.append("  {} tool uses, {} tools, {} exchanges".format(*figures))
+        for line in category.get("lines", ()):
+            near = f" + {line['booster']}" if line["booster"] else ""
+            lines.append(f"  {line['share']:.1f}  message {line['message']}, {line['keyword']}{near}: {line['line']}")
+    return lines

@@ -1,0 +1,271 @@
+"""The memory machine's stop: the last messages read, scored, and reported once."""
+
+import posix
+
+from tailhook._core import code_spans, fingerprint, keywords, parse_json, reverse_messages, write_json
+from tailhook.hook.payload import is_paused, text
+from tailhook.hook.process import FARTHEST, LONGEST_LINE
+from tailhook.machines import Verdict, memory
+from tailhook.stores.atomic import (
+    SAFE,
+    make_folder,
+    open_folder,
+    private_name,
+    read_file,
+    remove_file,
+    replace_file,
+    state_folder,
+    state_folder_path,
+    write_all,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.hook.process import Event
+
+FLAG = ".stop_hook_active"
+# What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
+NOT_WORDS = (
+    "<command-",
+    "<local-command-",
+    "<task-notification",
+    "<bash-",
+    "<system-reminder",
+    "<user-memory-input",
+    "[Request interrupted",
+    "Stop hook feedback:",
+    "Caveat: The messages below",
+)
+
+
+class Span(tuple):  # type: ignore[type-arg]
+    """A stretch of code: kind, start, end."""
+
+    __slots__ = ()
+
+
+def ask(event: "Event") -> Verdict | None:
+    """The verdict, with flag and mark made; None where the machine is switched off."""
+    settings = memory.Settings(load_config(event.root))
+    if not settings.enabled:
+        return None
+    if is_paused(event.payload):
+        return Verdict("allow", "paused: a background task is running")
+    flag = Flag(event.root, event.session_id)
+    if flag.lets_go(event.now):
+        return Verdict("allow", "this session was told a moment ago")
+    mark = Mark(event.session_id or event.transcript_path())
+    try:
+        session = Session(event, settings.max_messages, mark)
+    except (OSError, ValueError) as error:
+        return Verdict("allow", f"the transcript cannot be read: {error}")
+    tuned = event.setting("memory", "profile") == "tuned"
+    verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
+    if verdict.outcome == "block":
+        try:
+            mark.make(session.end, session.said, mark.summarized or bool(verdict.state))
+            flag.make(event.now)
+        except OSError as error:
+            return Verdict("allow", f"it could not be kept that this session was told: {error}")
+    return verdict
+
+
+def load_config(root: str) -> object:
+    """The JSON value of the project's `memory-config.json`, None when there is none that can be read."""
+    try:
+        folder = open_folder(root, ".claude", "memory")
+    except OSError:
+        return None
+    try:
+        return parse_json(read_file("memory-config.json", folder))
+    except (OSError, ValueError):
+        return None
+    finally:
+        posix.close(folder)
+
+
+# ---- what was said -----------------------------------------------------------
+
+
+class Session:
+    """The last messages of a transcript, as far as they are new.  Raises OSError, ValueError when it cannot be read.
+
+    messages: (is it the assistant's, text), the oldest first.  tools: the names of the tools used since the first.
+    end: where the transcript ends, in bytes.  said: a fingerprint of the newest text.
+    """
+
+    def __init__(self, event: "Event", count: int, mark: "Mark") -> None:
+        self.messages: list[tuple[bool, str]] = []
+        self.tools: list[str] = []
+        fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+        try:
+            self.end = posix.fstat(fd).st_size
+            start = mark.end if mark.end <= self.end else 0
+            start = max(start, self.end - FARTHEST)
+            said = text(event.payload, "last_assistant_message").strip()
+            if mark.end and fingerprint_of(said) == mark.said:
+                said = ""
+            for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE):
+                self.tools += filter(None, tools)
+                if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
+                    continue
+                if mark.end and fingerprint_of(words) == mark.said:
+                    continue
+                if said and not (is_assistant and words.rstrip().endswith(said)):
+                    self.messages.append((True, said))  # the transcript lags
+                said = ""
+                self.messages.append((is_assistant, words))
+                if len(self.messages) >= count:
+                    break
+        finally:
+            posix.close(fd)
+        if said and self.end:
+            self.messages.append((True, said))
+        self.messages = self.messages[:count][::-1]
+        self.said = fingerprint_of(text(event.payload, "last_assistant_message"))
+
+    def facts(self, tuned: bool, thresholds: "dict[str, float]", summarized: bool) -> memory.Facts:
+        """What the machine decides on."""
+        spoken = [is_assistant for is_assistant, _ in self.messages]
+        exchanges = sum(not first and spoken[place : place + 1] == [True] for place, first in enumerate(spoken, 1))
+        return memory.Facts(
+            [lines_of(words, tuned) for _, words in self.messages],
+            len(self.tools),
+            len(set(self.tools)),
+            exchanges,
+            tuned,
+            thresholds,
+            summarized,
+        )
+
+
+def fingerprint_of(words: str) -> int:
+    """A number that stands for a message, the blank space around it aside."""
+    return fingerprint(words.strip().encode("utf-8", "surrogatepass"))
+
+
+def lines_of(words: str, tuned: bool) -> "list[memory.Line]":
+    """The lines of a message without its code, each with its keywords; none at all where there is no keyword."""
+    marked = without_code(words.encode("utf-8", "surrogatepass"))
+    prose = marked.replace(CODE, b" ")
+    hits = keywords(prose, tuned)
+    if not hits:
+        return []
+    hits.sort(key=lambda hit: hit[1])
+    lines, start, number = [], 0, 0
+    for line in marked.split(b"\n"):
+        end = start + len(line)
+        found = []
+        while number < len(hits) and hits[number][1] < end:
+            name, first, last = hits[number]
+            if last <= end:  # a phrase does not go over lines
+                found.append((name, first - start, last - start))
+            number += 1
+        if CODE not in line or line.replace(CODE, b"").strip():  # a line that is all code is no line
+            lines.append(memory.Line(prose[start:end], found))
+        start = end + 1
+    return lines
+
+
+CODE = b"\xff"  # stands for code in a line: no UTF-8 has it
+
+
+def without_code(words: bytes) -> bytes:
+    """Prose alone: code that fills its lines is gone with them, other code is one byte."""
+    parts, at = [], 0
+    for _, start, end in code_spans(words, Span):
+        parts.append(words[at:start])
+        if not fills_lines(words, start, end):
+            parts.append(CODE)
+        at = end
+    parts.append(words[at:])
+    return b"".join(parts)
+
+
+def fills_lines(words: bytes, start: int, end: int) -> bool:
+    """Whether there is nothing but code on the lines of words[start:end]."""
+    begins = start == 0 or words[start - 1 : start] == b"\n"
+    return begins and (end == len(words) or words[end - 1 : end] == b"\n")
+
+
+# ---- once per session --------------------------------------------------------
+
+
+class Mark:
+    """What a session was told of already, in the private state folder.
+
+    end: the transcript's end then, 0 for never.  said: a fingerprint of the newest words then, which the transcript may
+    have got only later.  summarized: whether its summary was reported.
+    """
+
+    def __init__(self, session: str) -> None:
+        self.name = f"{private_name(session)}.memory"
+        self.end, self.said, self.summarized = 0, 0, False
+        try:
+            found = parse_json(read_file(f"{state_folder_path()}/{self.name}"))
+        except (OSError, ValueError):
+            return
+        if isinstance(found, dict) and isinstance(found.get("end"), int) and isinstance(found.get("said"), int):
+            self.end, self.said, self.summarized = found["end"], found["said"], found.get("summarized") is True
+
+    @classmethod
+    def none(cls) -> "Mark":
+        """The mark of a session that was told of nothing."""
+        mark = cls.__new__(cls)
+        mark.end, mark.said, mark.summarized = 0, 0, False
+        return mark
+
+    def make(self, end: int, said: int, summarized: bool) -> None:
+        """Keep it. Raises OSError."""
+        fields = {"end": end, "said": said, "summarized": summarized}
+        replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
+
+
+class Flag:
+    """`.claude/.stop_hook_active`: this session was just told, its next stop is let go."""
+
+    def __init__(self, root: str, session_id: str) -> None:
+        self.root = root
+        self.session_id = session_id
+
+    def lets_go(self, now: float) -> bool:
+        """Whether the flag is this session's and fresh; one that is this session's is removed either way."""
+        try:
+            folder = open_folder(self.root, ".claude")
+        except OSError:
+            return False
+        try:
+            changed = posix.stat(FLAG, dir_fd=folder, follow_symlinks=False).st_mtime
+            if not self.is_ours(folder):
+                return False
+            remove_file(FLAG, folder)
+            return now - changed < memory.FLAG_SECONDS
+        except OSError:
+            return False
+        finally:
+            posix.close(folder)
+
+    def is_ours(self, folder: int) -> bool:
+        """Whether the flag names this session, or none. Raises OSError."""
+        lines = read_file(FLAG, folder).decode("utf-8", "replace").split("\n")
+        return len(lines) < 2 or lines[1] in ("", self.session_id)
+
+    def make(self, now: float) -> None:
+        """Make the flag; another session's stays. Raises OSError."""
+        try:
+            folder = open_folder(self.root, ".claude")
+        except FileNotFoundError:
+            make_folder(f"{self.root}/.claude")
+            folder = open_folder(self.root, ".claude")
+        try:
+            fd = posix.open(FLAG, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | SAFE, 0o600, dir_fd=folder)
+        except FileExistsError:
+            if self.is_ours(folder):  # another hook of this session was faster
+                raise
+            return
+        finally:
+            posix.close(folder)
+        try:
+            write_all(fd, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"))
+        finally:
+            posix.close(fd)

@@ -1,0 +1,330 @@
+"""The memory machine as a pure function: scores, thresholds, what is said, and how lines are quoted."""
+
+import pytest
+
+from tailhook.hook.memory import lines_of
+from tailhook.machines.keywords import KEYWORDS, NEGATION, tables
+from tailhook.machines.memory import (
+    CATEGORIES,
+    THRESHOLDS,
+    Facts,
+    Settings,
+    decide,
+    quoted,
+    score,
+    summary_score,
+)
+
+
+def scored(*messages, category="DECISION", tuned=False):
+    found, hits = score([lines_of(message, tuned) for message in messages], category, tuned)
+    return round(found, 4), [hit.share for hit in hits]
+
+
+PLAIN, BOOSTED = 0.3 / 1.9, 0.5 / 1.9
+
+# ---- scores ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_keyword_scores_and_every_booster_boosts(category):
+    primaries, boosters = KEYWORDS[category]
+    for word in primaries:
+        assert scored(f"So {word} it.", category=category) == (round(PLAIN, 4), [0.3])
+        assert scored(f"So {word.upper()} it.", category=category) == (round(PLAIN, 4), [0.3])
+        assert scored(f"So x{word} it.", category=category) == (0, [])
+    for word in boosters:
+        assert scored(f"So {primaries[0]} it.\n{word}", category=category)[1][:1] == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("lines", "shares"),
+    [
+        (["decided"], [0.3]),
+        (["decided"] * 3, [0.3, 0.3, 0.3]),
+        (["decided"] * 5, [0.3, 0.3, 0.3, 0.0, 0.0]),
+        (["decided because"] * 2, [0.5, 0.5]),
+        (["decided because"] * 6, [0.5, 0.5, 0.3, 0.3, 0.3, 0.0]),
+        (["decided, chose and picked"], [0.3]),
+        (["because"], []),
+    ],
+)
+def test_a_category_has_two_boosted_lines_and_three_plain_ones(lines, shares):
+    points = min(1, sum(shares) / 1.9)
+    assert scored("\n".join(lines)) == (round(points, 4), shares)
+
+
+@pytest.mark.parametrize(
+    ("lines", "share"),
+    [
+        (["because", "x", "decided"], 0.5),
+        (["because", "x", "x", "decided"], 0.3),
+        (["decided", "because"], 0.5),
+        (["decided", "x", "because"], 0.3),
+        (["decided because"], 0.5),
+        (["because", "", "decided"], 0.5),
+        (["because", "`code`", "`more`", "x", "decided"], 0.5),
+        (["because", "```", "code", "more", "```", "decided"], 0.5),
+    ],
+)
+def test_a_booster_counts_two_lines_before_and_one_after(lines, share):
+    assert scored("\n".join(lines))[1] == [share]
+
+
+def test_windows_do_not_cross_messages():
+    assert scored("because", "decided", "because")[1] == [0.3]
+
+
+def test_a_whole_score_is_1():
+    assert scored("\n".join(["decided because"] * 9))[0] == 1
+
+
+def test_code_does_not_count():
+    for text in (
+        "`decided`",
+        "```\ndecided\n```",
+        "~~~\ndecided",
+        "x\n\n    decided\n",
+        "    decided",
+        "``\ndecided ` it``",
+    ):
+        assert scored(text) == (0, [])
+    assert scored("```\ncode", "decided")[1] == [0.3]
+
+
+def test_a_code_span_leaves_one_space():
+    assert scored("went `x` with")[1] == [0.3]
+    assert scored("decided`x`")[1] == [0.3]
+    assert scored("de`x`cided") == (0, [])
+
+
+def test_a_phrase_does_not_go_over_lines_but_over_any_blanks_of_one():
+    assert scored("went\nwith") == (0, [])
+    assert scored("went \t\u00a0with")[1] == [0.3]
+
+
+@pytest.mark.parametrize(
+    ("figures", "points"),
+    [((0, 0, 0), 0), ((12, 4, 3), 1), ((4, 2, 5), 0.5), ((1, 1, 1), 0.17), ((2, 2, 16), 0.62)],
+)
+def test_the_summary_scores_what_happened(figures, points):
+    assert summary_score(*figures) == pytest.approx(points)
+
+
+# ---- the tuned profile -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "We have not decided on it.",
+        "We haven't chosen it.",
+        "We haven\u2019t  chosen it.",
+        "Nobody picked that.",
+        "Should we go with it?",
+        "I didn't choose it.",
+    ],
+)
+def test_tuned_a_negation_takes_a_keyword_back(line):
+    assert scored(line, tuned=True) == (0, [])
+
+
+def test_tuned_a_negation_reaches_no_further_than_what_stands_right_behind_it():
+    assert scored("It was not easy, but in the end we settled on it.", tuned=True)[1] == [0.3]
+
+
+def test_tuned_several_keywords_of_a_line_count():
+    assert scored("We settled on X, and ruled out Y.", tuned=True)[1] == [0.3, 0.3]
+    assert scored("We settled on X, and ruled out Y.") == (0, [])
+
+
+@pytest.mark.parametrize("line", ["rate limit", "Rate limits", "rate-limit", "rate  limited"])
+def test_tuned_plurals_and_hyphens_are_known(line):
+    assert scored(f"The {line} of the API.", category="CONSTRAINT", tuned=True)[1] == [0.3]
+
+
+def test_the_tuned_table_holds_the_first_one():
+    found = tables()
+    assert set(found["seed"]) < set(found["tuned"])
+    assert {number for number, _ in found["seed"]} == set(range(NEGATION))
+
+
+# ---- the verdict -------------------------------------------------------------
+
+
+def verdict(*messages, **facts):
+    return decide(Facts([lines_of(message, False) for message in messages], **facts))
+
+
+BOTH = "We chose A because of B.\nWe picked C over D."
+
+
+def test_nothing_to_save_is_an_allow():
+    assert verdict("Hello.").outcome == "allow"
+    assert verdict("decided").outcome == "allow"
+
+
+def test_the_message_has_a_line_per_category_that_passes_and_is_exactly_this():
+    text = f"{BOTH}\n\n\nTODO because.\n\n\nTODO for now."
+    assert verdict(text, tool_uses=12, tools=4, exchanges=3).reason == (
+        "The following items should be saved as memories before stopping:\n"
+        "- [DECISION] We chose A because of B. (score: 0.53)\n"
+        "- [TECH_DEBT] TODO because. (score: 0.53)\n"
+        "- [SESSION_SUMMARY] 12 tool uses, 4 tools, 3 exchanges (score: 1.00)\n"
+        "\n"
+        "Use the memory-management skill to save each item. After saving, you may stop."
+    )
+
+
+def test_the_best_line_is_boosted_and_the_earlier_of_several():
+    text = "Plain: decided.\n\n\nFirst: chose, because.\n\n\nSecond: chose, because."
+    assert "First: chose" in verdict(text).reason
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_a_category_passes_at_its_threshold(category):
+    word = KEYWORDS[category][0][0]
+    points = 0.3 / 1.9
+    for threshold, passes in ((points, True), (points + 1e-9, False), (0.0, True)):
+        found = verdict(word, thresholds={**THRESHOLDS, category: threshold})
+        assert (found.outcome == "block") is passes
+
+
+def test_the_summary_is_told_once_and_not_of_nothing():
+    assert verdict(tool_uses=20, tools=1).state is True
+    assert verdict(tool_uses=20, tools=1, summarized=True).outcome == "allow"
+    assert verdict(BOTH, tool_uses=20, tools=1, summarized=True).state is False
+    assert verdict(thresholds={**THRESHOLDS, "SESSION_SUMMARY": 0.0}).outcome == "allow"
+
+
+# ---- configuration -----------------------------------------------------------
+
+
+def settings(**section):
+    return Settings({"triage": section})
+
+
+@pytest.mark.parametrize("config", [None, [], 5, {}, {"triage": None}, {"triage": []}, {"triage": {"thresholds": 5}}])
+def test_what_is_no_configuration_means_the_defaults(config):
+    found = Settings(config)
+    assert (found.enabled, found.max_messages, found.thresholds) == (True, 50, THRESHOLDS)
+
+
+@pytest.mark.parametrize(
+    ("value", "enabled"),
+    [
+        (False, False),
+        ("false", False),
+        ("False ", False),
+        (True, True),
+        ("no", True),
+        (0, True),
+        (None, True),
+        ([], True),
+    ],
+)
+def test_false_and_its_name_switch_the_machine_off(value, enabled):
+    assert settings(enabled=value).enabled is enabled
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [(50, 50), (1, 10), (-5, 10), (9999, 200), (120, 120), ("120", 50), (12.5, 50), (True, 50), (None, 50), ([60], 50)],
+)
+def test_max_messages_is_clamped_and_of_a_wrong_type_ignored(value, count):
+    assert settings(max_messages=value).max_messages == count
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold"),
+    [
+        (0.7, 0.7),
+        (0, 0),
+        (1, 1),
+        (7, 1),
+        (-1, 0),
+        ("0.7", 0.4),
+        (True, 0.4),
+        (None, 0.4),
+        (float("nan"), 0.4),
+        ([], 0.4),
+    ],
+)
+def test_a_threshold_is_clamped_and_of_a_wrong_type_ignored_one_by_one(value, threshold):
+    found = settings(thresholds={"decision": value, "Runbook": 0.9, "nonsense": 0.1})
+    assert found.thresholds == {**THRESHOLDS, "DECISION": threshold, "RUNBOOK": 0.9}
+
+
+# ---- quoting -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plain", "plain"),
+        ("a `b` c", "a b c"),
+        ("a <b> & c", "a &lt;b&gt; &amp; c"),
+        ("a\x1b[31mb\x00c\x07", "a[31mbc"),
+        ("a\u200bb\u202ec\u2066d\ufeffe", "abcde"),
+        ("a\U000e0041b\U000e0100c\ufe0fd\u3164e", "abcde"),
+        ("a\tb\u00a0c\u2028d", "a b c d"),
+        ("a\ud800b", "a\ufffdb"),
+        ("  many   blanks  ", "many blanks"),
+        ("x" * 200, "x" * 120),
+        ("&" * 200, "&amp;" * 120),
+        ("é" * 200, "é" * 120),
+    ],
+)
+def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
+    assert quoted(line) == shown
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcdefghijklmnop",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "github_pat_11AAAAAAA0123456789abc",
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-123456789012-abcdef",
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.abc",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1234",
+        "3f786850e387550fdab836ed7e6dc881de23001b",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
+def test_what_looks_like_a_key_is_masked(secret, around):
+    shown = quoted("decided " + around.format(secret))
+    assert secret not in shown
+    assert secret[:12] not in shown
+    assert "[secret]" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("password=hunter2", "password=[secret]"),
+        ("DB_PASSWORD: hunter2", "DB_PASSWORD: [secret]"),
+        ("token = abc", "token = [secret]"),
+        ("api_key: 'abc',", "api_key: [secret]"),
+        ("the password is hunter2 here", "the password is [secret] here"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer [secret]"),
+        ("at https://me:pw@example.org/x", "at [secret]"),
+    ],
+)
+def test_what_is_named_a_secret_is_masked(line, shown):
+    assert quoted(line) == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the token expired because the clock was wrong",
+        "see src/tailhook/machines/memory.py and https://example.org/a:b",
+        "a secret of good tests: short names",
+        "internationalization_of_the_interface",
+        "version 1.2.3, commit abc123",
+    ],
+)
+def test_ordinary_words_are_not_masked(line):
+    assert "[secret]" not in quoted(line).replace("tests: [secret]", "")

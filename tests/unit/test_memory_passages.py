@@ -1,0 +1,48 @@
+"""How well the memory machine's profiles tell what is worth saving: labelled passages, precision and recall."""
+
+from pathlib import Path
+
+import pytest
+
+from tailhook.hook.memory import lines_of
+from tailhook.machines.memory import CATEGORIES, score
+
+LETTERS = {"D": "DECISION", "R": "RUNBOOK", "C": "CONSTRAINT", "T": "TECH_DEBT", "P": "PREFERENCE"}
+
+
+def passages():
+    """(categories, text) of each."""
+    for line in Path(__file__).parents[1].joinpath("passages.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            labels, text = line.split("\t")
+            yield {LETTERS[label] for label in labels.split(",") if label != "-"}, text
+
+
+def measured(profile):
+    """(precision, recall): of the categories that a passage is found to belong to."""
+    right = wrong = missed = 0
+    for labels, text in passages():
+        tuned = profile == "tuned"
+        lines = [lines_of(text, tuned)]
+        found = {category for category in CATEGORIES if score(lines, category, tuned)[1]}
+        right += len(found & labels)
+        wrong += len(found - labels)
+        missed += len(labels - found)
+    return right / (right + wrong), right / (right + missed)
+
+
+def test_there_are_300_passages_of_all_kinds_and_none_twice():
+    texts = [text for _, text in passages()]
+    assert len(texts) == len(set(texts)) >= 300
+    for category in CATEGORIES:
+        assert sum(category in labels for labels, _ in passages()) >= 30
+    assert sum(not labels for labels, _ in passages()) >= 100
+
+
+@pytest.mark.parametrize(("profile", "precision", "recall"), [("seed", 0.68, 0.34), ("tuned", 0.79, 0.72)])
+def test_precision_and_recall_of_a_profile(profile, precision, recall, report):
+    found = measured(profile)
+    figures = f"precision {found[0]:.2f}, recall {found[1]:.2f}"
+    report(f"memory: profile {profile}, {figures} on {len(list(passages()))} passages")
+    assert found[0] >= precision
+    assert found[1] >= recall
