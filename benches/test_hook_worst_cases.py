@@ -1,17 +1,17 @@
 """The whole hook process on the transcripts and messages that are hardest for it, beside bare Python.
 
-First the right answer, then the time: each case names the exit code that the hook must give.
+First the right answer, then the time: each case says whether the hook must block.
 """
 
 import json
 
 import pytest
 
-from tailhook.cli.bench import DONE, Case, Stop, spawn
-from tailhook.cli.hook import hook_command, real_interpreter
+from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, ralph_loop, spawn, triage_pipeline
+from tailhook.cli.hook import real_interpreter
 from tailhook.machines import iso
 
-NOT_YET, GOES_ON, ENDS = "Not yet.", 2, 0
+NOT_YET = "Not yet."
 TOOL_OUTPUT = (
     json.dumps({"type": "user", "message": {"content": [{"type": "tool_result", "content": "x" * 4000}]}}) + "\n"
 )
@@ -51,32 +51,58 @@ def tiny_records(out):
     out.write('{"type":"mode"}\n' * 100_000)
 
 
+def nothing_more(out):
+    """The transcript as it is."""
+
+
+def prompt_of_128_kib(folder):
+    path = ralph_loop(folder)
+    path.write_text(path.read_text() + "x" * (128 << 10))
+    return path
+
+
+def triage_state_of_2_mb(folder):
+    path = triage_pipeline(folder)
+    result = {"is_true_positive": False, "group_id": "g", "root_cause": "c" * 100, "reasoning": "because " * 60}
+    entry = {"name": "f", "signature": "s" * 120, "diagnosis": "d" * 80, "route": "llm-triage", "result": result}
+    entries = [{**entry, "name": f"f{n}", "status": "pending" if n > 1500 else "completed"} for n in range(2000)]
+    path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))
+    return path
+
+
+def active(about, machine="idle", begin=None, blocks=True):
+    return Case(machine, about, NOT_YET, blocks, begin or idle_loop(60))
+
+
+ALL = "idle,ralph,triage,memory"
 CASES = {
-    "one line of 1 GB after the last text": (line_of_1_gb, GOES_ON),
-    "1 GB of tool output after the last text": (tool_output_of_1_gb, GOES_ON),
-    "nothing but backticks, 4.5 MB": (backticks, ENDS),
-    "a last message of 12 MB": (message_of_12_mb, ENDS),
-    "100,000 tiny records": (tiny_records, ENDS),
+    case.about: (write, case, size)
+    for write, case, size in (
+        (line_of_1_gb, active("one line of 1 GB after the last text"), "10 KB"),
+        (tool_output_of_1_gb, active("1 GB of tool output after the last text"), "10 KB"),
+        (backticks, active("nothing but backticks, 4.5 MB", blocks=False), "10 KB"),
+        (message_of_12_mb, active("a last message of 12 MB", blocks=False), "10 KB"),
+        (tiny_records, active("100,000 tiny records", blocks=False), "10 KB"),
+        (nothing_more, active("a prompt of 128 KiB, all machines", ALL, prompt_of_128_kib), "500 MB"),
+        (nothing_more, active("a triage state of 2 MB, all machines", ALL, triage_state_of_2_mb), "500 MB"),
+        (nothing_more, active("a transcript of 500 MB, all machines", ALL, memory_folder, blocks=False), "500 MB"),
+    )
 }
 
 
 @pytest.fixture(scope="module", params=CASES)
 def stop(request, tmp_path_factory):
-    """An active loop on that transcript."""
-    write, code = CASES[request.param]
-    stop = Stop(tmp_path_factory.mktemp("worst") / "project", Case(request.param, 60, NOT_YET, code), "10 KB")
-    with (stop.folder / "transcript.jsonl").open("w") as out:
+    """An agent about to stop."""
+    write, case, size = CASES[request.param]
+    stop = Stop(tmp_path_factory.mktemp("worst") / "project", case, size)
+    with stop.transcript.open("a" if write is nothing_more else "w") as out:
         write(out)
+    stop.check()
     return stop
 
 
 @pytest.mark.parametrize("engine", ["tailhook", "bare python"])
 def test_hook_worst_case(benchmark, stop, engine):
-    hook, bare = hook_command("idle"), [real_interpreter(), "-I", "-S", "-c", "pass"]
-    if engine == "tailhook":
-        benchmark.pedantic(
-            spawn, (hook, stop, stop.case.exit_code), setup=stop.reset, rounds=21, warmup_rounds=1, iterations=1
-        )
-    else:
-        benchmark.pedantic(spawn, (bare, stop), rounds=21, warmup_rounds=1)
-    benchmark.extra_info["case"] = stop.case.name
+    argv = stop.hook if engine == "tailhook" else [real_interpreter(), "-I", "-S", "-c", "pass"]
+    benchmark.pedantic(spawn, (argv, stop), setup=stop.reset, rounds=21, warmup_rounds=1, iterations=1)
+    benchmark.extra_info["case"] = stop.case.about

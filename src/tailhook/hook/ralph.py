@@ -25,10 +25,11 @@ def ask(event: "Event") -> "Verdict | None":
         # Decided once without the lock, to read the transcript before it is taken; what counts is the second time.
         try:
             with home.lock():
-                home.reload()
-                if home.gone:
-                    return None
-                verdict = decide(event, home)
+                if home.has_changed():
+                    home.reload()
+                    if home.gone:
+                        return None
+                    verdict = decide(event, home)
                 save(home, verdict)
         except OSError as error:
             warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")

@@ -107,11 +107,11 @@ class FrontMatterFile:
     def reload(self) -> None:
         """Read the file again; one that is gone by now is no error."""
         self.page: FrontMatter | None = None
-        self.changed = 0.0
-        self.gone = False
+        self.stamp = self.stamp_now()
+        self.gone = self.stamp is None
+        self.changed = self.stamp[0] / 1e9 if self.stamp else 0.0
         try:
             text = read_file(self.name, self.folder).decode("utf-8", "surrogateescape")
-            self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
         except FileNotFoundError:
             self.gone = True
             return
@@ -120,10 +120,21 @@ class FrontMatterFile:
         except ValueError:
             return
 
+    def stamp_now(self) -> "tuple[int, int, int] | None":
+        """What changes whenever someone writes or replaces the file; None when it is gone."""
+        try:
+            facts = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def has_changed(self) -> bool:
+        """Whether someone wrote, replaced or removed the file since it was read."""
+        return self.stamp != self.stamp_now()
+
     def replace(self, text: str) -> None:
         """Put `text` in place of the file's. Only under the lock. Raises OSError."""
         replace_file(self.name, text.encode("utf-8", "surrogateescape"), self.folder)
-        self.page = FrontMatter(text)
 
     def remove(self) -> None:
         """Remove the file; one that is gone already is fine. Only under the lock. Raises OSError."""

@@ -36,9 +36,10 @@ class RalphFile(FrontMatterFile):
 
     def write(self, values: "Mapping[str, str]") -> None:
         """Write values into the front matter, each in its place. Only under the lock. Raises OSError."""
-        text = self.page.text if self.page else ""
+        page, text = self.page, ""
         for key, value in values.items():
-            text = FrontMatter(text).set(key, value if key == "iteration" else quoted(value))
+            page = FrontMatter(text) if text else page
+            text = page.set(key, value if key == "iteration" else quoted(value)) if page else ""
         self.replace(text)
 
     def log(self, line: str) -> None:
