@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tailhook.cli.bench import DONE, Case, Stop, spawn
-from tailhook.cli.hook import hook_command, real_interpreter
+from tailhook.hosts.command import hook_command, real_interpreter
 from tailhook.machines import iso
 
 NOT_YET, GOES_ON, ENDS = "Not yet.", 2, 0
