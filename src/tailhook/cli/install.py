@@ -92,7 +92,8 @@ def install(arguments: argparse.Namespace) -> None:
     path = settings.settings_path(arguments.scope)
     while True:
         found = Settings(path)
-        text = wanted(found.text or NEW, arguments)
+        receipt = settings.receipt_for(found.target)
+        text = wanted(found.text or NEW, arguments, receipt and receipt.before)
         if text == found.text:
             say(f"Nothing to change: the hooks are in {plain(path)}.")
             break
@@ -100,7 +101,6 @@ def install(arguments: argparse.Namespace) -> None:
         with settings.lock(found.target):
             if found.reload().text != found.text:
                 continue  # changed meanwhile, by a person or another install: look again
-            receipt = settings.receipt_for(found.target)
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
         say(f"The hooks are in {plain(path)}; a session that runs reads them at its next start.")
@@ -118,10 +118,11 @@ def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | Non
     return hooks.without_hooks(found.text, before, cap)
 
 
-def wanted(text: str, arguments: argparse.Namespace) -> str:
-    """The text with the hooks that the arguments ask for."""
+def wanted(text: str, arguments: argparse.Namespace, before: str | None = None) -> str:
+    """The text with the hooks that the arguments ask for; before: what it was without any, where that is known."""
     form = arguments.form or hooks.installed_form(text) or "exec"
-    return hooks.with_hooks(text, chosen(hooks.installed_machines(text), arguments), form, arguments.block_cap)
+    names = chosen(hooks.installed_machines(text), arguments)
+    return hooks.with_hooks(text, names, form, arguments.block_cap, before)
 
 
 def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
@@ -219,5 +220,5 @@ def difference(old: str, new: str) -> list[str]:
     """The lines that go and come, with three around them, for a person."""
     colours = {"+": 32, "-": 31}
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
-    shown = [plain(line.expandtabs(4)) for line in lines if not line.startswith(("---", "+++"))]
+    shown = [plain(line[:1] + line[1:].expandtabs(4)) for line in lines if not line.startswith(("---", "+++"))]
     return [coloured(line, colours[line[0]]) if line[:1] in colours else line for line in shown]

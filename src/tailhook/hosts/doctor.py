@@ -71,7 +71,8 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
             continue
         if text is not None and path not in found:
             found[path] = hooks.values_of(text)
-    installed = list(installations(found))
+    settings = load_config(project_root({}))
+    installed = list(installations(found, configured(settings)))
     if not installed:
         yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
     for there in installed:
@@ -82,12 +83,11 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from switched_off(found)
     yield from configuration()
     yield from state_files()
-    yield from loops()
+    yield from loops(settings)
 
 
-def installations(found: dict[str, dict[str, Any]]) -> Iterator[Installed]:
-    """Every place that runs tailhook.  found: the settings by path."""
-    wanted = configured(load_config(project_root({})))
+def installations(found: dict[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[Installed]:
+    """Every place that runs tailhook.  found: the settings by path.  wanted: the machines that are configured."""
     for path, values in found.items():
         for hook in hooks_of(values):
             if is_tailhook(hook.fields):
@@ -256,12 +256,12 @@ def state_files() -> Iterator[Finding]:
         yield Finding("state", WARNING, f"{root}: not writable, so no loop can be kept in this project", advice)
 
 
-def loops() -> Iterator[Finding]:
+def loops(settings: "config.Config") -> Iterator[Finding]:
     """Loops of this project that wait for a session which may not come."""
     folders = list(project_folders({}))
     home = loop.find(folders)
     state = home.state if home else None
-    stale_after = load_config(project_root({})).get("idle", {}).get("stale_after", idle.STALE_AFTER)
+    stale_after = settings.get("idle", {}).get("stale_after", idle.STALE_AFTER)
     if home and isinstance(state, dict) and state.get("event") not in ("DONE", "ABORT") and state.get("stack"):
         now = time.time()
         age = idle.age_of(state, now)

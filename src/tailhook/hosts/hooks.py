@@ -94,10 +94,13 @@ def installed_form(text: str) -> str | None:
     return next(forms, None)
 
 
-def with_hooks(text: str, machines: Sequence[str] | None, form: str, cap: int | None = None) -> str:
+def with_hooks(
+    text: str, machines: Sequence[str] | None, form: str, cap: int | None = None, before: str | None = None
+) -> str:
     """The text with our hooks, each once, running what they should; what else they say stays.
 
-    machines: None for those that are configured.  cap: for the settings' env; None leaves it as it is.
+    machines: None for those that are configured.  cap: for the settings' env; None leaves it as it is.  before: as for
+    `without_hooks`, for a hook that is no longer wanted.
     """
     wanted = command_fields(machines, form)
     for event in STATUS:
@@ -109,7 +112,7 @@ def with_hooks(text: str, machines: Sequence[str] | None, form: str, cap: int | 
         else:
             text, surplus = with_hook(text, event, wanted), []
         for hook in reversed(surplus):
-            text = without_hook(text, hook, None)
+            text = without_hook(text, hook, before)
         for hook in there:
             text = changed(text, hook, wanted)
     if cap is not None and block_cap(text) != str(cap):

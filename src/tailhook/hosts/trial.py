@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tailhook.hosts.command import ENTRY, argv_of, is_ours, machines_of
 
-ROUNDS = 15  # in which the hook and bare Python take turns
+ROUNDS = 9  # in which the hook and bare Python take turns
 PATIENCE = 30.0  # seconds for one run: the host would wait longer
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
 
