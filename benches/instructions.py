@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tailhook.cli.bench import CASES, Stop
-from tailhook.cli.hook import real_interpreter
+from tailhook.hosts.command import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
 TOLERANCE = 1.03

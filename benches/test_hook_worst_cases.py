@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, ralph_loop, spawn, triage_pipeline
-from tailhook.cli.hook import real_interpreter
+from tailhook.hosts.command import real_interpreter
 from tailhook.machines import iso
 
 NOT_YET = "Not yet."

@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tailhook.cli.hook import hook_command, real_interpreter
 from tailhook.cli.output import coloured, say
+from tailhook.hosts.command import hook_command, real_interpreter
 
 SIGNAL = "<loop-done>COMPLETE</loop-done>"
 STOPS = (

@@ -2,13 +2,10 @@
 
 import argparse
 import json
-import os
-import sys
-from pathlib import Path
 
-import tailhook.hook
 from tailhook.cli.output import Commands, UsageError, command, say
 from tailhook.hook.process import MACHINES
+from tailhook.hosts.command import hook_command
 
 
 def add(commands: Commands) -> None:
@@ -35,19 +32,8 @@ def add(commands: Commands) -> None:
 
 def print_hook_command(arguments: argparse.Namespace) -> None:
     """Print the argv that a host should run."""
-    say(json.dumps(hook_command(arguments.machines)))
-
-
-def hook_command(machines: str | None) -> list[str]:
-    """The argv of the fastest form: the real interpreter, isolated, without `site`, and the entry file."""
-    unknown = [name for name in machines.split(",") if name not in MACHINES] if machines else []
+    words = arguments.machines
+    unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
         raise UsageError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
-    entry = Path(str(tailhook.hook.__file__)).with_name("entry.py")
-    return [real_interpreter(), "-I", "-S", str(entry), *([machines] if machines else [])]
-
-
-def real_interpreter() -> str:
-    """The interpreter's own file: a virtual environment's link or a version manager's shim costs time at each start."""
-    base = getattr(sys, "_base_executable", "") or sys.executable
-    return os.path.realpath(base)
+    say(json.dumps(hook_command(words)))

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
-from tailhook.cli import bench, hook, loop, memory, ralph, triage
+from tailhook.cli import bench, doctor, hook, install, loop, memory, ralph, triage
 from tailhook.cli.output import CommandError
+from tailhook.errors import TailhookError
 
 
 def run(argv: Sequence[str]) -> int:
@@ -22,7 +23,7 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
         return 0
-    except (CommandError, OSError) as error:
+    except (CommandError, TailhookError, OSError) as error:
         sys.stderr.write(f"tailhook: {error}\n")
         return error.exit_code if isinstance(error, CommandError) else 1
 
@@ -37,6 +38,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (hook, loop, ralph, triage, memory, bench):
+    for group in (hook, loop, ralph, triage, memory, bench, install, doctor):
         group.add(commands)
     return top

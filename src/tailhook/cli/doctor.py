@@ -1,0 +1,45 @@
+"""`tailhook doctor`: whether the installed hooks work."""
+
+import argparse
+
+from tailhook.cli.output import Commands, add_json, coloured, command, print_json, say
+from tailhook.hook.answer import plain
+from tailhook.hosts.doctor import FAILURE, Finding, examine
+from tailhook.hosts.settings import SCOPES
+
+COLOURS = {"ok": 32, "note": 36, "warning": 33, "failure": 31}
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(
+        commands,
+        "doctor",
+        doctor,
+        "run the installed hooks in a temporary project and say what is wrong",
+        "tailhook doctor --json",
+    )
+    parser.add_argument("--scope", choices=SCOPES, help="look at these settings only (default: at all)")
+    add_json(parser)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Print every finding; 1 when one of them is a failure."""
+    findings = []
+    for finding in examine([arguments.scope] if arguments.scope else SCOPES):
+        findings.append(finding)
+        if not arguments.json:
+            say(*lines(finding))
+    failed = sum(finding.status == FAILURE for finding in findings)
+    if arguments.json:
+        print_json({"well": not failed, "findings": [finding._asdict() for finding in findings]})
+    else:
+        say("", f"{failed} to be mended." if failed else "All is well.")
+    return 1 if failed else 0
+
+
+def lines(finding: Finding) -> list[str]:
+    """A finding for a person."""
+    word = coloured(f"{finding.status:<8}", COLOURS[finding.status])
+    shown = [f"{word} {plain(finding.what)}"]
+    return [*shown, f"         → {plain(finding.advice)}"] if finding.advice else shown

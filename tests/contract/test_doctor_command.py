@@ -1,0 +1,256 @@
+"""`tailhook doctor`: what it finds, and that looking changes nothing."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from host import frame
+
+
+@pytest.fixture
+def settings(project) -> Path:
+    """The user's settings file, with the hooks installed."""
+    assert project.tailhook("install", "--yes", "--block-cap", "0").returncode == 0
+    return project.home / ".claude" / "settings.json"
+
+
+@pytest.fixture
+def examined(project):
+    """Run the doctor; the findings of one check that are not well, and the exit code."""
+
+    def run(check, *words, **env):
+        done = project.tailhook("doctor", "--json", *words, **env)
+        assert done.stderr.count("\n") == ("defaults are used" in done.stderr)
+        facts = json.loads(done.stdout)
+        assert facts["well"] == (done.returncode == 0)
+        found = [finding for finding in facts["findings"] if finding["check"] == check and finding["status"] != "ok"]
+        assert all(finding["advice"] for finding in found)
+        return found, done.returncode
+
+    return run
+
+
+def edit(path, change):
+    """Change the values of a JSON file."""
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+def hook_of(values):
+    return values["hooks"]["Stop"][0]["hooks"][0]
+
+
+def test_all_is_well_after_an_install(project, settings):
+    done = project.tailhook("doctor", "--json")
+    facts = json.loads(done.stdout)
+    assert (done.returncode, facts["well"]) == (0, True)
+    hooks = [finding for finding in facts["findings"] if finding["check"] == "hook"]
+    assert len(hooks) == 2
+    for finding in hooks:
+        assert finding["status"] in ("ok", "warning")  # a busy machine is slow
+        assert finding["figures"]["ratio"] == finding["figures"]["median_ms"] / finding["figures"]["bare_ms"]
+    words = project.tailhook("doctor").stdout
+    assert "All is well." in words
+    assert "times bare Python" in words
+
+
+def test_looking_moves_no_loop_and_leaves_nothing_in_the_project(project, settings):
+    state = project.loop()
+    before = sorted(project.folder.rglob("*"))
+    assert project.tailhook("doctor").returncode == 0
+    assert sorted(project.folder.rglob("*")) == before
+    assert project.stop("Hm.").state["stack"][0]["iter"] == state["stack"][0]["iter"] + 1
+
+
+def test_nothing_installed_is_a_failure(examined):
+    (finding,), code = examined("installed")
+    assert (finding["status"], code) == ("failure", 1)
+    assert "tailhook install" in finding["advice"]
+
+
+def test_one_scope_can_be_looked_at(project, settings, examined):
+    found, code = examined("installed", "--scope", "local")
+    assert (len(found), code) == (1, 1)
+    assert examined("installed", "--scope", "user") == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda hook: hook.update(command="/nowhere/python"), "interpreter is gone"),
+        (lambda hook: hook["args"].__setitem__(2, "/nowhere/tailhook/hook/entry.py"), "package is gone"),
+        (lambda hook: hook.update(command="/bin/false"), "cannot be imported"),
+        (lambda hook: hook["args"].append("--event=PreToolUse"), None),
+        (lambda hook: hook["args"].extend(["nonsense"]), "not known, left out: nonsense"),
+    ],
+)
+def test_a_hook_that_does_not_run_is_a_failure(settings, examined, change, complaint):
+    edit(settings, lambda values: change(hook_of(values)))
+    found, code = examined("hook")
+    assert (code == 1) is (complaint is not None)
+    assert [complaint in finding["what"] for finding in found if complaint] == [True] * bool(complaint)
+
+
+def test_an_interpreter_that_may_not_be_run_is_told_apart(settings, examined, tmp_path):
+    (tmp_path / "python").write_text("")
+    edit(settings, lambda values: hook_of(values).update(command=str(tmp_path / "python")))
+    (finding,), code = examined("hook")
+    assert "may not be run" in finding["what"]
+    assert code == 1
+
+
+def test_a_package_without_its_core_is_told_apart(settings, examined, tmp_path):
+    package = tmp_path / "broken" / "tailhook"
+    (package / "hook").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "hook" / "entry.py").touch()
+    edit(settings, lambda values: hook_of(values)["args"].__setitem__(2, str(package / "hook" / "entry.py")))
+    (finding,), _ = examined("hook")
+    assert "-I -S" in finding["what"]
+    assert "_core" in finding["what"]
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("exit 3", "ended with 3"),
+        ("echo not json", "no JSON"),
+        ("echo lost >&2", "lost"),
+        ("exit 0", "a live loop got no answer"),
+    ],
+)
+def test_a_hook_that_answers_wrongly_is_a_failure(settings, examined, tmp_path, script, complaint):
+    """Another program in the place of the slow form's command."""
+    program = tmp_path / "tailhook"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    hook = {"type": "command", "command": f"{program} hook idle"}
+    edit(settings, lambda values: values["hooks"]["Stop"][0].update(hooks=[hook]))
+    (finding,), code = examined("hook")
+    assert complaint in finding["what"]
+    assert code == 1
+
+
+@pytest.mark.parametrize("other", ["project", "local"])
+def test_the_same_machine_twice_is_a_failure(project, settings, examined, other):
+    project.tailhook("install", "--yes", "--scope", other)
+    found, code = examined("twice")
+    assert code == 1
+    assert [finding["what"].split()[0] for finding in found] == ["idle", "ralph", "triage"]
+    assert all(str(settings) in finding["what"] and "project" in finding["what"] for finding in found)
+
+
+def test_different_machines_in_two_places_are_fine(project, settings, examined):
+    project.tailhook("install", "--yes", "--scope", "project", "--with", "memory", "--without", "idle,ralph,triage")
+    assert examined("twice") == ([], 0)
+
+
+def test_the_plugin_counts_as_an_installation(settings, examined, tmp_path):
+    edit(settings, lambda values: values.update(enabledPlugins={"tailhook@somewhere": True, "other@x": True}))
+    found, _ = examined("twice")
+    assert "the plugin tailhook@somewhere" in found[0]["what"]
+    (finding,), _ = examined("hook")
+    assert "does not find the command" in finding["what"]
+    edit(settings, lambda values: values["enabledPlugins"].update({"tailhook@somewhere": False}))
+    assert examined("twice") == ([], 0)
+
+
+def test_other_tools_stop_hooks_are_named(settings, examined):
+    theirs = {"hooks": [{"type": "command", "command": "npm run check"}, {"type": "http", "url": "http://[::1]/"}]}
+    edit(settings, lambda values: values["hooks"]["Stop"].append(theirs))
+    found, code = examined("beside")
+    assert ["npm run check" in found[0]["what"], "http://[::1]/" in found[1]["what"], code] == [True, True, 0]
+
+
+def test_the_hosts_limit_is_told_of(settings, examined):
+    edit(settings, lambda values: values.pop("env"))
+    (finding,), code = examined("cap")
+    assert "8 blocks" in finding["what"]
+    assert "--block-cap 0" in finding["advice"]
+    assert code == 0
+    assert examined("cap", CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="0") == ([], 0)
+    edit(settings, lambda values: values.update(env={"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "lots"}))
+    assert "'lots'" in examined("cap")[0][0]["what"]
+
+
+def test_what_keeps_hooks_from_acting_is_told_of(settings, examined):
+    assert "TAILHOOK_DISABLE" in examined("off", TAILHOOK_DISABLE="1")[0][0]["what"]
+    edit(settings, lambda values: values["env"].update(IDLE_LOOP_DISABLE="1"))
+    assert "IDLE_LOOP_DISABLE" in examined("off")[0][0]["what"]
+    edit(settings, lambda values: values.update(disableAllHooks=True))
+    assert examined("off")[1] == 1
+
+
+def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
+    settings.write_text('{\n "a": }')
+    (finding,), code = examined("settings")
+    assert "line 2, column 7" in finding["what"]
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint", "code"),
+    [
+        ('{"idle": {"stale_after": 60}, "hook": {"machines": ["idle"]}}', None, 0),
+        ('{"idel": {}}', "'idel' is not known", 0),
+        ('{"idle": {"stale": 60}}', "idle.stale is not known", 0),
+        ('{"idle": 5}', "'idle' is no object", 0),
+        ('{"idle": {"stale_after": "60"}}', "a type that does not count", 0),
+        ('{"hook": {"machines": ["idle", "lazy", 5]}}', "5, lazy", 0),
+        ("{", "defaults are used", 1),
+        ("[]", "defaults are used", 1),
+    ],
+)
+@pytest.mark.parametrize("where", ["home/.config/tailhook/config.json", "project/.claude/tailhook.json"])
+def test_a_configuration_is_read_through(settings, examined, tmp_path, text, complaint, code, where):
+    path = tmp_path / where
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    found, exit_code = examined("config")
+    assert exit_code == code
+    assert len(found) == bool(complaint)
+    for finding in found:
+        assert complaint in finding["what"]
+        assert str(path) in finding["what"]
+
+
+def test_a_projects_key_that_only_the_user_may_set_is_told_of(project, settings, examined):
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x"}}')
+    assert "user's own file only" in examined("config")[0][0]["what"]
+
+
+def test_a_state_folder_that_cannot_be_made_is_a_failure(project, settings, examined):
+    (project.home / "file").touch()
+    (finding,), code = examined("state", XDG_STATE_HOME=str(project.home / "file"))
+    assert "no state can be saved" in finding["what"]
+    assert code == 1
+
+
+def test_a_stale_loop_is_told_of(project, settings, examined):
+    project.loop(age=10_000)
+    (finding,), code = examined("loop")
+    assert "has not moved for 10000 s" in finding["what"].replace("10001", "10000")
+    assert (finding["status"], code) == ("warning", 0)
+
+
+def test_another_sessions_loops_are_told_of(project, settings, examined):
+    project.loop(frame(session_id="theirs"))
+    ralph = project.folder / ".claude" / "ralph-loop.local.md"
+    ralph.parent.mkdir()
+    ralph.write_text('---\nactive: true\niteration: 1\nsession_id: "also theirs"\n---\nGo on.\n')
+    os.utime(ralph, (0, 0))
+    found, _ = examined("loop")
+    assert ["theirs" in found[0]["what"], "hours" in found[1]["what"], "also theirs" in found[2]["what"]] == [True] * 3
+    assert "tailhook loop adopt" in found[0]["advice"]
+    assert "theirs" not in str(examined("loop", CLAUDE_CODE_SESSION_ID="theirs")[0][0]["what"])
+
+
+def test_words_of_settings_reach_the_terminal_plain(project, settings):
+    theirs = {"hooks": [{"type": "command", "command": "echo \x1b[31m\u202e"}]}
+    edit(settings, lambda values: values["hooks"]["Stop"].append(theirs))
+    shown = project.tailhook("doctor").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown

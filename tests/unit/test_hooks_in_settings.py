@@ -1,0 +1,127 @@
+"""The hooks in the text of a settings file."""
+
+import json
+import shlex
+
+import pytest
+
+from tailhook.hosts.command import argv_of, hook_command, is_ours, is_tailhook, machines_of
+from tailhook.hosts.hooks import CAP, SettingsError, ours, values_of, with_hooks, without_hooks
+
+OTHER = {"type": "command", "command": "make stop"}
+LAYOUTS = [
+    "{}",
+    "{ }\n",
+    "\ufeff{\r\n}\r\n",
+    '{"a":1}',
+    '{"a": 1, "hooks": {}}\n',
+    '{\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n',
+    '{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"make stop"}]}]},"z":"ü\\u00fc"}',
+    '{\n    "env": {\n        "A": "b"\n    },\n    "hooks": {"SessionStart": [ ]}\n}',
+    f'{{"env": {{"{CAP}": "3"}}}}',
+    '{"env": { }}',
+]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+@pytest.mark.parametrize("form", ["exec", "shell"])
+def test_putting_in_and_taking_out_leaves_every_byte(text, form):
+    installed = with_hooks(text, ["idle", "memory"], form, 0)
+    assert {hook.event for hook in ours(installed)} == {"Stop", "SessionStart"}
+    assert values_of(installed)["env"][CAP] == "0"
+    assert with_hooks(installed, ["idle", "memory"], form, 0) == installed
+    assert without_hooks(installed, text, 0) == text
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_everything_else_keeps_its_values(text):
+    before, after = values_of(text), values_of(with_hooks(text, None, "exec"))
+    assert {name: value for name, value in after.items() if name != "hooks"} == {
+        name: value for name, value in before.items() if name != "hooks"
+    }
+    for event, groups in before.get("hooks", {}).items():
+        assert after["hooks"][event][: len(groups)] == groups
+
+
+def test_the_entries_are_as_the_host_reads_them():
+    values = values_of(with_hooks("{}", ["ralph"], "exec"))
+    (stop,) = values["hooks"]["Stop"]
+    (compacted,) = values["hooks"]["SessionStart"]
+    assert "matcher" not in stop
+    assert compacted["matcher"] == "compact"
+    for group in (stop, compacted):
+        (hook,) = group["hooks"]
+        assert hook["type"] == "command"
+        assert [hook["command"], *hook["args"]] == [*hook_command("ralph"), "--exit", "0", "--announce"]
+        assert hook["timeout"] == 10
+        assert hook["statusMessage"].startswith("tailhook")
+
+
+def test_machines_without_loops_are_not_told_of_compactions():
+    text = with_hooks("{}", ["triage", "memory"], "exec")
+    assert [hook.event for hook in ours(text)] == ["Stop"]
+    assert with_hooks(with_hooks("{}", None, "exec"), ["memory"], "exec") == text.replace("triage,", "")
+
+
+def test_the_form_and_the_machines_change_in_place_and_what_a_person_set_stays():
+    text = with_hooks("{}", None, "exec").replace('"timeout": 10', '"timeout": 60')
+    changed = with_hooks(text, ["idle"], "shell")
+    (stop, _) = ours(changed)
+    assert "args" not in stop.fields
+    assert shlex.split(stop.fields["command"]) == [*hook_command("idle"), "--exit", "0", "--announce"]
+    assert stop.fields["timeout"] == 60
+    assert values_of(with_hooks(changed, None, "exec")) == values_of(text)
+
+
+def test_a_second_hook_of_ours_goes_and_another_tools_beside_it_stays():
+    (first, _) = ours(with_hooks("{}", None, "exec"))
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [OTHER, first.fields]}, {"hooks": [first.fields]}]}})
+    merged = values_of(with_hooks(text, None, "exec"))["hooks"]["Stop"]
+    assert merged == [{"hooks": [OTHER, first.fields]}]
+    assert values_of(without_hooks(text)) == {"hooks": {"Stop": [{"hooks": [OTHER]}]}}
+
+
+def test_containers_that_we_made_go_with_us_and_those_of_others_stay():
+    before = '{"hooks": {"Stop": []}, "env": {}}'
+    installed = with_hooks(before, None, "exec", 5)
+    assert without_hooks(installed, before, 5) == before
+    assert values_of(without_hooks(installed)) == {"env": {CAP: "5"}}
+
+
+def test_the_limit_that_was_there_before_comes_back():
+    before = f'{{"env": {{"{CAP}": "12"}}}}'
+    assert without_hooks(with_hooks(before, None, "exec", 0), before, 0) == before
+    edited = with_hooks(before, None, "exec", 0).replace('"0"', '"30"')
+    assert values_of(without_hooks(edited, before, 0))["env"][CAP] == "30"
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "5", '{"hooks": []}', '{"hooks": null}', '{"env": "A"}', '{"hooks": {"Stop": {}}}']
+)
+def test_settings_of_another_shape_are_refused(text):
+    with pytest.raises(SettingsError):
+        with_hooks(text, None, "exec", 0)
+
+
+@pytest.mark.parametrize(
+    "groups", [[None], [5, "x"], [{}], [{"hooks": None}], [{"hooks": [None, 5, {}]}], [{"hooks": [{"command": 5}]}]]
+)
+def test_what_is_no_hook_is_left_alone(groups):
+    text = json.dumps({"hooks": {"Stop": groups, "Other": 5}})
+    installed = with_hooks(text, None, "exec")
+    assert values_of(installed)["hooks"]["Stop"][:-1] == groups
+    assert without_hooks(installed, text) == text
+
+
+def test_ours_are_known_by_the_entry_file_in_either_form():
+    argv = hook_command("idle")
+    assert is_ours({"command": argv[0], "args": argv[1:]})
+    assert is_ours({"command": shlex.join(["/with space/python", *argv[1:]])})
+    assert not is_ours({"command": "tailhook hook idle"})
+    assert is_tailhook({"command": "/opt/bin/tailhook hook idle"})
+    assert is_tailhook({"command": "python3", "args": ["-m", "tailhook", "hook"]})
+    assert not is_tailhook({"command": "tailhook bench"})
+    for fields in ({}, None, [], {"command": None}, {"command": "an 'open quotation"}, {"args": ["x"]}):
+        assert argv_of(fields) == []
+    assert machines_of([*argv[:-1], "memory,idle", "--exit", "0"]) == ["idle", "memory"]
+    assert machines_of(argv[:-1]) is None
