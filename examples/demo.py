@@ -1,17 +1,20 @@
-"""A loop from its start to its completion, on a large transcript, through the argv that a host would run.
+"""Every machine's hook on a large transcript, through the argv that a host would run: the decisions and their time.
 
 usage: demo.py [MEGABYTES]        the transcript's size, 500 when not given
 """
 
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from tailhook.cli.bench import write_transcript
 from tailhook.cli.output import coloured, say
 from tailhook.hosts.command import hook_command, real_interpreter
 
@@ -23,6 +26,19 @@ STOPS = (
     ("gives the signal", f"All tests pass, the linter is quiet.\n\n{SIGNAL}"),
     ("stops once more", "Anything else?"),
 )
+RALPH_STOPS = (
+    ("mentions the promise", "I will promise TESTS GREEN when the last test passes."),
+    ("keeps it", "The last test passes. <promise>TESTS GREEN</promise>"),
+)
+TRIAGE_STOPS = (
+    ("has one entry left to triage", "What is next?"),
+    ("has investigated it", "That one is a false positive."),
+)
+MEMORY_STOPS = (
+    ("has decided something", "We chose the queue because it survives restarts.\nWe picked one table over two."),
+    ("stops again, having saved it", "Saved."),
+)
+ENTRY = {"name": "send_mail", "route": "llm-triage", "status": "pending", "result": None}
 GREEN, YELLOW, BLUE, GREY = 32, 33, 34, 90
 
 
@@ -37,12 +53,27 @@ def main() -> None:
         say(coloured(f"$ tailhook loop start --max 8 '{prompt}'", GREY))
         say(session.tailhook("loop", "start", "--max", "8", prompt))
         bare = statistics.median(session.bare() for _ in range(20))
-        for number, (about, words) in enumerate(STOPS, 1):
-            session.show(number, about, words, bare)
+        session.play("idle", STOPS, bare)
         verdict = json.loads(session.tailhook("loop", "status", "--json"))
         assert verdict["state"]["event"] == "DONE", "the demo must end with a completed loop"
         assert verdict["state"]["reason"] == "COMPLETE"
-        say(f"The store says {coloured('DONE', GREEN)}, reason COMPLETE.")
+        say(f"The store says {coloured('DONE', GREEN)}, reason COMPLETE.", "")
+
+        command = ("ralph", "start", "--completion-promise", "TESTS GREEN", prompt)
+        say(coloured(f"$ tailhook {shlex.join(command)}", GREY), session.tailhook(*command))
+        session.play("ralph", RALPH_STOPS, bare)
+        assert not (session.folder / ".claude" / "ralph-loop.local.md").exists(), "the promise must end the loop"
+
+        path = session.folder / ".claude" / "triage_state" / "demo_triage.json"
+        path.parent.mkdir()
+        say(coloured("A triage pipeline with one entry left.", GREY))
+        for stop, status in zip(TRIAGE_STOPS, ("pending", "completed"), strict=True):
+            path.write_text(json.dumps({"phase": "triage", "entries": [{**ENTRY, "status": status}]}))
+            session.play("triage", (stop,), bare)
+        assert json.loads(path.read_text())["phase"] == "aggregation", "the pipeline must move on"
+
+        say(coloured("The memory machine, asked by name.", GREY))
+        session.play("memory", MEMORY_STOPS, bare)
 
 
 class Session:
@@ -52,14 +83,9 @@ class Session:
         self.folder = folder
         (folder / ".git").mkdir()
         self.env = {"PATH": os.defpath, "HOME": str(folder), "CLAUDE_CODE_SESSION_ID": "demo"}
-        self.hook = hook_command("idle")
         self.transcript = folder / "session.jsonl"
-        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "output line\\n" * 80}
-        filler = json.dumps({"type": "user", "message": {"role": "user", "content": [result]}, "uuid": "u"}) + "\n"
-        block = filler * 1000
-        with self.transcript.open("w") as out:
-            for _ in range(max(1, size // len(block))):
-                out.write(block)
+        self.turns = 0
+        write_transcript(self.transcript, size, "Reading the tests.")
 
     def tailhook(self, *words: str) -> str:
         """Run the command as the agent would."""
@@ -80,7 +106,7 @@ class Session:
         with self.transcript.open("a") as out:
             out.write(json.dumps({"type": "assistant", "message": message, "timestamp": stamp}) + "\n")
 
-    def stop(self, words: str) -> tuple[subprocess.CompletedProcess[str], float]:
+    def stop(self, machine: str, words: str) -> tuple[subprocess.CompletedProcess[str], float]:
         """Run the hook as the host does; returns the process and its milliseconds."""
         payload = {
             "session_id": "demo",
@@ -89,7 +115,7 @@ class Session:
             "hook_event_name": "Stop",
             "last_assistant_message": words,
         }
-        return self.timed(self.hook, json.dumps(payload))
+        return self.timed(hook_command(machine), json.dumps(payload))
 
     def bare(self) -> float:
         """Milliseconds of an interpreter that does nothing."""
@@ -103,19 +129,23 @@ class Session:
         )
         return done, (time.perf_counter() - started) * 1000
 
-    def show(self, number: int, about: str, words: str, bare: float) -> None:
-        """One stop: what the agent said, what the hook answered, how long it took."""
-        self.say(number, words)
-        done, milliseconds = self.stop(words)
-        say(f"Stop {number}: the agent {about}.", *(coloured(f"  │ {line}", GREY) for line in words.split("\n")))
-        if done.returncode == 2:
-            decision = coloured("go on", YELLOW)
-            reason = json.loads(done.stdout)["reason"].partition(". ")[0] + "."
-        else:
-            decision, reason = coloured("may stop", GREEN), "(nothing on stdout, exit code 0)"
-        say(f"  {decision}  {reason}")
-        took = coloured(f"{milliseconds:.1f} ms", BLUE)
-        say(f"  {took}, bare Python {bare:.1f} ms", "")
+    def play(self, machine: str, stops: Iterable[tuple[str, str]], bare: float) -> None:
+        """Stop after stop: what the agent said, what the hook answered, how long it took."""
+        for about, words in stops:
+            self.turns += 1
+            self.say(self.turns, words)
+            done, milliseconds = self.stop(machine, words)
+            said = [coloured(f"  │ {line}", GREY) for line in words.split("\n")]
+            say(f"{machine}, stop {self.turns}: the agent {about}.", *said)
+            if done.stdout:
+                decision, reason = coloured("go on", YELLOW), json.loads(done.stdout)["reason"].split("\n")
+            else:
+                decision, reason = coloured("may stop", GREEN), done.stderr.split("\n")[:1]
+            say(
+                f"  {decision}  {reason[0] or '(nothing on stdout, exit code 0)'}",
+                *(f"         {line}" for line in reason[1:3]),
+            )
+            say(f"  {coloured(f'{milliseconds:.1f} ms', BLUE)}, bare Python {bare:.1f} ms", "")
 
 
 if __name__ == "__main__":

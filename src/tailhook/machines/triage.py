@@ -372,7 +372,7 @@ def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts
     size = min(batch, len(pending))
     return instruction(
         facts,
-        f"Triage: {total - len(pending)} of {total} entries are done, {len(pending)} are pending.",
+        f"Triage: {total - len(pending)} of {total} entries are done, {len(pending)} pending.",
         f"Launch a **triage-investigator** sub-agent for {'this entry' if size == 1 else f'these {size} entries'}:",
         *named,
         "Write each one's result into the entry, and set its status to completed, or to failed with the error.",
@@ -383,7 +383,7 @@ def aggregate(entries: Entries, facts: Facts) -> str:
     """All results are there: what do they have in common?"""
     return instruction(
         facts,
-        f"Aggregation: all {len(entries.status)} entries are investigated.",
+        f"Aggregation: every entry is investigated ({len(entries.status)} in all).",
         "Launch a **triage-aggregator** sub-agent to bring their results together by group.",
         "Then set aggregation to {status: completed, completed_at: now}, or its status to failed.",
     )
