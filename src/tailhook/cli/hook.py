@@ -4,7 +4,7 @@ import argparse
 import json
 
 from tailhook.cli.output import Commands, UsageError, command, say
-from tailhook.hook.process import MACHINES
+from tailhook.hook.process import HOSTS, MACHINES
 from tailhook.hosts.command import hook_command
 
 
@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--event", metavar="NAME", help="the event, when the payload does not name it")
     parser.add_argument("--exit", choices=("0", "2"), help="the exit code of a block (idle: 2)")
     parser.add_argument("--announce", action="store_true", help="tell the user when a loop ends")
-    parser.add_argument("--host", metavar="NAME", help="the agent host (claude-code)")
+    parser.add_argument("--host", choices=HOSTS, help="whose payload it is, and whose answer (claude-code)")
 
     parser = command(
         commands,

@@ -22,12 +22,14 @@ from tailhook.hook.payload import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, NoReturn
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
+
+    Say = Callable[[dict[str, Any]], None]
 
 MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
 DEFAULT_MACHINES = ("idle", "ralph", "triage")
@@ -43,6 +45,7 @@ TRACES = {
         ".claude/self-repair-pipeline-state/triage_state",
     ),
 }
+HOSTS = ("claude-code", "codex", "gemini", "cursor", "copilot")
 EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
@@ -75,10 +78,18 @@ def run(argv: "Sequence[str]") -> int:
         payload, broken = {}, str(error)
     if payload is None:
         return 0
+    say, host = answer, None
+    if options.host != "claude-code":
+        from tailhook.hook.hosts import Host, event_name, our_payload
+
+        host = Host(options.host)
+        say, options.event, payload = host.answer, event_name(options.event), our_payload(payload)
     event = Event(payload, options.event, broken)
+    if host:
+        host.attend(event)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     if event.name == "SessionStart" and text(payload, "source") == "compact":
-        return tell_again(event, machines)
+        return tell_again(event, machines, say)
     if not event.is_stop():
         return 0
     announced: list[str] = []
@@ -92,13 +103,14 @@ def run(argv: "Sequence[str]") -> int:
             warn(verdict.warning)
         if verdict.outcome == "block":
             own_code = EXIT_CODES.get(name, 0)
-            return block(verdict, own_code if options.exit_code is None else options.exit_code, announced)
+            code = own_code if options.exit_code is None else options.exit_code
+            return block(verdict, host.exit_code(code) if host else code, announced, say)
         if verdict.outcome == "fail":
             exit_code = 1
         if verdict.ended and options.announce:
             announced.append(f"tailhook: {verdict.why}")
     if announced:
-        answer({"systemMessage": "\n".join(announced)})
+        say({"systemMessage": "\n".join(announced)})
     return exit_code
 
 
@@ -123,16 +135,16 @@ def has_traces(name: str, folders: "Iterable[str]") -> bool:
     return any(exists(f"{folder}/{trace}") for folder in folders for trace in TRACES[name])
 
 
-def tell_again(event: "Event", machines: "Sequence[str]") -> int:
+def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
     """Tell the live loops of this session to the agent again after a compaction, which would lose them."""
     told = [words for name in machines if name in ("idle", "ralph") and (words := machine(name).tell_again(event))]
     if told:
         context = plain_lines("\n\n".join(told))
-        answer({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
+        say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
     return 0
 
 
-def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]") -> int:
+def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]", say: "Say") -> int:
     """Send the agent on, and tell the person what ended.
 
     Older hosts read stderr at exit code 2, newer ones the JSON.
@@ -142,7 +154,7 @@ def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]") -> int
     fields = {"decision": "block", "reason": verdict.reason}
     if messages := [*announced, *filter(None, [verdict.message])]:
         fields["systemMessage"] = "\n".join(messages)
-    answer(fields)
+    say(fields)
     return exit_code
 
 
@@ -155,7 +167,7 @@ class Options:
     """The arguments of `tailhook hook`.
 
     machines: the names that were given and are known, in the order of asking; None when none were given.
-    exit_code: of a block; None where each machine has its own.
+    exit_code: of a block; None where each machine has its own.  host: the agent host, of HOSTS.
     What is unknown is told on one line of stderr and left out: a usage error must not block a host.
     """
 
@@ -164,6 +176,7 @@ class Options:
         self.event = ""
         self.exit_code: int | None = 0 if environment(b"TAILHOOK_EXIT") == "0" else None
         self.announce = False
+        self.host = "claude-code"
         unknown = []
         words = iter(argv)
         for word in words:
@@ -177,8 +190,8 @@ class Options:
                 self.exit_code = int(value)
             elif name == "--announce" and not equals:
                 self.announce = True
-            elif name == "--host" and value == "claude-code":
-                pass
+            elif name == "--host" and value in HOSTS:
+                self.host = value
             elif word.startswith("-"):
                 unknown.append(word)
             else:
@@ -207,6 +220,7 @@ class Event:
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
         self.newest: tuple[str, list[tuple[bytes, float | None]]] | None = None
+        self.reader: Callable[[int, int, int], tuple[str, list[tuple[bytes, float | None]]]] = last_message
 
     def is_stop(self) -> bool:
         """Whether the Stop machines answer for it: an agent's own stop, not a sub-agent's."""
@@ -258,7 +272,7 @@ class Event:
             except (OSError, ValueError):
                 return self.newest
             try:
-                self.newest = last_message(fd, farthest, LONGEST_LINE)
+                self.newest = self.reader(fd, farthest, LONGEST_LINE)
             except OSError:
                 pass
             finally:

@@ -1,0 +1,141 @@
+"""Other agent hosts: their payloads in our words, and our answers in theirs.  (docs/installing.md, "Other hosts")
+
+Loaded only where `--host` names one of them. Claude Code's names are ours; those of the others are told apart by
+themselves, so one table serves for all. What differs by host is the answer, and the transcript.
+"""
+
+import posix
+
+from tailhook._core import parse_json, reverse_lines
+from tailhook.hook.answer import answer
+from tailhook.hook.payload import text
+from tailhook.machines.idle import unix_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tailhook.hook.payload import Payload
+    from tailhook.hook.process import Event
+
+READ_EXIT_2 = ("codex", "gemini")  # the others take exit code 2 for a failure of the hook: their blocks exit 0
+EVENTS = {
+    "AfterAgent": "Stop",  # Gemini
+    "BeforeAgent": "UserPromptSubmit",
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "PreCompress": "PreCompact",
+    "beforeSubmitPrompt": "UserPromptSubmit",  # Cursor; `stop`, `sessionStart` and so on differ by a capital alone
+    "agentStop": "Stop",  # Copilot
+    "userPromptSubmitted": "UserPromptSubmit",
+}
+FIELDS = {
+    "prompt_response": "last_assistant_message",  # Gemini
+    "conversation_id": "session_id",  # Cursor
+    "sessionId": "session_id",  # Copilot, camelCase
+    "transcriptPath": "transcript_path",
+    "agentName": "agent_id",
+    "agent_name": "agent_id",  # Copilot, for event names in PascalCase
+}
+
+
+def event_name(name: str) -> str:
+    """Our name of a host's event."""
+    return EVENTS.get(name) or name[:1].upper() + name[1:]
+
+
+def our_payload(theirs: "Payload") -> "Payload":
+    """A payload with our names beside the host's own."""
+    ours = dict(theirs)
+    for name, our_name in FIELDS.items():
+        if name in theirs:
+            ours.setdefault(our_name, theirs[name])
+    ours["hook_event_name"] = event_name(text(theirs, "hook_event_name"))
+    if ours["hook_event_name"] == "Stop" and theirs.get("status") in ("aborted", "error"):
+        ours["hook_event_name"] = "StopFailure"  # Cursor: a person or an error ended the turn, not the agent
+    roots = theirs.get("workspace_roots")
+    if isinstance(roots, list) and roots:
+        ours.setdefault("cwd", roots[0])
+    if "loop_count" in theirs:
+        ours.setdefault("stop_hook_active", theirs["loop_count"] not in (0, None))
+    return ours
+
+
+def their_answer(host: str, fields: "dict[str, Any]") -> "dict[str, Any]":
+    """Our answer in the host's words; empty where it has none for it."""
+    if host == "codex":  # the very schema, with no other key allowed in it
+        return fields
+    if host == "gemini":
+        return {**fields, "decision": "deny"} if "decision" in fields else fields
+    if "decision" not in fields:
+        return {}
+    if host == "cursor":
+        return {"followup_message": fields["reason"]}
+    return {"decision": "block", "reason": fields["reason"]}
+
+
+class Host:
+    """Another host than Claude Code, as the hook process talks to it.
+
+    name: "codex", "gemini", "cursor" or "copilot".
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def attend(self, event: "Event") -> None:
+        """Let the event find its words in the host's transcript; without one they are unknown, which ends no loop."""
+        event.reader = self.last_message
+        if not event.transcript_path():
+            event.newest = "unknown", []
+
+    def answer(self, fields: "dict[str, Any]") -> None:
+        """The answer to the host: one line of JSON on stdout, or nothing."""
+        if theirs := their_answer(self.name, fields):
+            answer(theirs)
+
+    def exit_code(self, wanted: int) -> int:
+        """The exit code of a block."""
+        return wanted if self.name in READ_EXIT_2 else 0
+
+    def last_message(self, fd: int, farthest: int, longest: int) -> "tuple[str, list[tuple[bytes, float | None]]]":
+        """The newest words of the agent's in the host's own transcript, as `tailhook._core.last_message` gives them.
+
+        Where none are found the outcome is "unknown": what another host's transcript lacks ends no loop.
+        """
+        start = max(0, posix.fstat(fd).st_size - farthest)
+        for _, line in reverse_lines(fd, start, None, longest):
+            if b"assistant" not in line:
+                continue
+            try:
+                record = parse_json(line)
+            except ValueError:
+                continue
+            words = words_of(record) if isinstance(record, dict) else ""
+            if words.strip():
+                return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(text(record, "timestamp")))]
+        return "unknown", []
+
+
+def words_of(record: "dict[str, Any]") -> str:
+    """What the agent says in a record of a host's transcript, "" for nothing.
+
+    Codex: {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [BLOCK…]}}.
+    Cursor: {"role": "assistant", "message": {"content": [BLOCK…]}}.
+    Copilot: {"type": "assistant.message", "data": {"content": "…"}}.
+    """
+    if record.get("type") == "assistant.message":
+        message = record.get("data")
+    elif record.get("type") == "response_item":
+        message = record.get("payload")
+        if not isinstance(message, dict) or message.get("role") != "assistant":
+            return ""
+    else:
+        message = record.get("message") if record.get("role") == "assistant" else None
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    return "\n".join(text(block, "text") for block in blocks if isinstance(block, dict) and text(block, "text").strip())

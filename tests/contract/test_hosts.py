@@ -1,0 +1,266 @@
+"""Other agent hosts: their payloads as they document them, and answers that they obey."""
+
+import json
+import time
+
+import jwz
+import pytest
+from host import frame
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+REASON = "[ITERATION 2/10]"
+
+
+def codex(project, said):
+    return {
+        "session_id": "mine",
+        "turn_id": "t",
+        "transcript_path": None,
+        "cwd": str(project.folder),
+        "hook_event_name": "Stop",
+        "model": "gpt",
+        "permission_mode": "default",
+        "stop_hook_active": False,
+        "last_assistant_message": said,
+    }
+
+
+def gemini(project, said):
+    return {
+        "session_id": "mine",
+        "transcript_path": str(project.home / "chat.json"),
+        "cwd": str(project.folder),
+        "hook_event_name": "AfterAgent",
+        "timestamp": "2026-11-20T10:00:00.000Z",
+        "prompt": "Go.",
+        "prompt_response": said,
+        "stop_hook_active": False,
+    }
+
+
+def cursor(project, said):
+    write(project, {"role": "user", "message": {"content": [{"type": "text", "text": "Go."}]}})
+    write(
+        project, {"role": "assistant", "message": {"content": [{"type": "text", "text": said}, {"type": "tool_use"}]}}
+    )
+    return {
+        "conversation_id": "mine",
+        "generation_id": "g",
+        "model": "m",
+        "hook_event_name": "stop",
+        "cursor_version": "2.0.77",
+        "workspace_roots": [str(project.folder)],
+        "user_email": None,
+        "transcript_path": str(project.home / "host.jsonl"),
+        "status": "completed",
+        "loop_count": 0,
+    }
+
+
+def copilot(project, said):
+    write(project, {"type": "user.message", "data": {"content": "Go."}, "timestamp": stamp()})
+    write(project, {"type": "assistant.message", "data": {"messageId": "m", "content": said}, "timestamp": stamp()})
+    write(project, {"type": "assistant.turn_end", "data": {"turnId": "0"}, "timestamp": stamp()})
+    return {
+        "sessionId": "mine",
+        "timestamp": 1_795_000_000_000,
+        "cwd": str(project.folder),
+        "transcriptPath": str(project.home / "host.jsonl"),
+        "stopReason": "end_turn",
+    }
+
+
+def copilot_in_pascal_case(project, said):
+    theirs = copilot(project, said)
+    return {
+        "hook_event_name": "Stop",
+        "session_id": theirs["sessionId"],
+        "timestamp": stamp(),
+        "cwd": theirs["cwd"],
+        "transcript_path": theirs["transcriptPath"],
+        "stop_reason": "end_turn",
+    }
+
+
+BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
+PAYLOADS = [*BY_HOST.items(), ("copilot", copilot_in_pascal_case)]
+EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
+
+
+def stamp(age: float = 0) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - age))
+
+
+def write(project, record):
+    with (project.home / "host.jsonl").open("a") as out:
+        out.write(json.dumps(record) + "\n")
+
+
+@pytest.fixture
+def stop(project):
+    """Run the hook for another host; CLAUDE_PROJECT_DIR is not set there."""
+
+    def run(name, payload, *flags):
+        return project.hook(json.dumps(payload).encode(), "--host", name, *flags)
+
+    return run
+
+
+def blocked(name, ended):
+    """The reason of a block, as the host is told to go on."""
+    if name == "codex":
+        assert set(ended.answer) <= {"decision", "reason", "systemMessage"}  # any other key fails the hook
+        assert ended.answer["decision"] == "block"
+        return ended.answer["reason"]
+    if name == "gemini":
+        assert ended.answer["decision"] == "deny"
+        return ended.answer["reason"]
+    if name == "cursor":
+        assert set(ended.answer) == {"followup_message"}
+        return ended.answer["followup_message"]
+    assert set(ended.answer) == {"decision", "reason"}
+    assert ended.answer["decision"] == "block"
+    return ended.answer["reason"]
+
+
+@EACH
+def test_a_loop_goes_on(project, stop, name, payload):
+    project.loop(frame(session_id="mine"))
+    ended = stop(name, payload(project, f"Not yet: `{DONE}`"))
+    assert blocked(name, ended).startswith(REASON)
+    assert ended.state["stack"][0]["iter"] == 2
+
+
+@EACH
+def test_a_loop_ends_by_its_signal(project, stop, name, payload):
+    project.loop(frame(session_id="mine"))
+    ended = stop(name, payload(project, f"All done.\n\n{DONE}"))
+    assert ended.allowed
+    assert (ended.state["event"], ended.state["reason"]) == ("DONE", "COMPLETE")
+
+
+@EACH
+def test_the_end_is_announced_where_the_host_has_a_word_for_it(project, stop, name, payload):
+    project.loop()
+    ended = stop(name, payload(project, DONE), "--announce")
+    assert ended.exit_code == 0
+    if name in ("codex", "gemini"):
+        assert set(ended.answer) == {"systemMessage"}
+    else:
+        assert ended.stdout == ""
+
+
+@EACH
+def test_the_exit_code_is_one_that_the_host_obeys(project, stop, name, payload):
+    project.loop(frame(max=100))
+    for flags in ((), ("--exit", "2"), ("--exit", "0")):
+        ended = stop(name, payload(project, "Hm."), *flags)
+        obeys_2 = name in ("codex", "gemini") and flags != ("--exit", "0")
+        assert ended.exit_code == (2 if obeys_2 else 0)
+        assert bool(ended.stderr.strip()) is obeys_2  # at 2 it is the prompt, and must not be empty
+
+
+@EACH
+def test_another_sessions_loop_is_left_alone(project, stop, name, payload):
+    state = project.loop(frame(session_id="theirs"))
+    ended = stop(name, payload(project, DONE))
+    assert ended.allowed
+    assert ended.state == state
+
+
+@EACH
+def test_no_loop_costs_no_word(project, stop, name, payload):
+    assert stop(name, payload(project, DONE), "--announce").allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("codex", {"hook_event_name": "SubagentStop", "agent_id": "a", "agent_type": "t"}),
+        ("gemini", {"hook_event_name": "AfterTool"}),
+        ("gemini", {"hook_event_name": "SessionEnd"}),
+        ("cursor", {"hook_event_name": "subagentStop"}),
+        ("cursor", {"hook_event_name": "afterAgentResponse"}),
+        ("cursor", {"status": "aborted"}),
+        ("cursor", {"status": "error"}),
+        ("copilot", {"agentName": "explore"}),
+    ],
+)
+def test_what_is_not_the_agents_own_stop_moves_nothing(project, stop, name, fields):
+    state = project.loop()
+    payload = BY_HOST[name](project, DONE)
+    ended = stop(name, {**payload, **fields})
+    assert ended.allowed
+    assert ended.state == state
+
+
+def test_the_event_can_be_named_in_the_hosts_words(project, stop):
+    project.loop()
+    payload = copilot(project, "Hm.")
+    assert stop("copilot", payload, "--event", "preToolUse").allowed
+    assert stop("copilot", payload, "--event", "agentStop").answer["decision"] == "block"
+
+
+def test_codex_tells_of_a_compaction(project, stop):
+    project.loop()
+    payload = {**codex(project, None), "hook_event_name": "SessionStart", "source": "compact"}
+    told = stop("codex", payload).answer["hookSpecificOutput"]
+    assert set(told) == {"hookEventName", "additionalContext"}
+
+
+def test_codex_without_a_last_message_has_it_in_its_transcript(project, stop):
+    project.loop()
+    content = [{"type": "output_text", "text": DONE}]
+    for role, blocks in (("assistant", content), ("user", [{"type": "input_text", "text": "assistant?"}])):
+        message = {"type": "message", "role": role, "content": blocks}
+        write(project, {"timestamp": stamp(), "type": "response_item", "payload": message})
+    payload = {**codex(project, None), "transcript_path": str(project.home / "host.jsonl")}
+    assert stop("codex", payload).state["event"] == "DONE"
+
+
+def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project, stop):
+    project.loop()
+    record = {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp(age=600)}
+    payload = copilot(project, "")
+    write(project, record)
+    assert stop("copilot", payload).answer["decision"] == "block"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [""],
+        ["not json, assistant"],
+        ['"assistant"', "[]", "{}"],
+        ['{"role": "assistant"}', '{"role": "assistant", "message": 5}'],
+        ['{"role": "assistant", "message": {"content": [5, {"text": 5}, {"text": " "}]}}'],
+        ['{"type": "assistant.message", "data": "x"}', '{"type": "response_item", "payload": ["assistant"]}'],
+        ['{"type": "assistant.message", "data": {"content": {}}, "timestamp": {}}'],
+    ],
+)
+@pytest.mark.parametrize("name", ["cursor", "copilot"])
+def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
+    project.loop()
+    payload = BY_HOST[name](project, "")
+    (project.home / "host.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    assert blocked(name, stop(name, payload)).startswith(REASON)
+
+
+@pytest.mark.parametrize(
+    "key", ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response"]
+)
+@pytest.mark.parametrize("value", [None, 5, True, [], [5], {}, "", "\ud800", "a\x00b"])
+def test_no_value_of_a_field_breaks_the_hook(project, stop, key, value):
+    project.loop(frame(max=100))
+    for name, payload in BY_HOST.items():
+        ended = stop(name, {**payload(project, "Hm."), key: value})
+        assert ended.exit_code in (0, 2)
+        assert "Error" not in ended.stderr
+
+
+def test_claude_code_is_the_host_unless_another_is_named(project):
+    project.loop(frame(max=100))
+    for flags in ((), ("--host", "claude-code"), ("--host=claude-code",)):
+        assert project.stop("Hm.", *flags).answer["decision"] == "block"
+    assert jwz.newest(project.folder)["stack"][0]["iter"] == 4
