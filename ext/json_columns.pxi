@@ -149,6 +149,8 @@ cdef int json_window_on(JsonWindow* window, Cursor* at) except -1:
     return 0
 
 
+@cython.final
+@cython.internal
 cdef class ColumnReader:
     cdef JsonWindow window
     cdef JsonFault fault
@@ -159,7 +161,7 @@ cdef class ColumnReader:
     def __dealloc__(self):
         PyMem_RawFree(self.window.data)
 
-    cdef Cursor end(self):
+    cdef Cursor end(self) noexcept:
         return self.window.data + self.window.size
 
     cdef int failed(self, Cursor at) except -1:
