@@ -24,7 +24,8 @@ compile_args = ["-std=c11", "-fvisibility=hidden", "-Wall", "-Wextra"]
 link_args = []
 macros = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
 if sys.version_info >= (3, 12):
-    macros += [("CYTHON_USE_MODULE_STATE", "1"), ("CYTHON_USE_TYPE_SPECS", "1")]  # for interpreters with a lock of their own
+    # What interpreters with a lock of their own need: nothing shared between them.
+    macros += [("CYTHON_USE_MODULE_STATE", "1"), ("CYTHON_USE_TYPE_SPECS", "1")]
 
 if SANITIZE:
     sanitizers = "-fsanitize=address,undefined"
