@@ -1,0 +1,50 @@
+"""Run the end-to-end tests: the real agent hosts, fetched from npm into a cache outside the tree, without a model.
+
+usage: hosts.py [PYTEST'S ARGUMENTS]    fetches the versions that package.json names, and runs the tests in a network
+                                        namespace of their own; what is not to be had here is skipped, with the reason
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailhook" / "hosts"
+NAMESPACE = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+def host_path(name: str) -> Path:
+    """The program of a host: "claude", "codex", "gemini" or "copilot"; it may not be there."""
+    return FOLDER / "node_modules" / ".bin" / name
+
+
+def fetch() -> str:
+    """Have npm install the hosts; what hindered it, or ""."""
+    if shutil.which("npm") is None:
+        return "there is no npm here"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    wanted, there = (HERE / "package.json").read_bytes(), FOLDER / "package.json"
+    if there.exists() and there.read_bytes() == wanted and host_path("claude").exists():
+        return ""
+    there.write_bytes(wanted)
+    npm = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(npm, cwd=FOLDER, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.stderr.strip().partition("\n")[0] if done.returncode else ""
+
+
+def namespace() -> list[str]:
+    """The argv before one that shall have loopback alone; empty where that is not allowed here."""
+    try:
+        done = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return []
+    return [] if done.returncode else NAMESPACE
+
+
+if __name__ == "__main__":
+    if hindered := fetch():
+        sys.stderr.write(f"the agent hosts are not to be had: {hindered}\n")
+    argv = [*namespace(), sys.executable, "-m", "pytest", str(HERE), *sys.argv[1:]]
+    os.execvp(argv[0], argv)

@@ -1,0 +1,166 @@
+"""A model on loopback: it answers a host's requests with what a test wrote for it."""
+
+import json
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Request:
+    """One request of the Messages API for the session's next message."""
+
+    body: dict
+
+    @property
+    def said(self) -> str:
+        """All text of the last message, tools' results and the host's reminders included."""
+        return "\n".join(texts(self.body["messages"][-1]["content"]))
+
+    @property
+    def told(self) -> str:
+        """All text of the whole conversation, oldest first."""
+        return "\n".join(text for message in self.body["messages"] for text in texts(message["content"]))
+
+
+def texts(content) -> list[str]:
+    """The texts in a message's content, however deep."""
+    if isinstance(content, str):
+        return [content]
+    if isinstance(content, list):
+        return [text for block in content for text in texts(block)]
+    return texts(content.get("text") or content.get("content") or "")
+
+
+def use(tool: str, **given: object) -> dict:
+    """The content block in which a model uses a tool."""
+    return {"type": "tool_use", "name": tool, "input": given}
+
+
+def bash(command: str) -> list[dict]:
+    """A message that runs a command."""
+    return [use("Bash", command=command, description="run it")]
+
+
+class Model:
+    """Answers the n-th request that offers tools with the n-th of its answers; then it says that it has no more.
+
+    answers: each a text, a list of content blocks, or a function of the Request that gives one of these. A request
+        without tools (a title, a summary) gets a few words and takes no answer.
+    url: where it listens, on loopback.
+    requests: those that were answered so, oldest first; `others` those without tools.
+    """
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests: list[Request] = []
+        self.others: list[Request] = []
+        self.lock = threading.Lock()
+
+    def __enter__(self):
+        model = self
+
+        class Handler(MessagesHandler):
+            answer = staticmethod(model.answer)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def answer(self, body: dict) -> list[dict]:
+        """The content of the message that answers that request."""
+        request = Request(body)
+        with self.lock:
+            if not body.get("tools"):
+                self.others.append(request)
+                return [{"type": "text", "text": "A few words."}]
+            number = len(self.requests)
+            self.requests.append(request)
+        found = self.answers[number] if number < len(self.answers) else "There is nothing more to say."
+        if callable(found):
+            found = found(request)
+        if isinstance(found, str):
+            found = [{"type": "text", "text": found}]
+        return [
+            {**block, "id": f"toolu_{number:04d}_{at}"} if block["type"] == "tool_use" else block
+            for at, block in enumerate(found)
+        ]
+
+
+class MessagesHandler(BaseHTTPRequestHandler):
+    """The part of the Messages API that a session needs, streamed or whole."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        """Say nothing."""
+
+    def do_GET(self):
+        """Nothing else is known here."""
+        self.send({})
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        """A message, or a count of tokens."""
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+        if not self.path.partition("?")[0].endswith("/messages"):
+            self.send({"input_tokens": 1})
+            return
+        content = self.answer(body)
+        stop = "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn"
+        message = {
+            "id": f"msg_{id(content):x}",
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model", "none"),
+            "content": content,
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+        if body.get("stream"):
+            self.send_events(message)
+        else:
+            self.send(message)
+
+    def send_events(self, message: dict) -> None:
+        """The message as the events of a stream."""
+        events = [("message_start", {"message": {**message, "content": [], "stop_reason": None}})]
+        for index, block in enumerate(message["content"]):
+            if block["type"] == "text":
+                begun = {"type": "text", "text": ""}
+                delta = {"type": "text_delta", "text": block["text"]}
+            else:
+                begun = {**block, "input": {}}
+                delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            events += [
+                ("content_block_start", {"index": index, "content_block": begun}),
+                ("content_block_delta", {"index": index, "delta": delta}),
+                ("content_block_stop", {"index": index}),
+            ]
+        end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        events += [("message_delta", {"delta": end, "usage": {"output_tokens": 1}}), ("message_stop", {})]
+        text = "".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n" for kind, fields in events)
+        self.reply(text.encode(), "text/event-stream")
+
+    def send(self, value: dict) -> None:
+        """One JSON object."""
+        self.reply(json.dumps(value).encode(), "application/json")
+
+    def reply(self, data: bytes, kind: str) -> None:
+        """Those bytes."""
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
