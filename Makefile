@@ -56,7 +56,7 @@ coverage: ## branches of the Python code and lines of the core that the suite re
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
 
-host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm, unshare, ip)
+host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
 	$(BIN)/python tests/endtoend/hosts.py
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results

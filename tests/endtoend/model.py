@@ -13,6 +13,16 @@ class Request:
     body: dict
 
     @property
+    def first(self) -> str:
+        """All text of the first message: what a session, or a sub-agent, was asked for."""
+        return "\n".join(texts(self.body["messages"][0]["content"]))
+
+    @property
+    def begun(self) -> bool:
+        """Whether the model has said something in this conversation."""
+        return any(message["role"] == "assistant" for message in self.body["messages"])
+
+    @property
     def said(self) -> str:
         """All text of the last message, tools' results and the host's reminders included."""
         return "\n".join(texts(self.body["messages"][-1]["content"]))
