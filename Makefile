@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wi
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-demo: $(VENV)/built ## a loop from start to completion through the real hook, on a large transcript
+demo: $(VENV)/built ## every machine's hook on a large transcript: decisions, and milliseconds beside bare Python's
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/built $(VENV)/test ## all tests
