@@ -69,6 +69,8 @@ LEAVING = {
     Kind.HEALTH_CHECK_RECOVERY: dict.fromkeys(ATTENTION, Status.IDLE),
 }
 
+PLAIN = {kind.value for kind in Kind} - {"tool_start"}  # short forms that are the kind alone
+
 
 def transition(status: Status, event: Event) -> Status:
     """The status after an event: pure, and total.
@@ -91,15 +93,14 @@ def parse_event(text: str) -> Event:
     >>> parse_event("stop:error")
     Event(kind=<Kind.STOP: 'stop'>, tool='', has_error=True)
     """
-    word, colon, rest = text.partition(":")
-    kind = Kind(word)
-    if kind is Kind.TOOL_START and rest:
-        return Event(kind, tool=rest)
-    if kind is Kind.STOP and text == "stop:error":
-        return Event(kind, has_error=True)
-    if colon or kind is Kind.TOOL_START:
+    word, _, rest = text.partition(":")
+    if word == "tool_start" and rest:
+        return Event(Kind.TOOL_START, tool=rest)
+    if text == "stop:error":
+        return Event(Kind.STOP, has_error=True)
+    if text not in PLAIN:
         raise ValueError(f"{text!r} is no event")
-    return Event(kind)
+    return Event(Kind(text))
 
 
 def is_stale(transcript_changed: float, last_event: float) -> bool:
