@@ -22,7 +22,7 @@ include "markdown_inlines.pxi"  # its code spans and comments
 include "markdown_face.pxi"     # the map, for Python
 include "automaton.pxi"     # many patterns at once
 include "patterns.pxi"      # which of their matches count
-include "system.pxi"        # locks and waiting
+include "system.pxi"        # locks, waiting, and a poke
 
 
 # ---- JSON --------------------------------------------------------------------
@@ -465,3 +465,7 @@ def wait_readable(int fd, double seconds):
     if got < 0:
         raise OSError(errno, strerror(errno).decode())
     return got == 1
+
+
+def poke(bytes path not None):
+    return send_poke(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))

@@ -3,9 +3,10 @@
 # CPython has these in `fcntl` and `select`, which are shared libraries of their
 # own: loading one costs the hook more than reading a transcript.
 
-from libc.errno cimport EAGAIN, EINTR, errno
-from libc.string cimport strerror
+from libc.errno cimport EAGAIN, EINTR, ENAMETOOLONG, errno
+from libc.string cimport memcpy, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
+from posix.unistd cimport close
 
 cdef extern from "<poll.h>" nogil:
     struct pollfd:
@@ -20,6 +21,21 @@ cdef extern from "<sys/file.h>" nogil:
     int flock(int fd, int operation)
     int LOCK_EX
     int LOCK_NB
+
+cdef extern from "<sys/socket.h>" nogil:
+    ctypedef unsigned short sa_family_t
+    struct sockaddr:
+        pass
+    int socket(int domain, int kind, int protocol)
+    ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, unsigned int to_size)
+    int AF_UNIX
+    int SOCK_DGRAM
+    int MSG_DONTWAIT
+
+cdef extern from "<sys/un.h>" nogil:
+    struct sockaddr_un:
+        sa_family_t sun_family
+        char sun_path[1]  # more of them, as many as the system has
 
 
 cdef inline double seconds_now() noexcept nogil:
@@ -56,3 +72,26 @@ cdef inline int lock_exclusively(int fd, double seconds) noexcept nogil:
         if pause.tv_nsec < 6_400_000:
             pause.tv_nsec *= 2
     return 1
+
+
+cdef inline int send_poke(const char* path, size_t size) noexcept nogil:
+    """0: a datagram of one byte is with whoever listens at the path, else the errno. Waits for nobody."""
+    cdef sockaddr_un to
+    cdef int fd
+    cdef int error = 0
+    if size >= sizeof(to) - offset_of_path(&to):
+        return ENAMETOOLONG
+    memset(&to, 0, sizeof(to))
+    to.sun_family = AF_UNIX
+    memcpy(to.sun_path, path, size)
+    fd = socket(AF_UNIX, SOCK_DGRAM, 0)
+    if fd < 0:
+        return errno
+    if sendto(fd, b"!", 1, MSG_DONTWAIT, <const sockaddr*>&to, sizeof(to)) < 0:
+        error = errno
+    close(fd)
+    return error
+
+
+cdef inline size_t offset_of_path(sockaddr_un* to) noexcept nogil:
+    return <size_t>(<char*>to.sun_path - <char*>to)

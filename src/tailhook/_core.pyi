@@ -338,3 +338,9 @@ def wait_readable(fd: int, seconds: float) -> bool:
 
     Raises OSError where the descriptor cannot be waited for.
     """
+
+def poke(path: bytes) -> int:
+    """Send a datagram of one byte to the Unix socket at `path`, waiting for nobody; 0, or the errno of what hinders it.
+
+    ENOENT and ECONNREFUSED: nobody listens there. EAGAIN: who listens is busy, and has been poked already.
+    """

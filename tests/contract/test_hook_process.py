@@ -105,6 +105,14 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
     assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
 
 
+def test_an_event_is_reported_with_the_spool_and_no_other_module(project):
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    stop, loaded = loaded_by(project)
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert loaded == ALWAYS - {"tailhook.machines"} | {"tailhook.hook.plates", "tailhook.stores.spool"}
+
+
 def test_without_anything_to_decide_no_machine_is_loaded(project):
     project.argv = [*project.argv[:-1], "idle,ralph,triage"]
     stop, loaded = loaded_by(project)

@@ -105,3 +105,25 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
     assert seen == sorted(seen), "once new, always new"
     assert {True, False} <= set(seen)
     report(f"faults: {name} killed at {min(len(seen), calls)} of its {calls} system calls, no state lost or torn")
+
+
+def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(project, report):
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    payload = project.home / "payload.json"
+    payload.write_text(json.dumps(project.payload(hook_event_name="PostToolUse", tool_name="Read")))
+    spool = project.home / ".local" / "state" / "tailhook" / "events"
+
+    def run(calls):
+        spool.unlink(missing_ok=True)
+        code, made = run_until(project.argv, project.env, str(project.folder), str(payload), calls)
+        events = [json.loads(line) for line in spool.read_text().splitlines()] if spool.exists() else []
+        assert not events or spool.read_bytes().endswith(b"\n")
+        return code, made, len(events)
+
+    _, calls, _ = run(None)
+    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2)
+    seen = [run(number)[2] for number in numbers]
+    assert seen == sorted(seen), "once there, always there"
+    assert set(seen) == {0, 1}
+    report(f"faults: plates killed at {min(len(seen), calls)} of its {calls} system calls, no event torn")

@@ -23,8 +23,9 @@ KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "idle": {"stale_after": (int, float)},
     "triage": {"while_active": str, "state_dirs": list},
     "memory": {"profile": str},
+    "plates": {"autostart": bool},
 }
-USERS_ALONE = (("hook", "log"),)
+USERS_ALONE = (("hook", "log"), ("plates", "autostart"))
 
 
 def load(project: str) -> "Config":
@@ -90,5 +91,5 @@ def known(values: object, types: "dict[str, type | tuple[type, ...]]") -> "dict[
     return {
         key: values[key]
         for key, kind in types.items()
-        if isinstance(values.get(key), kind) and not isinstance(values[key], bool)
+        if isinstance(values.get(key), kind) and (kind is bool or not isinstance(values[key], bool))
     }

@@ -96,8 +96,8 @@ class Host:
         if theirs := their_answer(self.name, fields):
             answer(theirs)
 
-    def exit_code(self, wanted: int) -> int:
-        """The exit code of a block."""
+    def exit_code(self, wanted: int | None) -> int | None:
+        """The exit code of a block, None where each machine has its own."""
         return wanted if self.name in READ_EXIT_2 else 0
 
     def last_message(self, fd: int, farthest: int, longest: int) -> "tuple[str, list[tuple[bytes, float | None]]]":

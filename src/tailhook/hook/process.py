@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[dict[str, Any]], None]
 
-MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
+MACHINES = ("idle", "ralph", "triage", "memory", "plates")  # as they are asked; the first that blocks answers
 DEFAULT_MACHINES = ("idle", "ralph", "triage")
 # What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
 # here is always asked.
@@ -84,14 +84,25 @@ def run(argv: "Sequence[str]") -> int:
 
         host = Host(options.host)
         say, options.event, payload = host.answer, event_name(options.event), our_payload(payload)
+        options.exit_code = host.exit_code(options.exit_code)
     event = Event(payload, options.event, broken)
     if host:
         host.attend(event)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
-    if event.name == "SessionStart" and text(payload, "source") == "compact":
-        return tell_again(event, machines, say)
+    exit_code, blocked = decide(event, [name for name in machines if name != "plates"], options, say, started)
+    if "plates" in machines:
+        tell_plates(event, blocked)
+    return exit_code
+
+
+def decide(
+    event: "Event", machines: "Sequence[str]", options: "Options", say: "Say", started: float
+) -> tuple[int, bool]:
+    """Ask the machines and answer; the exit code, and whether one of them blocked."""
+    if event.name == "SessionStart" and text(event.payload, "source") == "compact":
+        return tell_again(event, machines, say), False
     if not event.is_stop():
-        return 0
+        return 0, False
     announced: list[str] = []
     exit_code = 0
     for name in machines:
@@ -104,14 +115,22 @@ def run(argv: "Sequence[str]") -> int:
         if verdict.outcome == "block":
             own_code = EXIT_CODES.get(name, 0)
             code = own_code if options.exit_code is None else options.exit_code
-            return block(verdict, host.exit_code(code) if host else code, announced, say)
+            return block(verdict, code, announced, say), True
         if verdict.outcome == "fail":
             exit_code = 1
         if verdict.ended and options.announce:
             announced.append(f"tailhook: {verdict.why}")
     if announced:
         say({"systemMessage": "\n".join(announced)})
-    return exit_code
+    return exit_code, False
+
+
+def tell_plates(event: "Event", blocked: bool) -> None:
+    """Report the event to the board; the answer has been given, whatever becomes of that."""
+    try:
+        machine("plates").tell(event, blocked)
+    except (OSError, ValueError) as error:
+        warn(f"tailhook: plates: {error}")
 
 
 def machine(name: str) -> "Any":

@@ -1,0 +1,165 @@
+"""The plates machine's hook: each event of a session appended to the spool, and the daemon poked.
+
+What a board needs goes there and no more: of a tool's input its file or the head of its command, of a list of things
+to do their number.
+"""
+
+import posix
+import sys
+from time import clock_gettime_ns, time
+
+from tailhook._core import poke, write_json
+from tailhook.hook.payload import environment, text, working_folder
+from tailhook.stores.atomic import make_folders, read_file, state_folder_path
+from tailhook.stores.spool import append
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tailhook.hook.payload import Payload
+    from tailhook.hook.process import Event
+
+# Events of the host, and the names of the design that a hook without `hook_event_name` is started with (--event).
+KINDS = {
+    "SessionStart": "session_start",
+    "UserPromptSubmit": "prompt_submit",
+    "PreToolUse": "tool_start",
+    "PostToolUse": "tool_call",
+    "PostToolUseFailure": "tool_call",
+    "Stop": "stop",
+    "StopFailure": "stop_failure",
+    "SessionEnd": "session_end",
+    "session-start": "session_start",
+    "prompt-submit": "prompt_submit",
+    "pre-tool-use": "tool_start",
+    "post-tool-use": "tool_call",
+    "stop": "stop",
+    "": "stop",
+}
+LONGEST = 200  # characters of a file's path or a command
+CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
+NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
+RETRY = 10.0  # seconds between two attempts to start the daemon
+RUN_ID = b"TAILHOOK_RUN_ID"
+
+
+def tell(event: "Event", blocked: bool = False) -> None:
+    """Report an event of a session.  blocked: the stop was no stop, a machine sent the agent on.  Raises OSError."""
+    kind = kind_of(event)
+    if not kind or not event.session_id:
+        return
+    if blocked and kind == "stop":
+        kind = "stop_blocked"
+    fields = {
+        "event_id": posix.urandom(16).hex(),
+        "event_type": kind,
+        "ts": int(event.now * 1000),
+        "mono": clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000,
+        "session_id": event.session_id,
+        "project_path": working_folder(event.payload),
+        "transcript_path": event.transcript_path(),
+        "git_branch": git_branch(event.root),
+        "tool_name": text(event.payload, "tool_name"),
+        "tool_params": tool_params(event.payload),
+        "error": error_of(event.payload),
+        "run_id": environment(RUN_ID),
+        "pid": host_pid(),
+    }
+    append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
+    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
+        start_daemon(event)
+
+
+def kind_of(event: "Event") -> str:
+    """The type of the event that is reported, "" for none."""
+    if event.name == "Notification":
+        return "permission_asked" if text(event.payload, "notification_type") == "permission_prompt" else ""
+    kind = KINDS.get(event.name, "")
+    if kind in ("stop", "session_start", "session_end", "stop_failure") and event.payload.get("agent_id"):
+        return ""  # a sub-agent's
+    return kind
+
+
+def tool_params(payload: "Payload") -> "dict[str, Any] | None":
+    """What a board shows of a tool's input."""
+    given = payload.get("tool_input")
+    if not isinstance(given, dict):
+        return None
+    if isinstance(todos := given.get("todos"), list):
+        done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
+        return {"todos_done": done, "todos": len(todos)}
+    for name in ("file_path", "notebook_path"):
+        if path := text(given, name):
+            return {"file_path": path[-LONGEST:]}
+    if command := text(given, "command"):
+        from tailhook.machines.quoting import plain_words
+
+        return {"command": plain_words(command[: 4 * LONGEST])[:LONGEST]}
+    return None
+
+
+def error_of(payload: "Payload") -> str:
+    """What the payload says went wrong, "" for nothing."""
+    error = payload.get("error")
+    return error[:LONGEST] if isinstance(error, str) else "error" if error else ""
+
+
+def git_branch(root: str) -> str:
+    """The branch that is checked out at `root`, the commit's beginning where there is none, "" outside of git."""
+    try:
+        try:
+            head = read_file(f"{root}/.git/HEAD")
+        except NotADirectoryError:  # a worktree's or a submodule's: a file that says where
+            gitdir = read_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+            head = read_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
+    except (OSError, ValueError):
+        return ""
+    name = head.strip().decode("utf-8", "replace")
+    return name[16:] if name.startswith("ref: refs/heads/") else name[:7]
+
+
+def host_pid() -> int:
+    """The process of the agent's host."""
+    given = environment(b"CLAUDE_PID")
+    return int(given) if given.isascii() and given.isdigit() else posix.getppid()
+
+
+# ---- the daemon --------------------------------------------------------------
+
+
+def runtime_folder() -> str:
+    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder."""
+    base = environment(b"XDG_RUNTIME_DIR")
+    return f"{base}/tailhook" if base.startswith("/") else f"{state_folder_path()}/run"
+
+
+def start_daemon(event: "Event") -> None:
+    """Start the daemon in the background, unless the user does not want that, or it was tried a moment ago."""
+    if environment(b"TAILHOOK_NO_AUTOSTART") == "1" or event.setting("plates", "autostart") is False:
+        return
+    argv = daemon_argv()
+    if not argv:
+        return
+    folder = runtime_folder()
+    make_folders(folder)
+    attempt = f"{folder}/started"
+    try:
+        if time() - posix.stat(attempt).st_mtime < RETRY:
+            return
+    except FileNotFoundError:
+        pass
+    posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600))
+    posix.utime(attempt)
+    nothing = posix.open("/dev/null", posix.O_RDWR)
+    actions = [(posix.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)]
+    posix.posix_spawn(argv[0], argv, posix.environ, file_actions=actions, setsid=True)
+
+
+def daemon_argv() -> "list[str]":
+    """The argv that `tailhook install` or the daemon itself left for this, empty for none."""
+    try:
+        lines = read_file(f"{state_folder_path()}/daemon-argv").decode("utf-8", "surrogateescape")
+    except OSError:
+        return []
+    return lines.split("\0")

@@ -1,0 +1,98 @@
+"""Text from a transcript or a tool stays text: nothing in it steers a terminal, hides, or gives a secret away."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Letters and marks that are printable and show nothing: fillers, joiners, variation selectors.
+INVISIBLE = (
+    (0x34F, 0x34F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0xE0100, 0xE01EF),
+)
+MASK = "[secret]"
+SECRET_NAMES = ("password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "access_key")
+SECRET_STARTS = (
+    "sk-", "pk-", "rk_", "sk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xoxa-",
+    "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "eyJ", "dop_v1_", "SG.",
+)  # fmt: skip
+SHORTEST_SECRET = 12
+SHORTEST_KEY = 28  # characters of letters and digits in one word
+
+
+def plain_words(line: str) -> str:
+    """The words of a line, a blank between them, without what is invisible and what looks secret."""
+    return " ".join(masked("".join(map(visible, line)).split()))
+
+
+def visible(letter: str) -> str:
+    """The letter, or what stands for it: nothing for what cannot be seen, U+FFFD for half a surrogate pair."""
+    if letter == "`" or any(first <= ord(letter) <= last for first, last in INVISIBLE):
+        return ""
+    if letter.isprintable():
+        return letter
+    if letter.isspace():
+        return " "
+    return "\ufffd" if "\ud800" <= letter <= "\udfff" else ""
+
+
+def masked(words: "Sequence[str]") -> "list[str]":
+    """The words without those that look like keys, tokens and passwords."""
+    found: list[str] = []
+    before, awaited = "", False  # the word before; whether it said that a secret follows
+    for word in words:
+        bare = word.strip("\"'()[]{},;.")
+        name, sign, value = split_named(bare)
+        if awaited and bare not in ("=", ":"):
+            found.append(MASK)
+            awaited = False
+        elif (sign and value and is_secret_name(name)) or (sign and value and looks_secret(value)):
+            found.append(f"{name}{sign}{MASK}")
+        elif looks_secret(bare) or has_user_info(bare):
+            found.append(MASK)
+        else:
+            found.append(word)
+            introduced = bare in ("=", ":") or (bare == "is" and "pass" in before.lower())
+            awaited = (
+                bare.lower() == "bearer"
+                or (sign != "" and value == "" and is_secret_name(name))
+                or (introduced and (awaited or is_secret_name(before)))
+            )
+        before = bare
+    return found
+
+
+def split_named(word: str) -> "tuple[str, str, str]":
+    """name, the sign and the value of `name=value` or `name:value`; no sign where it is neither."""
+    for at, letter in enumerate(word):
+        if letter in "=:":
+            return word[:at], letter, word[at + 1 :].strip("\"'")
+    return word, "", ""
+
+
+def is_secret_name(name: str) -> bool:
+    lower = name.lower().replace(" ", "_")
+    return any(secret in lower for secret in SECRET_NAMES)
+
+
+def has_user_info(word: str) -> bool:
+    """Whether a URL holds a password: scheme://user:password@host."""
+    _, slashes, rest = word.partition("://")
+    user, at, _ = rest.partition("@")
+    return bool(slashes and at and ":" in user)
+
+
+def looks_secret(word: str) -> bool:
+    """Whether a word is a key by its looks: a known beginning, or long, of letters and digits mixed."""
+    if len(word) >= SHORTEST_SECRET and word.startswith(SECRET_STARTS):
+        return True
+    if word.startswith("-----BEGIN"):
+        return True
+    if len(word) < SHORTEST_KEY or not all(letter.isalnum() or letter in "+/=_-" for letter in word):
+        return False
+    digits = sum(letter.isdigit() for letter in word)
+    return 4 <= digits < len(word) and "/" not in word[:2]

@@ -1,0 +1,48 @@
+"""The spool: events of the hooks, one JSON object a line, until the daemon has taken them.
+
+Hooks append, each in one write, and wait for nobody. A file that is full gets another name, and the next hook makes a
+new one. The daemon reads the files from where it was, and removes those that are full once it has read them:
+a hook that wrote into one that was removed meanwhile writes again, and the daemon drops an event that it knows.
+"""
+
+import posix
+from time import time_ns
+
+from tailhook.stores.atomic import SAFE, state_folder, state_folder_path, sync, write_all
+
+NAME = "events"
+FULL = 16 << 20  # bytes from which on a file gets another name
+
+
+def append(line: bytes) -> None:
+    """Append a line, its newline included. Raises OSError."""
+    try:
+        fd = open_file(state_folder_path())
+    except FileNotFoundError:
+        fd = open_file(state_folder())
+    try:
+        write_all(fd, line)
+        sync(fd)
+        state = posix.fstat(fd)
+    finally:
+        posix.close(fd)
+    if state.st_nlink == 0:
+        append(line)
+    elif state.st_size > FULL:
+        set_aside(state)
+
+
+def open_file(folder: str) -> int:
+    """A descriptor of the file that is appended to, made when it is not there."""
+    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
+    return posix.open(f"{folder}/{NAME}", flags, 0o600)
+
+
+def set_aside(state: "posix.stat_result") -> None:
+    """Give the file that is full another name; the time in it is the order in which they are read."""
+    path = f"{state_folder_path()}/{NAME}"
+    try:
+        if posix.lstat(path).st_ino == state.st_ino:  # no other hook was faster
+            posix.rename(path, f"{path}.{time_ns()}")
+    except FileNotFoundError:
+        pass

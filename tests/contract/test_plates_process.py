@@ -1,0 +1,340 @@
+"""The plates machine's hook as a whole process: what it reports, of which events, and that it waits for nobody."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+from host import frame
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+
+
+@pytest.fixture
+def plates(project):
+    """The project, its hook reporting; no daemon is started unless a test wants one."""
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    return project
+
+
+def spool(project):
+    return project.home / ".local" / "state" / "tailhook" / "events"
+
+
+def reported(project):
+    """The events in the spool, oldest first."""
+    return [json.loads(line) for line in spool(project).read_text().splitlines()] if spool(project).exists() else []
+
+
+def send(project, *flags, **fields):
+    """One event of the host; returns what was reported of it, None for nothing."""
+    before = len(reported(project))
+    stop = project.hook(json.dumps(project.payload(**fields)).encode(), *flags, read=False)
+    assert (stop.exit_code, stop.stdout, stop.stderr) == (0, "", "")
+    found = reported(project)[before:]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+# ---- which events ------------------------------------------------------------
+
+EVENTS = [
+    ("SessionStart", {"source": "startup"}, "session_start"),
+    ("SessionStart", {"source": "compact"}, "session_start"),
+    ("UserPromptSubmit", {"prompt": "Do it."}, "prompt_submit"),
+    ("PreToolUse", {"tool_name": "Read"}, "tool_start"),
+    ("PreToolUse", {"tool_name": "Read", "agent_id": "a"}, "tool_start"),
+    ("PostToolUse", {"tool_name": "Read"}, "tool_call"),
+    ("PostToolUseFailure", {"tool_name": "Read", "error": "no such file"}, "tool_call"),
+    ("Notification", {"notification_type": "permission_prompt"}, "permission_asked"),
+    ("Notification", {"notification_type": "idle_prompt"}, None),
+    ("Notification", {}, None),
+    ("Stop", {}, "stop"),
+    ("Stop", {"agent_id": "a"}, None),
+    ("StopFailure", {"error": "rate_limit"}, "stop_failure"),
+    ("SessionEnd", {"reason": "logout"}, "session_end"),
+    ("SubagentStop", {"agent_id": "a"}, None),
+    ("PreCompact", {}, None),
+    ("SomethingNew", {}, None),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "kind"), EVENTS)
+def test_each_event_of_the_host_is_reported_as_what_it_is(plates, name, fields, kind):
+    event = send(plates, hook_event_name=name, **fields)
+    assert (event and event["event_type"]) == kind
+
+
+SEED_NAMES = {
+    "session-start": "session_start",
+    "prompt-submit": "prompt_submit",
+    "pre-tool-use": "tool_start",
+    "post-tool-use": "tool_call",
+    "stop": "stop",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), SEED_NAMES.items())
+def test_a_payload_without_a_name_has_the_one_of_the_argv(plates, name, kind):
+    assert send(plates, "--event", name, hook_event_name=None)["event_type"] == kind
+
+
+def test_a_stop_with_an_error_says_so(plates):
+    event = send(plates, "--event", "stop", hook_event_name=None, error="overloaded")
+    assert (event["event_type"], event["error"]) == ("stop", "overloaded")
+
+
+def test_a_session_without_an_id_has_no_plate(plates):
+    assert send(plates, session_id=None) is None
+    assert send(plates, session_id="") is None
+
+
+def test_what_it_is_told_of_every_event(plates):
+    (plates.folder / ".git" / "HEAD").write_text("ref: refs/heads/feature/one\n")
+    plates.env |= {"CLAUDE_PID": "4711", "TAILHOOK_RUN_ID": "run"}
+    before = time.time() * 1000
+    event = send(plates, hook_event_name="PreToolUse", tool_name="Bash", tool_input={"command": "make test"})
+    assert before - 1 <= event.pop("ts") <= time.time() * 1000
+    assert abs(event.pop("mono") - time.clock_gettime(time.CLOCK_BOOTTIME) * 1000) < 30_000
+    assert len(event.pop("event_id")) == 32
+    assert event == {
+        "event_type": "tool_start",
+        "session_id": "mine",
+        "project_path": str(plates.folder),
+        "transcript_path": str(plates.transcript),
+        "git_branch": "feature/one",
+        "tool_name": "Bash",
+        "tool_params": {"command": "make test"},
+        "run_id": "run",
+        "pid": 4711,
+    }
+
+
+def test_without_the_hosts_variable_its_process_is_the_hooks_parent(plates):
+    assert send(plates)["pid"] == os.getpid()
+
+
+# ---- what of a tool's input --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"file_path": "/a/b.py", "content": "secret"}, {"file_path": "/a/b.py"}),
+        ({"file_path": "/" + "a" * 300}, {"file_path": "a" * 200}),
+        ({"notebook_path": "/a.ipynb"}, {"file_path": "/a.ipynb"}),
+        ({"command": "x" * 300}, {"command": "x" * 200}),
+        (
+            {"command": "curl -H 'Authorization: Bearer abc' a"},
+            {"command": "curl -H 'Authorization: Bearer [secret] a"},
+        ),
+        ({"command": "a\n\x1b[31mb\u202e"}, {"command": "a [31mb"}),
+        ({"todos": [{"status": "completed"}, {"status": "pending"}, 3]}, {"todos_done": 1, "todos": 3}),
+        ({"pattern": "x"}, None),
+        ({"command": 3, "file_path": None}, None),
+        ("text", None),
+        (None, None),
+    ],
+)
+def test_of_a_tools_input_only_what_a_board_needs(plates, given, shown):
+    event = send(plates, hook_event_name="PreToolUse", tool_name="T", tool_input=given)
+    assert event.get("tool_params") == shown
+
+
+# ---- the branch --------------------------------------------------------------
+
+
+def test_the_branch_of_a_worktree_is_found_where_its_git_file_points(plates, tmp_path):
+    git = plates.folder / ".git"
+    git.rmdir()
+    (tmp_path / "gitdir").mkdir()
+    (tmp_path / "gitdir" / "HEAD").write_text("ref: refs/heads/side\n")
+    git.write_text(f"gitdir: {tmp_path}/gitdir\n")
+    assert send(plates)["git_branch"] == "side"
+    git.write_text("gitdir: ../gitdir\n")
+    assert send(plates)["git_branch"] == "side"
+
+
+@pytest.mark.parametrize("git", ["", "gitdir:", "gitdir: /nowhere", "\0", "gitdir: \0\n"])
+def test_a_git_file_that_leads_nowhere_means_no_branch(plates, git):
+    (plates.folder / ".git").rmdir()
+    (plates.folder / ".git").write_text(git)
+    assert "git_branch" not in send(plates)
+
+
+def test_a_detached_head_is_shown_by_its_commit(plates):
+    (plates.folder / ".git" / "HEAD").write_text("0123456789abcdef0123456789abcdef01234567\n")
+    assert send(plates)["git_branch"] == "0123456"
+
+
+# ---- the verdict of the others -----------------------------------------------
+
+
+def test_a_stop_that_a_machine_blocked_is_no_stop(plates):
+    plates.loop(frame(max=5))
+    plates.argv = [*plates.argv[:-1], "idle,plates"]
+    stop = plates.stop("Hm.")
+    assert stop.exit_code == 2
+    assert stop.answer["decision"] == "block"
+    assert plates.stop(DONE).allowed
+    assert [event["event_type"] for event in reported(plates)] == ["stop_blocked", "stop"]
+
+
+def test_a_disabled_hook_reports_nothing(plates):
+    plates.env["TAILHOOK_DISABLE"] = "1"
+    assert send(plates) is None
+
+
+def test_where_nothing_can_be_written_the_answer_is_the_same_and_a_line_says_so(plates):
+    plates.loop(frame(max=5))
+    plates.argv = [*plates.argv[:-1], "idle,plates"]
+    plates.env["XDG_STATE_HOME"] = "/proc/nowhere"
+    stop = plates.stop("Hm.")
+    assert (stop.exit_code, stop.answer["decision"]) == (2, "block")
+    assert stop.stderr.splitlines()[-1].startswith("tailhook: plates: ")
+
+
+# ---- the spool ---------------------------------------------------------------
+
+
+def test_the_spool_is_the_users_alone(plates):
+    send(plates)
+    assert spool(plates).stat().st_mode & 0o777 == 0o600
+    assert spool(plates).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_spool_that_is_a_link_is_not_written_to(plates, tmp_path):
+    spool(plates).parent.mkdir(parents=True)
+    target = tmp_path / "target"
+    target.write_text("")
+    spool(plates).symlink_to(target)
+    stop = plates.hook(json.dumps(plates.payload()).encode(), read=False)
+    assert (stop.exit_code, stop.stdout, target.read_text()) == (0, "", "")
+    assert stop.stderr.startswith("tailhook: plates: ")
+
+
+def test_64_hooks_at_once_report_64_whole_events(plates):
+    payload = plates.home / "payload.json"
+    payload.write_text(json.dumps(plates.payload(hook_event_name="PostToolUse", tool_name="T" * 3000)))
+    hooks = []
+    for _ in range(64):
+        with payload.open("rb") as stdin:
+            hooks.append(subprocess.Popen(plates.argv, env=plates.env, cwd=plates.folder, stdin=stdin))
+    assert [hook.wait(60) for hook in hooks] == [0] * 64
+    assert len({event["event_id"] for event in reported(plates)}) == 64
+
+
+def test_a_full_spool_gets_another_name_and_loses_nothing(plates):
+    send(plates)
+    with spool(plates).open("a") as out:
+        out.write(" " * (16 << 20) + "\n")
+    plates.hook(json.dumps(plates.payload()).encode(), read=False)
+    [aside] = spool(plates).parent.glob("events.*")
+    assert not spool(plates).exists()
+    assert send(plates)["event_type"] == "stop"
+    assert Counter(aside.read_text().split()).total() == 2
+
+
+# ---- the daemon --------------------------------------------------------------
+
+
+@pytest.fixture
+def runtime(plates, tmp_path):
+    """The folder of the daemon's sockets, short enough for a socket's address."""
+    folder = tmp_path / "run"
+    (folder / "tailhook").mkdir(parents=True)
+    plates.env["XDG_RUNTIME_DIR"] = str(folder)
+    return folder / "tailhook"
+
+
+def test_who_listens_is_poked_after_the_event_is_in_the_spool(plates, runtime):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(str(runtime / "poke"))
+        daemon.settimeout(10)
+        assert send(plates)
+        assert daemon.recv(10) == b"!"
+
+
+def test_a_daemon_that_hangs_keeps_no_hook_waiting(plates, runtime):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(str(runtime / "poke"))
+        for _ in range(30):  # more than the system keeps for one who does not read
+            assert send(plates)
+    assert len(reported(plates)) == 30
+
+
+def daemon_that_notes_its_start(project):
+    """Leave the argv of a program that says that it was started; returns where it says so."""
+    says = project.home / "starts"
+    argv = ["/bin/sh", "-c", f"echo started >> '{says}'"]
+    spool(project).parent.mkdir(parents=True, exist_ok=True)
+    (spool(project).parent / "daemon-argv").write_text("\0".join(argv))
+    return says
+
+
+def wait_for(path):
+    """Wait until there is something in the file."""
+    end = time.monotonic() + 10
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_where_nobody_listens_the_daemon_is_started_once(plates, runtime):
+    says = daemon_that_notes_its_start(plates)
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    for _ in range(3):
+        send(plates)
+    wait_for(says)
+    assert says.read_text() == "started\n"
+    ten_seconds_ago = time.time() - 11
+    os.utime(runtime / "started", (ten_seconds_ago, ten_seconds_ago))
+    says.unlink()
+    send(plates)
+    wait_for(says)
+
+
+def test_a_socket_that_a_dead_daemon_left_is_nobody(plates, runtime):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(str(runtime / "poke"))
+    says = daemon_that_notes_its_start(plates)
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    send(plates)
+    wait_for(says)
+
+
+def never_started(project, says):
+    send(project)
+    time.sleep(0.2)
+    return not says.exists()
+
+
+def test_the_environment_may_forbid_the_start(plates, runtime):
+    assert never_started(plates, daemon_that_notes_its_start(plates))
+
+
+def test_the_configuration_may_forbid_the_start(plates, runtime):
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    config = plates.home / ".config" / "tailhook" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text('{"plates": {"autostart": false}}')
+    assert never_started(plates, daemon_that_notes_its_start(plates))
+
+
+def test_a_projects_configuration_has_no_word_in_it(plates, runtime):
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    (plates.folder / ".claude").mkdir()
+    (plates.folder / ".claude" / "tailhook.json").write_text('{"plates": {"autostart": false}}')
+    says = daemon_that_notes_its_start(plates)
+    send(plates)
+    wait_for(says)
+
+
+def test_where_no_daemon_was_ever_installed_none_is_started(plates, runtime):
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    assert send(plates)
+    assert not (runtime / "started").exists()
