@@ -28,7 +28,7 @@ OWN_MODULES = {
     "idle": {"tailhook.stores.jwz", "tailhook.stores.loop"},
     "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
     "triage": {"tailhook.stores.jsonfile"},
-    "memory": set(),
+    "memory": {"tailhook.machines.quoting"},
 }
 
 
