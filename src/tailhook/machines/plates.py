@@ -103,6 +103,49 @@ def parse_event(text: str) -> Event:
     return Event(Kind(text))
 
 
+def admits(status: Status, event: Event) -> bool:
+    """Whether the event still means something: a closed session is opened again by a start or a prompt alone."""
+    return status is not Status.CLOSED or event.kind in (Kind.SESSION_START, Kind.PROMPT_SUBMIT)
+
+
+def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
+    """Whether an event happened before the newest one that is known, though it came after it.
+
+    at, last_at: by the hooks' clock; mono, last_mono: since their machine's start; milliseconds. A clock that was set
+    back, or a machine that was started anew, makes no event an old one.
+    """
+    return at < last_at and (mono is None or last_mono is None or mono < last_mono)
+
+
 def is_stale(transcript_changed: float, last_event: float) -> bool:
     """Whether a transcript went on without an event, both in Unix seconds."""
     return transcript_changed > last_event + STALENESS_THRESHOLD
+
+
+class Look(NamedTuple):
+    """What a transcript shows at its end.
+
+    changed: when it was written last.  at: the time in its newest record of the session's own, None for none; both in
+    Unix seconds.  interrupted: that record says that the person interrupted the agent.  turn_over: it ends a turn.
+    """
+
+    changed: float
+    at: float | None = None
+    interrupted: bool = False
+    turn_over: bool = False
+
+
+def examine(status: Status, last_event: float, look: Look, now: float) -> Event | None:
+    """What a transcript tells that no hook did; None for nothing.  last_event, now: Unix seconds.
+
+    Who waits for a person, and whose transcript went on, waits no longer: it was written more than two seconds after
+    the event, or its newest record is newer than the event.
+    """
+    newer = look.at is not None and look.at > last_event
+    if status in ATTENTION and (newer or is_stale(look.changed, last_event)):
+        return Event(Kind.INTERRUPTED if newer and look.interrupted else Kind.HEALTH_CHECK_RECOVERY)
+    if status is Status.RUNNING and newer and look.interrupted:
+        return Event(Kind.INTERRUPTED)
+    if status is Status.RUNNING and newer and look.turn_over and now > look.changed + STALENESS_THRESHOLD:
+        return Event(Kind.TURN_ENDED)
+    return None

@@ -1,0 +1,1 @@
+"""The plates daemon: keeps the status of every session, and shows it."""

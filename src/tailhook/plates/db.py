@@ -1,0 +1,424 @@
+"""Where plates and their events are kept: SQLite, or PostgreSQL for a team of machines, through SQLAlchemy.
+
+An event is one transaction. A plate is changed where it is still as it was read (its `version`), so that a recovery
+never overwrites a newer event.
+"""
+
+import platform
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection, Engine, RowMapping
+
+from tailhook.hook.plates import CLOCK_BOOTTIME
+from tailhook.machines.plates import Event, Kind, Status, admits, precedes, transition
+from tailhook.plates.report import Report
+
+PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
+DAY = 86_400_000  # milliseconds
+INTERNAL = ("pid_started", "event_ts", "event_mono", "version")  # of a plate, what is told to nobody
+
+metadata = sa.MetaData()
+
+plates = sa.Table(
+    "plates",
+    metadata,
+    sa.Column("session_id", sa.Text, primary_key=True),
+    sa.Column("project_path", sa.Text, nullable=False, index=True),
+    sa.Column("transcript_path", sa.Text),
+    sa.Column("git_branch", sa.Text),
+    sa.Column("status", sa.Text, nullable=False, index=True),
+    sa.Column("last_event_type", sa.Text),
+    sa.Column("last_tool", sa.Text),
+    sa.Column("todo_progress", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("run_id", sa.Text, index=True),
+    sa.Column("pid", sa.BigInteger),
+    sa.Column("pid_started", sa.Float),  # Unix seconds; known once the process was seen
+    sa.Column("host", sa.Text),
+    sa.Column("user", sa.Text),
+    sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
+    sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
+    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
+    sa.Column("event_mono", sa.BigInteger),
+    sa.Column("version", sa.BigInteger, nullable=False),
+)
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("event_id", sa.Text, nullable=False, unique=True),
+    sa.Column(
+        "session_id", sa.Text, sa.ForeignKey("plates.session_id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("tool_name", sa.Text),
+    sa.Column("tool_params", sa.JSON),
+    sa.Column("error", sa.Text),
+    sa.Column("ts", sa.BigInteger, nullable=False),
+    sa.Column("received_at", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.Text),  # after it; null where it changed nothing
+)
+spool = sa.Table(
+    "spool",
+    metadata,
+    sa.Column("file", sa.Text, primary_key=True),  # its device and inode: a spool's file may get another name
+    sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
+)
+
+Plate = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where in the spool an event stood.  file: as in the table.  end: the offset behind it."""
+
+    file: str
+    end: int
+
+
+class RacedError(Exception):
+    """Another process changed the plate since it was read."""
+
+
+class Database:
+    """The plates of everyone who reports here.
+
+    url: an SQLAlchemy URL, `sqlite:///…` or `postgresql+psycopg://…`.  changed: called with each plate that changed,
+    after the transaction, in the thread of whoever changed it.
+    """
+
+    def __init__(self, url: str, changed: Callable[[Plate], None] = lambda plate: None) -> None:
+        self.engine = open_engine(url)
+        self.changed = changed
+        self.writing = threading.Lock()  # SQLite has one writer; waiting here is fairer than its own waiting
+        migrate(self.engine)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    # ---- events ----
+
+    def record(self, report: Report, place: Place | None = None) -> bool:
+        """Keep an event and do to its plate what it says; False for one that is known already.
+
+        place: where in the spool it stood; the offset moves in the same transaction.
+        """
+        with self.writing:
+            while True:
+                try:
+                    with self.engine.begin() as tx:
+                        kept, plate = keep(tx, report)
+                        if place:
+                            move_offset(tx, place)
+                    break
+                except RacedError:
+                    continue
+        if plate:
+            self.changed(plate)
+        return kept
+
+    def apply(self, plate: Plate, event: Event) -> bool:
+        """Do an event of the daemon's own to a plate, unless it changed since it was read."""
+        now = milliseconds()
+        status = transition(Status(plate["status"]), event)
+        event_id = f"{plate['session_id']}:{event.kind.value}:{plate['version']}"
+        try:
+            with self.writing, self.engine.begin() as tx:
+                row = find(tx, plate["session_id"])
+                if row is None or row["version"] != plate["version"]:
+                    return False
+                facts = {"event_type": event.kind.value, "status": status.value}
+                times = {"ts": now, "received_at": now}
+                tx.execute(
+                    insert(tx, events).values(event_id=event_id, session_id=plate["session_id"], **facts, **times)
+                )
+                new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
+                if status is Status.CLOSED:  # nothing from before may open it again
+                    new |= {"event_ts": now, "event_mono": uptime() if row["host"] == platform.node() else None}
+                changed = update(tx, row, new, now)
+        except RacedError:
+            return False
+        self.changed(changed)
+        return True
+
+    def seen(self, plate: Plate, started: float) -> None:
+        """Note that the plate's process was seen, and when it started."""
+        condition = sa.and_(plates.c.session_id == plate["session_id"], plates.c.pid == plate["pid"])
+        with self.writing, self.engine.begin() as tx:
+            tx.execute(sa.update(plates).where(condition).values(pid_started=started))
+
+    # ---- sessions that the wrapper runs ----
+
+    def register(self, project_path: str, run_id: str | None, pid: int | None, host: str | None) -> Plate:
+        """A placeholder for a session that is about to start."""
+        now = milliseconds()
+        with self.writing, self.engine.begin() as tx:
+            name = f"{PENDING}{project_path}"
+            if (there := find(tx, name)) and there["run_id"] != run_id:
+                name = f"{name}#{run_id}"
+            row = {
+                **empty_plate(name, project_path, now),
+                "run_id": run_id,
+                "pid": pid,
+                "host": host,
+                "status": Status.STARTING.value,
+            }
+            tx.execute(insert(tx, plates).values(row).on_conflict_do_nothing(index_elements=["session_id"]))
+            plate = dict(find(tx, name) or row)
+        self.changed(plate)
+        return plate
+
+    def stopped(self, run_id: str | None, session_id: str | None, project_path: str | None) -> list[Plate]:
+        """Close the plates of a process that ended; by its project alone only where that means one plate."""
+        if run_id:
+            condition = plates.c.run_id == run_id
+        elif session_id:
+            condition = plates.c.session_id == session_id
+        else:
+            condition = plates.c.project_path == project_path
+        with self.engine.connect() as tx:
+            found = tx.execute(sa.select(plates).where(condition, plates.c.status != Status.CLOSED.value)).mappings()
+            rows = [dict(row) for row in found]
+        if not run_id and not session_id and len(rows) > 1:
+            return []
+        return [row for row in rows if self.apply(row, Event(Kind.SESSION_END))]
+
+    # ---- reading ----
+
+    def all(self, status: str | None = None, project: str | None = None) -> list[Plate]:
+        """The plates, the one that changed last first."""
+        query = sa.select(plates).order_by(plates.c.updated_at.desc(), plates.c.session_id)
+        if status is not None:
+            query = query.where(plates.c.status == status)
+        if project is not None:
+            query = query.where(plates.c.project_path == project)
+        with self.engine.connect() as tx:
+            return [dict(row) for row in tx.execute(query).mappings()]
+
+    def get(self, session_id: str) -> Plate | None:
+        """One plate."""
+        with self.engine.connect() as tx:
+            row = find(tx, session_id)
+            return None if row is None else dict(row)
+
+    def events_of(self, session_id: str, limit: int) -> list[dict[str, Any]]:
+        """The last events of a plate, the oldest of them first."""
+        query = sa.select(events).where(events.c.session_id == session_id).order_by(events.c.id.desc()).limit(limit)
+        with self.engine.connect() as tx:
+            return [dict(row) for row in tx.execute(query).mappings()][::-1]
+
+    def counts(self) -> dict[str, int]:
+        """How many plates have each status."""
+        query = sa.select(plates.c.status, sa.func.count()).group_by(plates.c.status)
+        with self.engine.connect() as tx:
+            found = {status: int(count) for status, count in tx.execute(query)}
+        return {status.value: found.get(status.value, 0) for status in Status}
+
+    def event_counts(self) -> dict[str, int]:
+        """How many events of each type there are."""
+        query = sa.select(events.c.event_type, sa.func.count()).group_by(events.c.event_type)
+        with self.engine.connect() as tx:
+            return {kind: int(count) for kind, count in tx.execute(query)}
+
+    # ---- leaving ----
+
+    def delete(self, session_id: str) -> bool:
+        """Remove a plate and its events."""
+        with self.writing, self.engine.begin() as tx:
+            return bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
+
+    def forget(self, days: float) -> int:
+        """Remove the plates that did not change for so many days."""
+        before = milliseconds() - int(days * DAY)
+        with self.writing, self.engine.begin() as tx:
+            return tx.execute(sa.delete(plates).where(plates.c.updated_at < before)).rowcount
+
+    # ---- the spool ----
+
+    def offset(self, file: str) -> int:
+        """How far a file of the spool is read."""
+        with self.engine.connect() as tx:
+            return tx.execute(sa.select(spool.c.offset).where(spool.c.file == file)).scalar() or 0
+
+    def move_offset(self, place: Place) -> None:
+        """Pass over what is no event."""
+        with self.writing, self.engine.begin() as tx:
+            move_offset(tx, place)
+
+    def forget_file(self, file: str) -> None:
+        """A file of the spool is about to be removed; another one may get its inode."""
+        with self.writing, self.engine.begin() as tx:
+            tx.execute(sa.delete(spool).where(spool.c.file == file))
+
+
+# ---- one plate ---------------------------------------------------------------
+
+
+def find(tx: Connection, session_id: str) -> RowMapping | None:
+    """The plate's row."""
+    return tx.execute(sa.select(plates).where(plates.c.session_id == session_id)).mappings().first()
+
+
+def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
+    """A plate of which nothing is known yet."""
+    return {
+        **dict.fromkeys(plates.c.keys()),
+        "session_id": session_id,
+        "project_path": project_path,
+        "status": Status.STARTING.value,
+        "created_at": now,
+        "updated_at": now,
+        "event_ts": 0,
+        "version": 0,
+    }
+
+
+def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
+    """Keep an event: whether it is a new one, and its plate where that changed.  Raises RacedError."""
+    now = milliseconds()
+    row = find(tx, report.session_id) or begin_plate(tx, report, now)
+    new = new_values(row, report)
+    kept = tx.execute(
+        insert(tx, events)
+        .values(
+            event_id=report.event_id,
+            session_id=report.session_id,
+            event_type=report.event_type,
+            tool_name=report.tool_name,
+            tool_params=report.tool_params,
+            error=report.error,
+            ts=report.ts,
+            received_at=now,
+            status=new.get("status"),
+        )
+        .on_conflict_do_nothing(index_elements=["event_id"])
+    )
+    if kept.rowcount == 0:
+        return False, None
+    return True, update(tx, row, new, now) if new else None
+
+
+def begin_plate(tx: Connection, report: Report, now: int) -> RowMapping:
+    """A new plate, in place of its wrapper's placeholder when it has one."""
+    row = empty_plate(report.session_id, report.project_path, now)
+    if report.run_id:
+        is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
+        query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
+        if held := tx.execute(query).mappings().first():
+            row |= {name: held[name] for name in ("created_at", "pid", "pid_started", "host")}
+            tx.execute(sa.delete(plates).where(plates.c.session_id == held["session_id"]))
+    tx.execute(insert(tx, plates).values(row).on_conflict_do_nothing(index_elements=["session_id"]))
+    found = find(tx, report.session_id)
+    if found is None:
+        raise RacedError
+    return found
+
+
+def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
+    """What the event changes in its plate."""
+    event = report.event()
+    facts = {
+        "transcript_path": report.transcript_path,
+        "git_branch": report.git_branch,
+        "run_id": report.run_id,
+        "pid": report.pid,
+        "host": report.host,
+        "user": report.user,
+        "todo_progress": report.todo_progress(),
+        "last_tool": report.tool_name if event and event.kind is Kind.TOOL_START else None,
+    }
+    told: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
+    if event is None:
+        return {}
+    late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
+    if late or not admits(Status(row["status"]), event):
+        return {name: value for name, value in told.items() if row[name] is None}
+    if report.pid not in (None, row["pid"]):
+        told["pid_started"] = None
+    return {
+        **told,
+        "project_path": report.project_path,
+        "status": transition(Status(row["status"]), event).value,
+        "last_event_type": report.event_type,
+        "error": report.error if event.has_error or event.kind is Kind.STOP_FAILURE else None,
+        "event_ts": report.ts,
+        "event_mono": report.mono,
+    }
+
+
+def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
+    """Change a plate; returns it as it is now.  Raises RacedError."""
+    new = {**new, "updated_at": now, "version": row["version"] + 1}
+    condition = sa.and_(plates.c.session_id == row["session_id"], plates.c.version == row["version"])
+    if not tx.execute(sa.update(plates).where(condition).values(new)).rowcount:
+        raise RacedError
+    return {**row, **new}
+
+
+def shown(plate: Plate) -> Plate:
+    """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
+    told = {name: value for name, value in plate.items() if name not in INTERNAL}
+    return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
+
+
+def iso_ms(at: int) -> str:
+    """Unix milliseconds as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def milliseconds() -> int:
+    """The time, in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def uptime() -> int:
+    """Milliseconds since the machine's start, as the hooks tell them."""
+    return time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
+
+
+def move_offset(tx: Connection, place: Place) -> None:
+    """Note how far the file is read."""
+    values = {"file": place.file, "offset": place.end}
+    tx.execute(
+        insert(tx, spool).values(values).on_conflict_do_update(index_elements=["file"], set_={"offset": place.end})
+    )
+
+
+def insert(tx: Connection, table: sa.Table) -> Any:
+    """An INSERT of the database in use, which can do something else on a conflict."""
+    return (postgresql if tx.dialect.name == "postgresql" else sqlite).insert(table)
+
+
+# ---- opening -----------------------------------------------------------------
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for the URL; SQLite's connections as they should be."""
+    engine = sa.create_engine(url)
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", prepare_sqlite)
+    return engine
+
+
+def prepare_sqlite(connection: Any, _: object) -> None:
+    """A journal that readers need not wait for, and foreign keys."""
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "busy_timeout = 10000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest version."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

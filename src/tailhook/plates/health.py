@@ -1,0 +1,120 @@
+"""What no hook told: transcripts that went on, and processes that are gone."""
+
+import platform
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from tailhook.machines.plates import Event, Kind, Look, Status, examine
+from tailhook.plates.db import Database, Plate
+from tailhook.transcript import Record
+from tailhook.transcript import open as open_transcript
+
+SLEPT = 30  # seconds between two checks from which on the machine is taken to have slept
+WAKING = 10  # seconds after that in which transcripts and hooks may catch up
+INTERRUPTED = "[Request interrupted by user"
+RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
+
+
+class Health:
+    """Looks at every open plate of this machine, as often as `check` is called: every 10 s.
+
+    clock: Unix seconds.  look: what a transcript shows, None where there is none.  started: when a process started,
+    None where it is gone.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        look: "Callable[[str], Look | None] | None" = None,
+        started: "Callable[[int], float | None] | None" = None,
+    ) -> None:
+        self.database = database
+        self.clock = clock
+        self.look = look or look_at
+        self.started = started or process_start
+        self.host = platform.node()
+        self.last = clock()
+        self.resting = 0.0  # until then nothing is judged
+
+    def check(self) -> int:
+        """Look once; returns how many plates it changed."""
+        now = self.clock()
+        if now - self.last > SLEPT:
+            self.resting = now + WAKING
+        self.last = now
+        if now < self.resting:
+            return 0
+        changed = 0
+        for plate in self.database.all():
+            if plate["status"] != Status.CLOSED.value and plate["host"] in (None, self.host):
+                event = self.event_of(plate, now)
+                changed += event is not None and self.database.apply(plate, event)
+        return changed
+
+    def event_of(self, plate: Plate, now: float) -> Event | None:
+        """What has become of a plate."""
+        if self.is_gone(plate):
+            return Event(Kind.SESSION_END)
+        look = self.look(plate["transcript_path"]) if plate["transcript_path"] else None
+        return examine(Status(plate["status"]), plate["event_ts"] / 1000, look, now) if look else None
+
+    def is_gone(self, plate: Plate) -> bool:
+        """Whether the process that was seen has ended, or its number belongs to another one."""
+        if plate["pid"] is None:
+            return False
+        started = self.started(plate["pid"])
+        if plate["pid_started"] is None and started is not None:
+            self.database.seen(plate, started)
+        return plate["pid_started"] is not None and started != plate["pid_started"]
+
+
+def look_at(path: str) -> Look | None:
+    """What a transcript shows."""
+    try:
+        changed = Path(path).stat().st_mtime
+        with open_transcript(path) as transcript:
+            for record in transcript.reversed(limit=RECORDS_BACK):
+                own = record.role in ("assistant", "user", "human") and not (record.is_meta or record.is_sidechain)
+                if own and not record.is_api_error and (at := seconds(record.timestamp)) is not None:
+                    return Look(changed, at, record.text.startswith(INTERRUPTED), ends_turn(record))
+    except (OSError, ValueError):
+        return None
+    return Look(changed)
+
+
+def last_words(plate: Plate) -> str | None:
+    """What the agent said last, None where that cannot be read."""
+    try:
+        with open_transcript(plate["transcript_path"] or "") as transcript:
+            words = transcript.last_message()
+    except (OSError, ValueError):
+        return None
+    return words and "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words)
+
+
+def ends_turn(record: Record) -> bool:
+    """Whether the message says that the agent is done with its turn."""
+    message = record.json().get("message")
+    return record.role == "assistant" and isinstance(message, dict) and message.get("stop_reason") == "end_turn"
+
+
+def seconds(stamp: str | None) -> float | None:
+    """Unix seconds of an ISO 8601 time, None for what is none."""
+    try:
+        return datetime.fromisoformat((stamp or "").replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def process_start(pid: int) -> float | None:
+    """When the process started, in Unix seconds; None where it is gone."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.Error:
+        return None

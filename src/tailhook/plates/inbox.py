@@ -1,0 +1,131 @@
+"""The daemon's side of the spool: what the hooks appended, taken into the database, each event once.
+
+The offset moves in an event's own transaction. A file is removed when it has got another name (it is full) and all of
+it is taken; what a hook wrote into it at that moment, it writes again.
+"""
+
+import getpass
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tailhook.plates.db import Database, Place
+from tailhook.plates.report import Report
+from tailhook.stores.spool import NAME
+
+CHUNK = 1 << 20  # bytes that are read at a time
+BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
+
+
+class Inbox:
+    """Takes events out of the spool.
+
+    folder: where the spool is.  lost: how many lines were no events.
+    """
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.folder = folder
+        self.database = database
+        self.lost = 0
+        self.here = {"host": platform.node(), "user": getpass.getuser()}
+
+    def files(self) -> list[Path]:
+        """The spool's files, oldest first: those that were full, then the one that hooks append to."""
+        aside = [path for path in self.folder.glob(f"{NAME}.*") if path.suffix[1:].isdigit()]
+        aside.sort(key=lambda path: int(path.suffix[1:]))
+        return [*aside, self.folder / NAME]
+
+    def waiting(self) -> int:
+        """How many bytes are not taken yet."""
+        return sum(max(0, size_of(path) - self.offset(path)) for path in self.files())
+
+    def offset(self, path: Path) -> int:
+        """How far the file is taken."""
+        try:
+            return self.database.offset(file_key(path.stat()))
+        except FileNotFoundError:
+            return 0
+
+    def take(self) -> int:
+        """Take all that is there; returns how many events came."""
+        taken = 0
+        for path in self.files():
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            try:
+                taken += self.take_file(fd)
+                if path.name != NAME:
+                    self.database.forget_file(file_key(os.fstat(fd)))
+                    path.unlink()
+                    taken += self.take_file(fd, known=False)  # what was appended before it was unlinked
+            finally:
+                os.close(fd)
+        return taken
+
+    def take_file(self, fd: int, known: bool = True) -> int:
+        """Take the rest of one file.  known: whether the database knows how far it is taken."""
+        state = os.fstat(fd)
+        key = file_key(state)
+        start = self.database.offset(key) if known else 0
+        if start > state.st_size:
+            start = 0  # it was emptied
+        taken = 0
+        for line, end in lines(fd, start):
+            place = Place(key, end) if known else None
+            report = self.parse(line)
+            if report is None:
+                self.lost += bool(line.strip())
+                if place:
+                    self.database.move_offset(place)
+            else:
+                taken += self.database.record(report, place)
+        return taken
+
+    def parse(self, line: bytes) -> Report | None:
+        """The event in a line; behind one that was cut off, on the same line, the whole one."""
+        for start in dict.fromkeys((0, max(0, line.rfind(BEGINNING)))):
+            try:
+                return Report.model_validate({**self.here, **scrubbed(json.loads(line[start:]))})
+            except (ValueError, TypeError, RecursionError):  # no JSON, no object, no event
+                continue
+        return None
+
+
+def scrubbed(value: Any) -> Any:
+    """A JSON value whose strings every database can keep: no NUL, no half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [scrubbed(item) for item in value]
+    if isinstance(value, dict):
+        return {scrubbed(name): scrubbed(item) for name, item in value.items()}
+    return value
+
+
+def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
+    """The whole lines of a file from an offset on, each with the offset behind it."""
+    rest, at = b"", start
+    while chunk := os.pread(fd, CHUNK, at + len(rest)):
+        rest += chunk
+        *whole, rest = rest.split(b"\n")
+        for line in whole:
+            at += len(line) + 1
+            yield line, at
+
+
+def file_key(state: os.stat_result) -> str:
+    """What stays of a file when it gets another name."""
+    return f"{state.st_dev}:{state.st_ino}"
+
+
+def size_of(path: Path) -> int:
+    """The file's size, 0 where it is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

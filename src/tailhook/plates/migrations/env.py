@@ -1,0 +1,10 @@
+"""Alembic's way in: the connection comes from `tailhook.plates.db.migrate`."""
+
+from alembic import context
+
+from tailhook.plates.db import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=connection.dialect.name == "sqlite")
+with context.begin_transaction():
+    context.run_migrations()

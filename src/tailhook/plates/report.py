@@ -1,0 +1,55 @@
+"""What a hook reports of a session, as it stands in the spool and in the body of `POST /events`."""
+
+import time
+import uuid
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tailhook.machines.plates import Event, Kind
+
+Name = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
+Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
+Milliseconds = Annotated[int, Field(ge=0, le=1 << 53)]
+
+
+class Report(BaseModel):
+    """One event of a session.
+
+    ts: Unix milliseconds by the clock of the hook; mono: milliseconds since its machine's start, which tell late events
+    from a clock that was set back.  event_id: the same event is kept once.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
+
+    session_id: Name
+    project_path: Name
+    event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
+    event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
+    tool_name: Word | None = None
+    tool_params: dict[str, Any] | None = None
+    transcript_path: Word | None = None
+    git_branch: Word | None = None
+    error: Word | None = None
+    ts: Milliseconds = Field(default_factory=lambda: time.time_ns() // 1_000_000)
+    mono: Milliseconds | None = None
+    run_id: Name | None = None
+    pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
+    host: Word | None = None
+    user: Word | None = None
+
+    def event(self) -> Event | None:
+        """What happened, as the state machine knows it; None for a type that it does not know."""
+        try:
+            kind = Kind(self.event_type)
+        except ValueError:
+            return None
+        if kind is Kind.TOOL_START:
+            return Event(kind, tool=self.tool_name or "")
+        return Event(kind, has_error=kind is Kind.STOP and bool(self.error))
+
+    def todo_progress(self) -> str | None:
+        """How many of the things to do are done, as "3/7"; None where the event says nothing of it."""
+        params = self.tool_params or {}
+        done, todos = params.get("todos_done"), params.get("todos")
+        return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None
