@@ -1,0 +1,80 @@
+"""`tailhook plates`: the daemon, and what it knows."""
+
+import argparse
+import logging
+import sys
+from urllib.parse import quote
+
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, positive, print_json, say
+from tailhook.hook.answer import plain
+
+COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
+EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
+
+
+def add(commands: Commands) -> None:
+    """Declare the commands."""
+    actions = group(commands, "plates", "every session's status", "tailhook plates list")
+    parser = command(actions, "serve", serve, "run the daemon and its web board", "tailhook plates serve --port 7890")
+    parser.add_argument("--port", type=int, default=7890, metavar="N", help="the port of the web board (7890)")
+    parser.add_argument("--no-port", action="store_true", help="the Unix socket alone")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="the address of the port (127.0.0.1)")
+    parser.add_argument("--db", metavar="URL", help="an SQLAlchemy URL; the user's own SQLite file if not given")
+    parser.add_argument("--token", metavar="TOKEN", help="the port's token; the one that is kept if not given")
+    parser.add_argument(
+        "--retention", type=positive, default=30, metavar="DAYS", help="forget a session after so many days (30)"
+    )
+
+    parser = command(actions, "list", list_plates, "print every plate", "tailhook plates list --json")
+    add_json(parser)
+
+    parser = command(actions, "dismiss", dismiss, "remove a plate", "tailhook plates dismiss 0b9c…")
+    parser.add_argument("session_id", metavar="SESSION", help="its session id, or the beginning of it")
+
+
+def serve(arguments: argparse.Namespace) -> None:
+    """Serve until told to stop."""
+    logging.basicConfig(format="tailhook: %(message)s", stream=sys.stderr, level=logging.WARNING)
+    try:
+        from tailhook.plates.serve import Options
+        from tailhook.plates.serve import serve as run
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    port = None if arguments.no_port else arguments.port
+    options = Options(port, arguments.host, arguments.db, arguments.token, arguments.retention)
+    run(options, lambda link: say(f"The board, for one browser: {link}") if link else None)
+
+
+def list_plates(arguments: argparse.Namespace) -> None:
+    """Print the plates, for a person or a program."""
+    plates = ask("GET", "/plates")
+    if arguments.json:
+        print_json({"plates": plates})
+        return
+    if not plates:
+        say("No sessions.")
+    for plate in plates:
+        status = coloured(f"{plate['status']:<18}", COLOURS.get(plate["status"], 0))
+        what = " ".join(str(plate[name]) for name in ("git_branch", "last_tool", "todo_progress") if plate[name])
+        say(f"{status}{plain(plate['project_path'])}  {plain(what)}  {plain(plate['session_id'])}")
+
+
+def dismiss(arguments: argparse.Namespace) -> None:
+    """Remove one plate."""
+    ids = [plate["session_id"] for plate in ask("GET", "/plates")]
+    wanted = arguments.session_id
+    found = [name for name in ids if name == wanted] or [name for name in ids if name.startswith(wanted)]
+    if len(found) != 1:
+        raise CommandError(f"{len(found) or 'no'} plates are named {plain(wanted)}…. See:  tailhook plates list")
+    ask("DELETE", f"/plates/{quote(found[0])}")
+    say(f"Dismissed {plain(found[0])}.")
+
+
+def ask(method: str, path: str) -> "list[dict[str, str]]":
+    """The daemon's answer."""
+    try:
+        from tailhook.plates.client import request
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    answer: list[dict[str, str]] = request(method, path)
+    return answer

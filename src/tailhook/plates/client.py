@@ -1,0 +1,63 @@
+"""The daemon as a program of the same user talks to it: over its Unix socket."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from tailhook.errors import TailhookError
+from tailhook.hook.plates import daemon_argv
+from tailhook.plates import places
+
+PATIENCE = 5.0  # seconds for a daemon to answer, or to start
+
+
+class AwayError(TailhookError):
+    """No daemon answers."""
+
+
+@contextmanager
+def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
+    """A client; AwayError, in the block too, where no daemon answers."""
+    transport = httpx.HTTPTransport(uds=str(places.http_socket()))
+    with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
+        try:
+            yield client
+        except httpx.TransportError as error:
+            raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
+
+
+def request(method: str, path: str, timeout: float = PATIENCE, **options: Any) -> Any:
+    """The daemon's answer.  Raises AwayError, and TailhookError for what it refuses."""
+    with daemon(timeout) as client:
+        response = client.request(method, path, **options)
+    if response.is_error:
+        raise TailhookError(str(response.json().get("error", response.reason_phrase)))
+    return response.json()
+
+
+def start() -> None:
+    """Start the daemon in the background where none answers; AwayError where that does not help."""
+    end = time.monotonic() + PATIENCE
+    started = False
+    while True:
+        try:
+            request("GET", "/health")
+            return
+        except AwayError:
+            if time.monotonic() > end:
+                raise
+        if not started:
+            places.leave_argv()
+            subprocess.Popen(  # noqa: S603 - our own argv
+                daemon_argv(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            started = True
+        time.sleep(0.05)

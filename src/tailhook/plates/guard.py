@@ -1,0 +1,136 @@
+"""Who may talk to the daemon over TCP: the user's own programs and pages, by a token; nobody's web page, by any name.
+
+Browsers send requests for every page they show, to any address: so Host must name this machine (a rebound name does
+not), Origin must be the board's own, and the token is asked for on everything but /health.
+"""
+
+import hmac
+import json
+import secrets
+from collections.abc import Collection
+from http import HTTPStatus
+from http.cookies import SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_BODY = 8 << 20
+COOKIE = "tailhook_token"
+
+
+class LimitBody:
+    """Refuses bodies over 8 MB, told or untold."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as long as its body is not too large."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        told = Headers(scope=scope).get("content-length", "0")
+        if told.isdigit() and int(told) > LARGEST_BODY:
+            await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
+            return
+        size, answered = 0, False
+
+        async def receive_some() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > LARGEST_BODY:
+                raise TooLargeError
+            return message
+
+        async def send_noting(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive_some, send_noting)
+        except TooLargeError:
+            if not answered:
+                await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
+
+
+class TooLargeError(Exception):
+    """More came than was told."""
+
+
+class Guard:
+    """Lets in who has the token and comes from where the daemon may be reached.
+
+    token: str.  hosts: the names under which the daemon is reached.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str]) -> None:
+        self.app = app
+        self.token = token
+        self.hosts = frozenset(hosts)
+        self.links: set[str] = set()
+
+    def new_link(self) -> str:
+        """The query of a link that signs a browser in, once."""
+        code = secrets.token_urlsafe(16)
+        self.links.add(code)
+        return f"/?once={code}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if fault := self.fault(scope, headers):
+            await refuse(send, *fault)
+        elif code := self.signed_in(scope):
+            self.links.discard(code)
+            cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+            await answer(send, HTTPStatus.SEE_OTHER, b"", [("location", "/"), ("set-cookie", cookie)])
+        elif scope["path"] != "/health" and not self.has_token(headers):
+            await refuse(send, HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer …")
+        else:
+            await self.app(scope, receive, send)
+
+    def fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
+        """What is wrong with where the request comes from."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or urlsplit(f"//{hosts[0]}").hostname not in self.hosts:
+            return HTTPStatus.MISDIRECTED_REQUEST, "the daemon has not this name"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"{scope['scheme']}://{hosts[0]}":
+            return HTTPStatus.FORBIDDEN, "another page's request"
+        return None
+
+    def signed_in(self, scope: Scope) -> str:
+        """The code of the one-time link that this is, "" for none."""
+        if scope["path"] != "/" or scope["method"] != "GET":
+            return ""
+        code = parse_qs(scope["query_string"].decode("ascii", "replace")).get("once", [""])[0]
+        return code if code in self.links else ""
+
+    def has_token(self, headers: Headers) -> bool:
+        """Whether the request has the token, in its header or its cookie."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            given = cookie.value if cookie else ""
+        return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token.encode())
+
+
+async def refuse(send: Send, status: HTTPStatus, words: str) -> None:
+    """An error, as all of the daemon's are."""
+    headers = [("content-type", "application/json")]
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers.append(("www-authenticate", "Bearer"))
+    await answer(send, status, json.dumps({"error": words}).encode(), headers)
+
+
+async def answer(send: Send, status: HTTPStatus, body: bytes, headers: "list[tuple[str, str]]") -> None:
+    """A whole answer."""
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in [*headers, ("content-length", str(len(body)))]]
+    await send({"type": "http.response.start", "status": int(status), "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,59 @@
+"""Where the daemon's files are: its database, its token, its sockets."""
+
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+from tailhook.errors import TailhookError
+from tailhook.hook.plates import runtime_folder
+from tailhook.stores.atomic import make_folders, replace_file, state_folder
+
+ARGV = "daemon-argv"  # what the hook starts the daemon with
+
+
+def private_state() -> Path:
+    """The private state folder, made when it is not there."""
+    return Path(state_folder())
+
+
+def runtime() -> Path:
+    """The folder of the sockets, made when it is not there; TailhookError where it is not this user's alone."""
+    folder = runtime_folder()
+    make_folders(folder)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
+    return Path(folder)
+
+
+def http_socket() -> Path:
+    """Where the daemon answers requests."""
+    return Path(runtime_folder()) / "http"
+
+
+def database_url() -> str:
+    """The database, when no other is named."""
+    return f"sqlite:///{private_state() / 'plates.db'}"
+
+
+def token() -> str:
+    """The token of the TCP port, made at the first start, readable by the user alone."""
+    path = private_state() / "token"
+    try:
+        if path.is_symlink() or path.stat().st_mode & 0o077:
+            raise TailhookError(f"{path} can be read by others, or is a link. Remove it; a new one is made")
+        found = path.read_text().strip()
+    except FileNotFoundError:
+        found = ""
+    if not found:
+        found = secrets.token_urlsafe(32)
+        replace_file(str(path), f"{found}\n".encode())
+    return found
+
+
+def leave_argv() -> None:
+    """Leave for the hooks what starts the daemon."""
+    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port"]
+    replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))

@@ -1,0 +1,227 @@
+"""The daemon's process: one per user, on a Unix socket, and on a port when a person starts it."""
+
+import asyncio
+import contextlib
+import fcntl
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
+
+from tailhook.errors import TailhookError
+from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
+from tailhook.plates import places
+from tailhook.plates.app import Hub, make_app
+from tailhook.plates.db import Database
+from tailhook.plates.guard import Guard, LimitBody
+from tailhook.plates.health import Health
+from tailhook.plates.inbox import Inbox
+
+log = logging.getLogger("tailhook.plates")
+
+PORT = 7890
+RETENTION = 30.0  # days
+SWEEP = 3600  # seconds between two looks for plates that are too old
+QUIET = 1.0  # seconds after which the spool is looked at without a poke
+AGAIN = 1.0  # seconds after a failure
+LEAVING = 2  # seconds that open connections have at the end
+
+
+class RunningError(TailhookError):
+    """Another daemon of this user runs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve.
+
+    port: None for none.  db: an SQLAlchemy URL, None for the user's own database.  token: None for the one that is kept.
+    retention: days after which a plate that did not change is removed.
+    """
+
+    port: int | None = PORT
+    host: str = "127.0.0.1"
+    db: str | None = None
+    token: str | None = None
+    retention: float = RETENTION
+
+
+def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
+    """Serve until SIGINT or SIGTERM.  ready: called with the board's link, "" without a port, once requests are taken.
+
+    Raises RunningError, and TailhookError for what cannot be served.
+    """
+    os.umask(0o077)
+    runtime = places.runtime()
+    with only_one(runtime / "lock"):
+        places.leave_argv()
+        asyncio.run(Daemon(options, runtime).run(ready))
+
+
+@contextlib.contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """Hold the lock that a user's one daemon has."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunningError("a daemon is running already") from None
+        yield
+
+
+class Server(uvicorn.Server):
+    """One of several in a process, which is told by that to leave."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the daemon."""
+        yield
+
+
+class Daemon:
+    """Everything that runs in the process."""
+
+    def __init__(self, options: Options, runtime: Path) -> None:
+        self.options = options
+        self.runtime = runtime
+        self.guard: Guard | None = None
+        self.hub = Hub()
+        self.database = Database(options.db or places.database_url(), self.hub.changed)
+        self.inbox = Inbox(places.private_state(), self.database)
+        self.health = Health(self.database)
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Serve until a signal comes."""
+        loop = self.hub.loop = asyncio.get_running_loop()
+        leaving = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, leaving.set)
+        poked = asyncio.Event()
+        with self.poke_socket() as pokes:
+            loop.add_reader(pokes, take_pokes, pokes, poked)
+            servers = self.servers()
+            tasks = [asyncio.create_task(server.serve([listener])) for server, listener in servers]
+            tasks += [asyncio.create_task(work) for work in (self.take(poked), self.check(), self.forget())]
+            while not all(server.started for server, _ in servers):
+                await asyncio.sleep(0.01)
+                if failed := [task for task in tasks if task.done()]:
+                    failed[0].result()
+            ready(self.link())
+            await leaving.wait()
+            loop.remove_reader(pokes)
+            self.hub.put(None)
+            for server, _ in servers:
+                server.should_exit = True
+            await asyncio.gather(*tasks[: len(servers)])
+            for task in tasks[len(servers) :]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for name in ("poke", "http"):
+            (self.runtime / name).unlink(missing_ok=True)
+        self.database.close()
+
+    # ---- sockets ----
+
+    def poke_socket(self) -> socket.socket:
+        """Where the hooks say that there is something in the spool."""
+        return bound(socket.SOCK_DGRAM, self.runtime / "poke")
+
+    def servers(self) -> list[tuple[Server, socket.socket]]:
+        """The servers of the Unix socket and of the port."""
+        app = make_app(self.database, self.inbox, self.hub)
+        found = [(self.server(LimitBody(app)), bound(socket.SOCK_STREAM, self.runtime / "http"))]
+        if self.options.port is not None:
+            token = places.token() if self.options.token is None else self.options.token
+            if not token and not is_loopback(self.options.host):
+                raise TailhookError(f"{self.options.host} can be reached by others: that needs a token")
+            names = {"127.0.0.1", "localhost", "::1", self.options.host}
+            self.guard = Guard(LimitBody(app), token, names)
+            found.append((self.server(self.guard), listening(self.options.host, self.options.port)))
+            self.port = found[1][1].getsockname()[1]
+        return found
+
+    def server(self, app: "Guard | LimitBody") -> Server:
+        """A server of that application."""
+        return Server(
+            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=LEAVING)
+        )
+
+    def link(self) -> str:
+        """The link that signs a browser in, once."""
+        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        return f"http://{host}:{self.port}{self.guard.new_link()}" if self.guard else ""
+
+    # ---- work ----
+
+    async def take(self, poked: asyncio.Event) -> None:
+        """Take events out of the spool whenever there are some."""
+        while True:
+            poked.clear()
+            await self.again("the spool", self.inbox.take)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(poked.wait(), QUIET)
+
+    async def check(self) -> None:
+        """Look for what no hook told."""
+        while True:
+            await asyncio.sleep(HEALTH_CHECK_INTERVAL)
+            await self.again("the health check", self.health.check)
+
+    async def forget(self) -> None:
+        """Remove what is too old."""
+        while True:
+            await self.again("the retention", lambda: self.database.forget(self.options.retention))
+            await asyncio.sleep(SWEEP)
+
+    async def again(self, what: str, work: Callable[[], object]) -> None:
+        """Do it in a thread; a failure is logged, and tried again."""
+        while True:
+            try:
+                await asyncio.to_thread(work)
+                return
+            except (OSError, SQLAlchemyError) as error:
+                log.warning("%s: %s", what, error)
+                await asyncio.sleep(AGAIN)
+
+
+def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
+    """Somebody poked."""
+    with contextlib.suppress(BlockingIOError):
+        while pokes.recv(16):
+            poked.set()
+
+
+def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
+    """A Unix socket at the path, the user's alone; what a dead daemon left there is removed."""
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, kind)
+    made.bind(str(path))
+    path.chmod(0o600)
+    made.setblocking(False)
+    return made
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A TCP socket.  Raises TailhookError where the address is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise TailhookError(
+            f"{host}:{port}: {error.strerror}. Another port:  tailhook plates serve --port N"
+        ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
