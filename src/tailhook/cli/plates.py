@@ -5,7 +5,18 @@ import logging
 import sys
 from urllib.parse import quote
 
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, positive, print_json, say
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    add_json,
+    coloured,
+    command,
+    group,
+    positive,
+    print_json,
+    say,
+)
 from tailhook.hook.answer import plain
 
 COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
@@ -30,6 +41,21 @@ def add(commands: Commands) -> None:
 
     parser = command(actions, "dismiss", dismiss, "remove a plate", "tailhook plates dismiss 0b9c…")
     parser.add_argument("session_id", metavar="SESSION", help="its session id, or the beginning of it")
+
+    parser = command(commands, "run", run_command, "run a command and see its end", "tailhook run -- claude --resume")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what is run, in this terminal")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run a command in the foreground."""
+    argv = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if not argv:
+        raise UsageError("no command is given. Like this:  tailhook run -- claude")
+    try:
+        from tailhook.plates.run import run
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    return run(argv)
 
 
 def serve(arguments: argparse.Namespace) -> None:

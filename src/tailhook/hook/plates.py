@@ -41,7 +41,8 @@ LONGEST = 200  # characters of a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
-RUN_ID = b"TAILHOOK_RUN_ID"
+RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
+RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
 
 def tell(event: "Event", blocked: bool = False) -> None:

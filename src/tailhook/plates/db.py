@@ -163,7 +163,10 @@ class Database:
         now = milliseconds()
         with self.writing, self.engine.begin() as tx:
             name = f"{PENDING}{project_path}"
-            if (there := find(tx, name)) and there["run_id"] != run_id:
+            there = find(tx, name)
+            if there and there["status"] == Status.CLOSED.value:
+                tx.execute(sa.delete(plates).where(plates.c.session_id == name))
+            elif there and there["run_id"] != run_id:
                 name = f"{name}#{run_id}"
             row = {
                 **empty_plate(name, project_path, now),
@@ -177,7 +180,9 @@ class Database:
         self.changed(plate)
         return plate
 
-    def stopped(self, run_id: str | None, session_id: str | None, project_path: str | None) -> list[Plate]:
+    def stopped(
+        self, run_id: str | None = None, session_id: str | None = None, project_path: str | None = None
+    ) -> list[Plate]:
         """Close the plates of a process that ended; by its project alone only where that means one plate."""
         if run_id:
             condition = plates.c.run_id == run_id

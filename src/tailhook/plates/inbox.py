@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tailhook.hook.plates import RUN_ENDED
 from tailhook.plates.db import Database, Place
 from tailhook.plates.report import Report
 from tailhook.stores.spool import NAME
@@ -77,23 +78,30 @@ class Inbox:
         taken = 0
         for line, end in lines(fd, start):
             place = Place(key, end) if known else None
-            report = self.parse(line)
-            if report is None:
+            fields = parse(line)
+            try:
+                if fields.get("event_type") == RUN_ENDED:
+                    self.database.stopped(str(fields.get("run_id")))
+                else:
+                    taken += self.database.record(Report.model_validate({**self.here, **fields}), place)
+                    continue
+            except ValueError:
                 self.lost += bool(line.strip())
-                if place:
-                    self.database.move_offset(place)
-            else:
-                taken += self.database.record(report, place)
+            if place:
+                self.database.move_offset(place)
         return taken
 
-    def parse(self, line: bytes) -> Report | None:
-        """The event in a line; behind one that was cut off, on the same line, the whole one."""
-        for start in dict.fromkeys((0, max(0, line.rfind(BEGINNING)))):
-            try:
-                return Report.model_validate({**self.here, **scrubbed(json.loads(line[start:]))})
-            except (ValueError, TypeError, RecursionError):  # no JSON, no object, no event
-                continue
-        return None
+
+def parse(line: bytes) -> dict[str, Any]:
+    """The object in a line; behind one that was cut off, on the same line, the whole one. Empty for none."""
+    for start in dict.fromkeys((0, max(0, line.rfind(BEGINNING)))):
+        try:
+            found = scrubbed(json.loads(line[start:]))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def scrubbed(value: Any) -> Any:

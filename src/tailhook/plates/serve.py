@@ -42,7 +42,7 @@ class RunningError(TailhookError):
 class Options:
     """How to serve.
 
-    port: None for none.  db: an SQLAlchemy URL, None for the user's own database.  token: None for the one that is kept.
+    port: None for none.  db: an SQLAlchemy URL, None for the user's own database.  token: None for the kept one.
     retention: days after which a plate that did not change is removed.
     """
 
@@ -59,6 +59,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     Raises RunningError, and TailhookError for what cannot be served.
     """
     os.umask(0o077)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     runtime = places.runtime()
     with only_one(runtime / "lock"):
         places.leave_argv()

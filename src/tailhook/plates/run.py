@@ -1,0 +1,108 @@
+"""The wrapper: a command in the foreground, and its end told to the daemon.
+
+The command has the wrapper's terminal and process group, so that what is typed reaches it as without the wrapper. The
+wrapper sees its signals in a queue: one that somebody sent to it alone goes on to the command.
+"""
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from tailhook.errors import TailhookError
+from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID
+from tailhook.stores.spool import append
+
+PASSED_ON = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGWINCH,
+    signal.SIGCONT,
+)
+TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # which a terminal sends to all of its foreground group
+SI_USER = 0  # <signal.h>: sent by kill(); the kernel's own have another code
+PATIENCE = 1.5  # seconds for the daemon to take the end
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command; returns its exit code, or dies of the signal that it died of.
+
+    Raises TailhookError where it cannot be started.
+    """
+    run_id = uuid.uuid4().hex
+    watched = {*PASSED_ON, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    environment = {**os.environ, RUN_ID.decode(): run_id}
+    try:
+        command = subprocess.Popen(  # noqa: S603 - the user's own command
+            list(argv), env=environment, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
+        )
+    except OSError as error:
+        raise TailhookError(f"{argv[0]}: {error.strerror}") from error
+    registering = threading.Thread(target=register, args=(run_id, command.pid), daemon=True)
+    registering.start()
+    while command.poll() is None:
+        number, sent = next_signal(watched)
+        if number != signal.SIGCHLD and (sent or number not in TYPED):
+            command.send_signal(number)
+    registering.join(PATIENCE)
+    tell_end(run_id)
+    return leave_as(command.returncode)
+
+
+def next_signal(watched: "set[signal.Signals]") -> tuple[int, bool]:
+    """The next signal, and whether somebody sent it to this process."""
+    if sys.platform == "darwin":
+        number = signal.sigwait(watched)
+        return number, number not in TYPED or not sys.stdin.isatty()
+    found = signal.sigwaitinfo(watched)
+    return found.si_signo, found.si_code <= SI_USER
+
+
+def register(run_id: str, pid: int) -> None:
+    """Show the session before it has said anything; without a daemon it shows itself."""
+    fields = {"project_path": str(Path.cwd()), "run_id": run_id, "pid": pid, "host": platform.node()}
+    from tailhook.plates import client  # takes longer to load than the command may wait for
+
+    try:
+        client.start()
+        client.request("POST", "/plates/register", json=fields)
+    except (TailhookError, OSError):
+        pass
+
+
+def tell_end(run_id: str) -> None:
+    """Tell the daemon that the session is over; where none answers in time it finds that in the spool."""
+    from tailhook.plates import client
+
+    try:
+        client.request("POST", "/plates/stopped", timeout=PATIENCE, json={"run_id": run_id})
+    except (TailhookError, OSError):
+        times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
+        fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}
+        try:
+            append(json.dumps(fields, separators=(",", ":")).encode() + b"\n")
+        except OSError as error:
+            sys.stderr.write(f"tailhook: the end of the session is not known to the board: {error}\n")
+
+
+def leave_as(code: int) -> int:
+    """The exit code; dies of the signal where the command did."""
+    if code >= 0:
+        return code
+    sys.stdout.flush()
+    signal.signal(-code, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
+    os.kill(os.getpid(), -code)
+    return 128 - code
