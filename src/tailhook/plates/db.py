@@ -306,6 +306,7 @@ def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
             status=new.get("status"),
         )
         .on_conflict_do_nothing(index_elements=["event_id"])
+        .inline()  # with the new id asked for, PostgreSQL's row count is not that of the INSERT
     )
     if kept.rowcount == 0:
         return False, None

@@ -1,0 +1,44 @@
+"""A PostgreSQL server for the tests: the programs that are installed, a folder of its own, a port of its own."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def program(name):
+    """The newest program of that name, None where PostgreSQL is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    return str(found[-1]) if found else shutil.which(name)
+
+
+@contextmanager
+def postgres():
+    """The URL of a server that is starting, and runs meanwhile; None where there is no PostgreSQL."""
+    initdb, server = program("initdb"), program("postgres")
+    if not initdb or not server:
+        yield None
+        return
+    user = {"user": "nobody"} if os.geteuid() == 0 else {}  # it refuses to be root's
+    with tempfile.TemporaryDirectory(prefix="tailhook-pg-") as folder:
+        if user:
+            shutil.chown(folder, "nobody")
+        data = Path(folder) / "data"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **user}
+        subprocess.run([initdb, "-D", data, "-U", "tests", "-A", "trust", "-N"], check=True, **quiet)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        argv = [server, "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-F"]
+        running = subprocess.Popen(argv, **quiet)
+        try:
+            subprocess.run(
+                [program("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "30"], check=False, **quiet
+            )
+            yield f"postgresql+psycopg://tests@127.0.0.1:{port}/postgres"
+        finally:
+            running.send_signal(signal.SIGQUIT)  # leaves at once, whoever is connected
+            running.wait(30)

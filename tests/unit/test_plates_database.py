@@ -1,0 +1,320 @@
+"""The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
+
+import os
+import threading
+import time
+from itertools import count
+
+import pytest
+import sqlalchemy as sa
+from postgres import postgres
+
+from tailhook.machines.plates import parse_event
+from tailhook.plates.db import Database, Place, metadata, milliseconds, shown
+from tailhook.plates.report import Report
+
+numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A PostgreSQL server, None where there is none."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/plates.db"
+    base = request.getfixturevalue("server")
+    if base is None:
+        pytest.skip("PostgreSQL is not installed")
+    name = f"test_{os.getpid()}_{next(numbers)}"
+    wait_for(base)
+    admin = sa.create_engine(base, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    admin.dispose()
+    return base.replace("/postgres", f"/{name}")
+
+
+def wait_for(url):
+    """Wait until the server takes connections."""
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    end = time.monotonic() + 30
+    while True:
+        try:
+            engine.connect().close()
+            return
+        except sa.exc.OperationalError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def database(url):
+    """An open database that notes what it told of changes in `told`."""
+    told = []
+    made = Database(url, told.append)
+    made.told = told
+    yield made
+    made.close()
+
+
+def report(kind, session="s", **fields):
+    """A report; `kind` is a short form of an event."""
+    word, _, rest = kind.partition(":")
+    extra = {"tool_name": rest} if word == "tool_start" else {"error": rest} if rest else {}
+    number = next(numbers)
+    common = {"session_id": session, "project_path": "/p", "event_type": word, "ts": number, "mono": number}
+    return Report(**{**common, "event_id": f"e{number}", **extra, **fields})
+
+
+def status(database, session="s"):
+    return database.get(session)["status"]
+
+
+# ---- events ------------------------------------------------------------------
+
+
+def test_a_plate_follows_its_events(database):
+    for kind, expected in [
+        ("session_start", "running"),
+        ("tool_start:AskUserQuestion", "awaiting_input"),
+        ("tool_call", "running"),
+        ("stop", "idle"),
+        ("stop:overloaded", "error"),
+        ("session_end", "closed"),
+        ("prompt_submit", "running"),
+    ]:
+        assert database.record(report(kind))
+        assert status(database) == expected
+        assert database.told[-1]["status"] == expected
+    assert [event["status"] for event in database.events_of("s", 3)] == ["error", "closed", "running"]
+
+
+def test_an_event_that_is_known_changes_nothing(database):
+    first = report("tool_start:ExitPlanMode")
+    assert database.record(first)
+    database.record(report("stop"))
+    before = database.get("s")
+    assert not database.record(first)
+    assert database.get("s") == before
+    assert len(database.events_of("s", 10)) == 2
+
+
+def test_an_older_event_is_kept_and_overrides_nothing(database):
+    late = report("permission_asked")
+    database.record(report("prompt_submit"))
+    assert database.record(late)
+    assert status(database) == "running"
+    assert [event["status"] for event in database.events_of("s", 10)] == ["running", None]
+
+
+def test_a_clock_that_was_set_back_makes_no_event_an_old_one(database):
+    database.record(report("prompt_submit", ts=10_000_000, mono=5000))
+    database.record(report("stop", ts=6_000_000, mono=6000))
+    assert status(database) == "idle"
+
+
+def test_a_machine_that_was_started_anew_makes_no_event_an_old_one(database):
+    database.record(report("prompt_submit", ts=1000, mono=5_000_000))
+    database.record(report("stop", ts=2000, mono=100))
+    assert status(database) == "idle"
+
+
+def test_without_a_second_clock_the_older_time_is_older(database):
+    database.record(report("prompt_submit", ts=2000, mono=None))
+    database.record(report("stop", ts=1000, mono=None))
+    assert status(database) == "running"
+
+
+@pytest.mark.parametrize("kind", ["tool_start:Bash", "tool_call", "stop", "stop:x", "permission_asked", "stop_failure"])
+def test_a_closed_plate_stays_closed(database, kind):
+    database.record(report("session_start"))
+    database.record(report("session_end"))
+    database.record(report(kind))
+    assert status(database) == "closed"
+
+
+@pytest.mark.parametrize("kind", ["session_start", "prompt_submit"])
+def test_what_is_older_than_the_closing_does_not_open_again(database, kind):
+    database.record(report("tool_call"))
+    assert database.stopped(session_id="s")
+    database.record(report(kind))  # its clocks are those of the first days of 1970
+    assert status(database) == "closed"
+    database.record(report(kind, ts=milliseconds() + 1000, mono=None))
+    assert status(database) == "running"
+
+
+def test_an_unknown_type_is_kept_and_changes_nothing(database):
+    database.record(report("stop"))
+    before = database.get("s")
+    database.record(report("coffee_break"))
+    assert database.get("s") == before
+    assert database.event_counts() == {"stop": 1, "coffee_break": 1}
+
+
+def test_a_plate_tells_all_its_fields(database):
+    database.record(
+        report(
+            "tool_start:TodoWrite",
+            transcript_path="/t.jsonl",
+            git_branch="main",
+            tool_params={"todos_done": 3, "todos": 7},
+            run_id="r",
+            pid=5,
+            host="h",
+            user="u",
+        )
+    )
+    database.record(report("tool_start:Bash", tool_params={"command": "make"}))
+    plate = shown(database.get("s"))
+    assert plate.pop("created_at") <= plate.pop("updated_at")
+    assert plate == {
+        "session_id": "s",
+        "project_path": "/p",
+        "transcript_path": "/t.jsonl",
+        "git_branch": "main",
+        "status": "running",
+        "last_event_type": "tool_start",
+        "last_tool": "Bash",
+        "todo_progress": "3/7",
+        "error": None,
+        "run_id": "r",
+        "pid": 5,
+        "host": "h",
+        "user": "u",
+    }
+
+
+def test_an_error_is_shown_until_the_session_goes_on(database):
+    database.record(report("stop_failure", error="rate_limit"))
+    assert database.get("s")["error"] == "rate_limit"
+    database.record(report("prompt_submit"))
+    assert database.get("s")["error"] is None
+
+
+def test_eight_writers_at_once_lose_and_double_nothing(url):
+    databases = [Database(url) for _ in range(4)]
+    reports = [report("tool_call", session=f"s{number % 5}") for number in range(200)]
+    failed = []
+
+    def write(database):
+        try:
+            for one in reports:
+                database.record(one)
+        except Exception as error:  # told below, in the test's own thread
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(databases[number % 4],)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert databases[0].event_counts() == {"tool_call": 200}
+    for database in databases:
+        database.close()
+
+
+# ---- the daemon's own events -------------------------------------------------
+
+
+def test_a_recovery_overwrites_no_newer_event(database):
+    database.record(report("tool_start:ExitPlanMode"))
+    read = database.get("s")
+    database.record(report("tool_start:AskUserQuestion"))
+    assert not database.apply(read, parse_event("health_check_recovery"))
+    assert status(database) == "awaiting_input"
+    assert database.apply(database.get("s"), parse_event("health_check_recovery"))
+    assert status(database) == "idle"
+    assert database.told[-1]["status"] == "idle"
+
+
+# ---- the wrapper's placeholders ----------------------------------------------
+
+
+def test_a_session_takes_its_placeholders_place(database):
+    placeholder = database.register("/p", "run", 77, "here")
+    assert (placeholder["session_id"], placeholder["status"]) == ("pending:/p", "starting")
+    database.record(report("session_start", run_id="run"))
+    [plate] = database.all()
+    assert (plate["session_id"], plate["pid"], plate["created_at"]) == ("s", 77, placeholder["created_at"])
+
+
+def test_two_sessions_in_one_folder_do_not_close_each_other(database):
+    database.register("/p", "one", 1, "here")
+    database.register("/p", "two", 2, "here")
+    database.record(report("session_start", session="a", run_id="one"))
+    database.record(report("session_start", session="b", run_id="two"))
+    assert [plate["session_id"] for plate in database.stopped(run_id="one")] == ["a"]
+    assert (status(database, "a"), status(database, "b")) == ("closed", "running")
+
+
+def test_a_project_alone_closes_one_plate_and_not_two(database):
+    database.record(report("session_start", session="a"))
+    assert len(database.stopped(project_path="/p")) == 1
+    database.record(report("session_start", session="b"))
+    database.record(report("session_start", session="c"))
+    assert database.stopped(project_path="/p") == []
+
+
+def test_a_placeholder_of_a_run_that_is_over_makes_room(database):
+    database.register("/p", "one", 1, "here")
+    database.stopped(run_id="one")
+    assert database.register("/p", "two", 2, "here")["session_id"] == "pending:/p"
+    assert len(database.all()) == 1
+
+
+# ---- reading and forgetting --------------------------------------------------
+
+
+def test_plates_are_told_newest_first_and_filtered(database):
+    for session, project in (("a", "/one"), ("b", "/two"), ("c", "/one")):
+        database.record(report("session_start", session=session, project_path=project))
+        time.sleep(0.002)
+    database.record(report("stop", session="a", project_path="/one"))
+    assert [plate["session_id"] for plate in database.all()] == ["a", "c", "b"]
+    assert [plate["session_id"] for plate in database.all(status="running")] == ["c", "b"]
+    assert [plate["session_id"] for plate in database.all(project="/one")] == ["a", "c"]
+    assert [plate["session_id"] for plate in database.all(status="idle", project="/two")] == []
+    assert database.counts()["running"] == 2
+
+
+def test_a_deleted_plate_takes_its_events_along(database):
+    database.record(report("session_start"))
+    assert database.delete("s")
+    assert not database.delete("s")
+    assert database.get("s") is None
+    assert database.event_counts() == {}
+
+
+def test_what_did_not_change_for_too_long_is_forgotten(database):
+    database.record(report("session_start"))
+    assert database.forget(days=1) == 0
+    time.sleep(0.01)
+    assert database.forget(days=0.005 / 86400) == 1
+    assert database.all() == []
+
+
+def test_the_offset_of_a_spool_moves_with_its_event(database):
+    assert database.offset("f") == 0
+    database.record(report("stop"), Place("f", 10))
+    database.record(report("stop"), Place("f", 25))
+    database.move_offset(Place("g", 5))
+    assert (database.offset("f"), database.offset("g")) == (25, 5)
+    database.forget_file("f")
+    assert database.offset("f") == 0
+
+
+def test_opening_again_changes_nothing_and_the_tables_are_those_of_the_code(database, url):
+    database.record(report("stop"))
+    again = Database(url)
+    assert len(again.all()) == 1
+    found = sa.inspect(again.engine)
+    for table in metadata.tables.values():
+        assert {column["name"] for column in found.get_columns(table.name)} == set(table.columns.keys())
+    again.close()
