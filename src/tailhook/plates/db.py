@@ -306,9 +306,9 @@ def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
             status=new.get("status"),
         )
         .on_conflict_do_nothing(index_elements=["event_id"])
-        .inline()  # with the new id asked for, PostgreSQL's row count is not that of the INSERT
+        .returning(events.c.event_id)  # psycopg has no row count of such an INSERT
     )
-    if kept.rowcount == 0:
+    if kept.first() is None:
         return False, None
     return True, update(tx, row, new, now) if new else None
 
