@@ -7,8 +7,9 @@ never overwrites a newer event.
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,6 +77,44 @@ spool = sa.Table(
 
 Plate = dict[str, Any]
 
+# ---- statements --------------------------------------------------------------
+#
+# Made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
+
+EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
+PLATE_COLUMNS = [column.name for column in plates.columns]
+FIND = sa.select(plates).where(plates.c.session_id == sa.bindparam("id"))
+UPDATE = (
+    sa.update(plates)
+    .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))
+    .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name not in ("session_id", "created_at")})
+)
+
+
+class Statements(NamedTuple):
+    """Those that databases spell in their own way."""
+
+    keep_event: Any
+    begin_plate: Any
+    move_offset: Any
+
+
+@cache
+def statements(dialect: str) -> Statements:
+    """The statements of a dialect: "sqlite" or "postgresql"."""
+    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
+
+    def filled(table: sa.Table, columns: Iterable[str]) -> Any:
+        return insert(table).values({name: sa.bindparam(name) for name in columns})
+
+    offset = filled(spool, ("file", "offset"))
+    return Statements(
+        # psycopg has no row count of such an INSERT, so the new event's id is asked for.
+        filled(events, EVENT_COLUMNS).on_conflict_do_nothing(index_elements=["event_id"]).returning(events.c.event_id),
+        filled(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
+        offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
+    )
+
 
 class Place(NamedTuple):
     """Where in the spool an event stood.  file: as in the table.  end: the offset behind it."""
@@ -136,11 +175,16 @@ class Database:
                 row = find(tx, plate["session_id"])
                 if row is None or row["version"] != plate["version"]:
                     return False
-                facts = {"event_type": event.kind.value, "status": status.value}
-                times = {"ts": now, "received_at": now}
-                tx.execute(
-                    insert(tx, events).values(event_id=event_id, session_id=plate["session_id"], **facts, **times)
-                )
+                kept = {
+                    **dict.fromkeys(EVENT_COLUMNS),
+                    "event_id": event_id,
+                    "session_id": plate["session_id"],
+                    "event_type": event.kind.value,
+                    "ts": now,
+                    "received_at": now,
+                    "status": status.value,
+                }
+                tx.execute(statements(tx.dialect.name).keep_event, kept)
                 new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
                 if status is Status.CLOSED:  # nothing from before may open it again
                     new |= {"event_ts": now, "event_mono": uptime() if row["host"] == platform.node() else None}
@@ -175,7 +219,7 @@ class Database:
                 "host": host,
                 "status": Status.STARTING.value,
             }
-            tx.execute(insert(tx, plates).values(row).on_conflict_do_nothing(index_elements=["session_id"]))
+            tx.execute(statements(tx.dialect.name).begin_plate, row)
             plate = dict(find(tx, name) or row)
         self.changed(plate)
         return plate
@@ -270,7 +314,7 @@ class Database:
 
 def find(tx: Connection, session_id: str) -> RowMapping | None:
     """The plate's row."""
-    return tx.execute(sa.select(plates).where(plates.c.session_id == session_id)).mappings().first()
+    return tx.execute(FIND, {"id": session_id}).mappings().first()
 
 
 def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
@@ -292,22 +336,18 @@ def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
     now = milliseconds()
     row = find(tx, report.session_id) or begin_plate(tx, report, now)
     new = new_values(row, report)
-    kept = tx.execute(
-        insert(tx, events)
-        .values(
-            event_id=report.event_id,
-            session_id=report.session_id,
-            event_type=report.event_type,
-            tool_name=report.tool_name,
-            tool_params=report.tool_params,
-            error=report.error,
-            ts=report.ts,
-            received_at=now,
-            status=new.get("status"),
-        )
-        .on_conflict_do_nothing(index_elements=["event_id"])
-        .returning(events.c.event_id)  # psycopg has no row count of such an INSERT
-    )
+    event = {
+        "event_id": report.event_id,
+        "session_id": report.session_id,
+        "event_type": report.event_type,
+        "tool_name": report.tool_name,
+        "tool_params": report.tool_params,
+        "error": report.error,
+        "ts": report.ts,
+        "received_at": now,
+        "status": new.get("status"),
+    }
+    kept = tx.execute(statements(tx.dialect.name).keep_event, event)
     if kept.first() is None:
         return False, None
     return True, update(tx, row, new, now) if new else None
@@ -322,7 +362,7 @@ def begin_plate(tx: Connection, report: Report, now: int) -> RowMapping:
         if held := tx.execute(query).mappings().first():
             row |= {name: held[name] for name in ("created_at", "pid", "pid_started", "host")}
             tx.execute(sa.delete(plates).where(plates.c.session_id == held["session_id"]))
-    tx.execute(insert(tx, plates).values(row).on_conflict_do_nothing(index_elements=["session_id"]))
+    tx.execute(statements(tx.dialect.name).begin_plate, row)
     found = find(tx, report.session_id)
     if found is None:
         raise RacedError
@@ -363,11 +403,10 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
 
 def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
     """Change a plate; returns it as it is now.  Raises RacedError."""
-    new = {**new, "updated_at": now, "version": row["version"] + 1}
-    condition = sa.and_(plates.c.session_id == row["session_id"], plates.c.version == row["version"])
-    if not tx.execute(sa.update(plates).where(condition).values(new)).rowcount:
+    plate = {**row, **new, "updated_at": now, "version": row["version"] + 1}
+    if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
         raise RacedError
-    return {**row, **new}
+    return plate
 
 
 def shown(plate: Plate) -> Plate:
@@ -393,15 +432,7 @@ def uptime() -> int:
 
 def move_offset(tx: Connection, place: Place) -> None:
     """Note how far the file is read."""
-    values = {"file": place.file, "offset": place.end}
-    tx.execute(
-        insert(tx, spool).values(values).on_conflict_do_update(index_elements=["file"], set_={"offset": place.end})
-    )
-
-
-def insert(tx: Connection, table: sa.Table) -> Any:
-    """An INSERT of the database in use, which can do something else on a conflict."""
-    return (postgresql if tx.dialect.name == "postgresql" else sqlite).insert(table)
+    tx.execute(statements(tx.dialect.name).move_offset, {"file": place.file, "offset": place.end})
 
 
 # ---- opening -----------------------------------------------------------------

@@ -1,0 +1,246 @@
+"""What no hook told: the judgement on a transcript, processes that are gone, and the bound on recovery."""
+
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+from host import assistant
+
+from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
+from tailhook.plates.db import Database
+from tailhook.plates.health import Health, last_words, look_at, process_start
+from tailhook.plates.report import Report
+
+HERE = platform.node()
+
+# ---- the judgement -----------------------------------------------------------
+
+# The status, when the transcript was written, its newest record, and what that tells; the last event was at 100.
+JUDGED = [
+    ("awaiting_input", Look(101), None),
+    ("awaiting_input", Look(102), None),
+    ("awaiting_input", Look(102.1), "health_check_recovery"),
+    ("awaiting_approval", Look(110), "health_check_recovery"),
+    ("error", Look(110), "health_check_recovery"),
+    ("awaiting_input", Look(100.5, at=100.4), "health_check_recovery"),  # within the two seconds
+    ("awaiting_input", Look(100.5, at=99.9), None),  # the event's own record, written late
+    ("awaiting_approval", Look(110, at=109, interrupted=True), "interrupted"),
+    ("awaiting_approval", Look(110, at=99, interrupted=True), "health_check_recovery"),  # by an older one
+    ("running", Look(110), None),
+    ("running", Look(110, at=109), None),
+    ("running", Look(110, at=109, turn_over=True), "turn_ended"),
+    ("running", Look(119, at=109, turn_over=True), None),  # it is being written
+    ("running", Look(110, at=99, turn_over=True), None),  # a prompt came since
+    ("running", Look(119, at=119, interrupted=True), "interrupted"),
+    ("idle", Look(110, at=109, turn_over=True), None),
+    ("starting", Look(110, at=109, turn_over=True), None),
+    ("closed", Look(110, at=109), None),
+]
+
+
+@pytest.mark.parametrize(("status", "look", "told"), JUDGED)
+def test_what_a_transcript_tells(status, look, told):
+    event = examine(Status(status), 100, look, now=120)
+    assert event == (parse_event(told) if told else None)
+
+
+def write(path, *records):
+    path.write_text("".join(f"{one}\n" for one in records))
+    return str(path)
+
+
+def record(kind, text, at, **fields):
+    """A transcript's record."""
+    one = {**assistant(text, at=at), "type": kind, **fields}
+    one["message"] |= {"role": kind, **fields.get("message", {})}
+    return json.dumps(one)
+
+
+def test_a_look_is_taken_at_the_newest_record_of_the_sessions_own(tmp_path):
+    path = write(
+        tmp_path / "t",
+        record("assistant", "Done.", 1000),
+        record("user", "hook feedback", 2000, isMeta=True),
+        record("assistant", "sub-agent", 3000, isSidechain=True),
+        record("assistant", "API Error", 4000, isApiErrorMessage=True),
+        '{"type":"system","timestamp":"2030-01-01T00:00:00Z"}',
+    )
+    assert look_at(path)[1:] == (1000, False, False)
+
+
+def test_a_look_sees_an_interruption_and_the_end_of_a_turn(tmp_path):
+    path = write(tmp_path / "a", record("user", "[Request interrupted by user for tool use]", 1000))
+    assert look_at(path)[1:] == (1000, True, False)
+    ended = {**assistant("Done.", at=1000)}
+    ended["message"]["stop_reason"] = "end_turn"
+    assert look_at(write(tmp_path / "b", json.dumps(ended)))[1:] == (1000, False, True)
+
+
+NO_RECORDS = ["", "\n\n", "not json\n", "{}\n", '{"type":"user","timestamp":"soon"}\n', "\0" * 100]
+
+
+@pytest.mark.parametrize("content", NO_RECORDS)
+def test_a_transcript_without_a_record_has_its_time_alone(tmp_path, content):
+    (tmp_path / "t").write_text(content)
+    assert look_at(str(tmp_path / "t")) == Look((tmp_path / "t").stat().st_mtime)
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere", "/", "/dev/null/x"])
+def test_where_there_is_no_transcript_nothing_is_seen(path):
+    assert look_at(path) is None
+    assert last_words({"transcript_path": path}) is None
+
+
+def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):
+    path = write(tmp_path / "t", record("assistant", "a\x1b[31mb\u202ec\nd", 1))
+    assert last_words({"transcript_path": path}) == "a\ufffd[31mb\ufffdc\nd"
+
+
+# ---- a daemon with a clock of its own ----------------------------------------
+
+
+class World:
+    """A database, a health check, and the time, the transcripts and the processes that they see."""
+
+    def __init__(self, folder):
+        self.now = 1_000_000.0
+        self.looks = {}
+        self.processes = {}
+        self.database = Database(f"sqlite:///{folder}/plates.db")
+        self.health = Health(self.database, lambda: self.now, self.looks.get, self.processes.get)
+
+    def event(self, session, kind, **fields):
+        """Something happens, and its hook tells of it."""
+        word, _, rest = kind.partition(":")
+        self.database.record(
+            Report(
+                session_id=session,
+                project_path="/p",
+                event_type=word,
+                tool_name=rest or None,
+                transcript_path=session,
+                ts=int(self.now * 1000),
+                **{"host": HERE, **fields},
+            )
+        )
+
+    def status(self, session):
+        return self.database.get(session)["status"]
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.database.close()
+
+
+WAITING = ["tool_start:AskUserQuestion", "tool_start:ExitPlanMode", "stop_failure", "permission_asked"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_recovery_takes_twelve_seconds_at_the_most_and_comes_to_nobody_else(world, seed, report):
+    """Sessions come to wait at random times; of some the transcript goes on at a random time after that."""
+    draw = random.Random(seed)
+    moments = []  # when, what: an event of a session, or its transcript's advance
+    advanced = {}
+    for number in range(60):
+        session = f"s{number}"
+        start = draw.uniform(0, 100)
+        moments.append((start, "event", session, draw.choice(WAITING)))
+        if draw.random() < 0.7:
+            gap = draw.choice([draw.uniform(0.001, 2), draw.uniform(2, 60)])
+            moments.append((start + gap, "advance", session, None))
+            advanced[session] = world.now + start + gap
+    first = draw.uniform(0, 10)
+    moments += [(first + 10 * number, "check", "", None) for number in range(20)]
+    begin, recovered = world.now, {}
+    for after, what, session, kind in sorted(moments):
+        world.now = begin + after
+        if what == "event":
+            world.event(session, kind)
+        elif what == "advance":
+            world.looks[session] = Look(world.now, at=world.now)
+        else:
+            world.health.check()
+            for one in advanced:
+                if one not in recovered and world.database.get(one) and world.status(one) == "idle":
+                    recovered[one] = world.now - advanced[one]
+    assert recovered.keys() == advanced.keys()
+    assert max(recovered.values()) <= MAX_RECOVERY_TIME
+    waiting = {plate["session_id"] for plate in world.database.all() if plate["status"] != "idle"}
+    assert waiting == {f"s{number}" for number in range(60)} - advanced.keys()
+    report(f"plates: {len(recovered)} of 60 sessions went on, recovered after {max(recovered.values()):.1f} s at most")
+
+
+def test_after_sleep_nothing_is_judged_for_ten_seconds(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.now += 5
+    world.looks["s"] = Look(world.now, at=world.now)
+    world.now += 3600
+    assert world.health.check() == 0
+    world.now += 9.9
+    assert world.health.check() == 0
+    world.now += 0.2
+    assert world.health.check() == 1
+
+
+def test_a_plate_of_another_machine_is_left_to_that(world):
+    world.event("s", "tool_start:ExitPlanMode", host="elsewhere", pid=5)
+    world.now += 5
+    world.looks["s"] = Look(world.now, at=world.now)
+    assert world.health.check() == 0
+
+
+def test_a_session_is_closed_when_the_process_that_was_seen_is_gone(world):
+    world.event("s", "prompt_submit", pid=5)
+    world.processes[5] = 1234.5
+    world.health.check()
+    assert world.status("s") == "running"
+    del world.processes[5]
+    assert world.health.check() == 1
+    assert world.status("s") == "closed"
+
+
+def test_another_process_with_the_same_number_is_not_the_session(world):
+    world.event("s", "prompt_submit", pid=5)
+    world.processes[5] = 1234.5
+    world.health.check()
+    world.processes[5] = 9999.0
+    world.health.check()
+    assert world.status("s") == "closed"
+
+
+def test_a_process_that_was_never_seen_closes_nothing(world):
+    world.event("s", "prompt_submit", pid=5)  # a shell around the hook, gone at once
+    world.health.check()
+    assert world.status("s") == "running"
+
+
+def test_a_session_that_goes_on_in_another_process_is_open(world):
+    world.event("s", "prompt_submit", pid=5)
+    world.processes[5] = 1234.5
+    world.health.check()
+    del world.processes[5]
+    world.event("s", "session_start", pid=6)
+    world.processes[6] = 2345.6
+    world.health.check()
+    assert world.status("s") == "running"
+
+
+def test_a_real_process_is_seen_and_missed():
+    started = time.time()
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert abs(process_start(process.pid) - started) < 5
+    finally:
+        process.kill()
+        assert process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert process_start(process.pid) is None  # not waited for yet
+        process.communicate()
+    assert process_start(process.pid) is None
