@@ -68,7 +68,14 @@ def serve(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{EXTRA} ({error})") from error
     port = None if arguments.no_port else arguments.port
     options = Options(port, arguments.host, arguments.db, arguments.token, arguments.retention)
-    run(options, lambda link: say(f"The board, for one browser: {link}") if link else None)
+    run(options, tell_link)
+
+
+def tell_link(link: str) -> None:
+    """Say where the board is, once it is there."""
+    if link:
+        say(f"The board, for one browser: {link}")
+        sys.stdout.flush()
 
 
 def list_plates(arguments: argparse.Namespace) -> None:

@@ -34,30 +34,25 @@ class LimitBody:
         if told.isdigit() and int(told) > LARGEST_BODY:
             await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
             return
-        size, answered = 0, False
+        size, refused = 0, False
 
         async def receive_some() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
             if size > LARGEST_BODY:
-                raise TooLargeError
+                raise OSError("the body is over 8 MB")
             return message
 
-        async def send_noting(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive_some, send_noting)
-        except TooLargeError:
-            if not answered:
+        async def send_unless_too_large(message: Message) -> None:
+            nonlocal refused
+            if size <= LARGEST_BODY:
+                await send(message)
+            elif not refused:  # whatever the application makes of a body that it could not read
+                refused = True
                 await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
 
-
-class TooLargeError(Exception):
-    """More came than was told."""
+        await self.app(scope, receive_some, send_unless_too_large)
 
 
 class Guard:
@@ -98,7 +93,7 @@ class Guard:
     def fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
         """What is wrong with where the request comes from."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or urlsplit(f"//{hosts[0]}").hostname not in self.hosts:
+        if len(hosts) != 1 or name_of(hosts[0]) not in self.hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, "the daemon has not this name"
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{hosts[0]}":
@@ -119,6 +114,14 @@ class Guard:
             cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
             given = cookie.value if cookie else ""
         return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token.encode())
+
+
+def name_of(host: str) -> str | None:
+    """The name in a Host header, None for what is none."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
 
 
 async def refuse(send: Send, status: HTTPStatus, words: str) -> None:

@@ -94,7 +94,11 @@ class Daemon:
         self.runtime = runtime
         self.guard: Guard | None = None
         self.hub = Hub()
-        self.database = Database(options.db or places.database_url(), self.hub.changed)
+        try:
+            self.database = Database(options.db or places.database_url(), self.hub.changed)
+        except (SQLAlchemyError, ImportError) as error:
+            reason = str(error).partition("\n")[0]
+            raise TailhookError(f"the database {options.db or places.database_url()}: {reason}") from error
         self.inbox = Inbox(places.private_state(), self.database)
         self.health = Health(self.database)
 
