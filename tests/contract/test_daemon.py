@@ -251,7 +251,8 @@ def test_a_port_that_is_taken_is_told(own):
 
 
 def test_a_database_that_cannot_be_opened_is_told(own):
-    assert "nowhere" in refused(own, "--db", "sqlite:////nowhere/plates.db")
+    assert "the database cannot be opened" in refused(own, "--db", "sqlite:////nowhere/plates.db")
+    assert "the database cannot be opened" in refused(own, "--db", "no URL")
 
 
 # ---- one process -------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The daemon as a program of the same user talks to it: over its Unix socket."""
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -40,7 +41,10 @@ def request(method: str, path: str, timeout: float = PATIENCE, **options: Any) -
 
 
 def start() -> None:
-    """Start the daemon in the background where none answers; AwayError where that does not help."""
+    """Start the daemon in the background where none answers, unless the user does not want that.
+
+    Raises AwayError where none answers in the end.
+    """
     end = time.monotonic() + PATIENCE
     started = False
     while True:
@@ -48,7 +52,7 @@ def start() -> None:
             request("GET", "/health")
             return
         except AwayError:
-            if time.monotonic() > end:
+            if time.monotonic() > end or os.environ.get("TAILHOOK_NO_AUTOSTART") == "1":
                 raise
         if not started:
             places.leave_argv()

@@ -94,11 +94,7 @@ class Daemon:
         self.runtime = runtime
         self.guard: Guard | None = None
         self.hub = Hub()
-        try:
-            self.database = Database(options.db or places.database_url(), self.hub.changed)
-        except (SQLAlchemyError, ImportError) as error:
-            reason = str(error).partition("\n")[0]
-            raise TailhookError(f"the database {options.db or places.database_url()}: {reason}") from error
+        self.database = open_database(options.db or places.database_url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
         self.health = Health(self.database)
 
@@ -194,6 +190,15 @@ class Daemon:
             except (OSError, SQLAlchemyError) as error:
                 log.warning("%s: %s", what, error)
                 await asyncio.sleep(AGAIN)
+
+
+def open_database(url: str, hub: Hub) -> Database:
+    """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
+    try:
+        return Database(url, hub.changed)
+    except (SQLAlchemyError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TailhookError(f"the database cannot be opened: {reason}") from error
 
 
 def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:

@@ -1,0 +1,244 @@
+"""`tailhook run`: the command as without it, and its end told to the daemon."""
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+from daemon import daemon_in, wait_until
+
+RUN = [sys.executable, "-m", "tailhook", "run", "--"]
+# Says that it is ready, then which signals come, until it gets one more than it shall.
+LISTENER = """
+import os, signal, sys, time
+got = []
+def note(number, _):
+    os.write(1, (signal.Signals(number).name + "\\n").encode())
+    got.append(number)
+for name in sys.argv[2:]:
+    signal.signal(getattr(signal, name), note)
+os.write(1, b"ready\\n")
+end = time.monotonic() + 20
+while len(got) < int(sys.argv[1]) and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.2)
+"""
+
+
+@pytest.fixture
+def away(tmp_path):
+    """A user's home in which no daemon runs, nor is started."""
+    with daemon_in(tmp_path) as one:
+        one.env["TAILHOOK_NO_AUTOSTART"] = "1"
+        yield one
+
+
+@pytest.fixture
+def daemon(away):
+    """A running daemon."""
+    return away.start()
+
+
+def run(daemon, *argv, **options):
+    """Run a command under the wrapper, whole."""
+    return subprocess.run(
+        [*RUN, *argv],
+        env=daemon.env,
+        cwd=daemon.home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def python(code, *words):
+    return [sys.executable, "-c", code, *words]
+
+
+# ---- as without it -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_the_commands(away, code):
+    assert run(away, "sh", "-c", f"exit {code}").returncode == code
+
+
+def test_input_and_output_are_the_commands(away):
+    done = run(away, "sh", "-c", "cat; echo oops >&2", input="hello")
+    assert (done.stdout, done.stderr) == ("hello", "oops\n")
+
+
+def test_it_dies_of_the_signal_that_the_command_died_of(away):
+    assert run(away, "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
+
+
+def test_a_command_that_is_not_there_is_told(away):
+    done = run(away, "no-such-command")
+    assert (done.returncode, done.stderr) == (1, "tailhook: no-such-command: No such file or directory\n")
+
+
+def test_without_a_command_it_is_told_how(away):
+    done = subprocess.run(RUN, env=away.env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "tailhook run -- claude" in done.stderr
+
+
+def test_the_commands_own_flags_are_its_own(away):
+    assert run(away, "echo", "--help", "-x", "--").stdout == "--help -x --\n"
+
+
+def test_no_signal_is_blocked_in_the_command(away):
+    code = "import signal; print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"
+    assert run(away, *python(code)).stdout == "[]\n"
+
+
+# ---- signals -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT"]
+)
+def test_a_signal_that_is_sent_to_it_reaches_the_command_once(away, name):
+    argv = [*RUN, *python(LISTENER, "1", name)]
+    with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
+        assert wrapper.stdout.readline() == "ready\n"
+        wrapper.send_signal(getattr(signal, name))
+        assert wrapper.stdout.read() == f"{name}\n"
+    assert wrapper.returncode == 0
+
+
+class Terminal:
+    """The wrapper in a terminal of its own."""
+
+    def __init__(self, away, *argv):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(away.home)
+            os.execve(RUN[0], [*RUN, *argv], away.env)
+        self.seen = ""
+
+    def until(self, words, seconds=30):
+        """Read until the words are there."""
+        end = time.monotonic() + seconds
+        while words not in self.seen:
+            assert time.monotonic() < end, self.seen
+            try:
+                self.seen += os.read(self.fd, 1000).decode()
+            except OSError:  # the other end is closed
+                assert words in self.seen, self.seen
+
+    def wait(self):
+        """Read to the end; the exit status."""
+        try:
+            while data := os.read(self.fd, 1000):
+                self.seen += data.decode()
+        except OSError:
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_what_is_typed_reaches_the_command_once(away):
+    terminal = Terminal(away, *python(LISTENER, "1", "SIGINT"))
+    terminal.until("ready")
+    os.write(terminal.fd, b"\x03")
+    assert terminal.wait() == 0
+    assert terminal.seen.count("SIGINT") == 1
+
+
+def test_a_window_that_changes_is_told_once(away):
+    terminal = Terminal(away, *python(LISTENER, "1", "SIGWINCH"))
+    terminal.until("ready")
+    fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    assert terminal.wait() == 0
+    assert terminal.seen.count("SIGWINCH") == 1
+
+
+def test_the_command_has_the_terminal(away):
+    code = "import os, sys; print(os.isatty(0), os.tcgetpgrp(0) == os.getpgrp()); print('said', input())"
+    terminal = Terminal(away, *python(code))
+    terminal.until("True True")
+    os.write(terminal.fd, b"hello\n")
+    terminal.until("said hello")
+    assert terminal.wait() == 0
+
+
+# ---- the end -----------------------------------------------------------------
+
+
+def plate_of(daemon):
+    """The one plate that there is."""
+    found = list(daemon.plates().values())
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def test_the_session_is_shown_from_its_start_and_closed_at_its_end(daemon):
+    with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
+        plate = wait_until(lambda: plate_of(daemon))
+        assert (plate["status"], plate["project_path"]) == ("starting", str(daemon.home))
+        wrapper.stdin.close()
+        wrapper.wait(30)
+    assert plate_of(daemon)["status"] == "closed"
+
+
+def test_the_commands_hooks_name_its_run(daemon):
+    say = (
+        "import json, os; print(json.dumps({'event_id': 'e', 'event_type': 'stop', 'session_id': 's', 'ts': 1,"
+        " 'project_path': os.getcwd(), 'run_id': os.environ['TAILHOOK_RUN_ID']}))"
+    )
+    done = run(daemon, *python(f"import time; time.sleep(1); {say}"))
+    event = json.loads(done.stdout)
+    daemon.spool(event)
+    wait_until(lambda: "s" in daemon.plates())
+    assert daemon.plates()["s"]["run_id"] == event["run_id"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_its_own_death_is_told_within_two_seconds(daemon, how):
+    argv = [*RUN, sys.executable, "-c", "import time; time.sleep(60)"]
+    with subprocess.Popen(
+        argv, env=daemon.env, cwd=daemon.home, start_new_session=True, stderr=subprocess.DEVNULL
+    ) as one:
+        wait_until(lambda: plate_of(daemon))
+        sent = time.monotonic()
+        one.send_signal(how)
+        wait_until(lambda: plate_of(daemon)["status"] == "closed")
+        assert time.monotonic() - sent < 2
+    assert one.returncode == -how or how == signal.SIGINT  # which Python turns into an exit
+
+
+def test_a_terminal_that_is_closed_ends_the_session(daemon):
+    terminal = Terminal(daemon, "cat")
+    wait_until(lambda: plate_of(daemon))
+    os.close(terminal.fd)
+    wait_until(lambda: plate_of(daemon)["status"] == "closed")
+    os.waitpid(terminal.pid, 0)
+
+
+def test_without_a_daemon_the_end_is_in_the_spool(away):
+    run(away, "true")
+    event = json.loads((away.state / "events").read_text().splitlines()[-1])
+    assert event["event_type"] == "run_ended"
+    assert event["run_id"]
+
+
+def test_two_sessions_in_one_folder_do_not_close_each_other(daemon):
+    wrappers = [
+        subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) for _ in range(2)
+    ]
+    wait_until(lambda: len(daemon.plates()) == 2)
+    wrappers[0].stdin.close()
+    wrappers[0].wait(30)
+    assert sorted(plate["status"] for plate in daemon.plates().values()) == ["closed", "starting"]
+    wrappers[1].stdin.close()
+    wrappers[1].wait(30)
+    assert {plate["status"] for plate in daemon.plates().values()} == {"closed"}
