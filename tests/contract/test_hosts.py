@@ -1,6 +1,7 @@
 """Other agent hosts: their payloads as they document them, and answers that they obey."""
 
 import json
+import threading
 import time
 
 import jwz
@@ -28,7 +29,7 @@ def codex(project, said):
 def gemini(project, said):
     return {
         "session_id": "mine",
-        "transcript_path": str(project.home / "chat.json"),
+        "transcript_path": str(project.home / "host.jsonl"),
         "cwd": str(project.folder),
         "hook_event_name": "AfterAgent",
         "timestamp": "2026-11-20T10:00:00.000Z",
@@ -36,6 +37,14 @@ def gemini(project, said):
         "prompt_response": said,
         "stop_hook_active": False,
     }
+
+
+def gemini_sent_on(project, said):
+    """As 0.61.0 has it after a block: the payload has all answers to the prompt, the transcript one by one."""
+    for words in ("```\nan open fence", said):
+        write(project, {"id": "m", "timestamp": stamp(), "type": "gemini", "content": words.strip(), "thoughts": []})
+        write(project, {"$set": {"lastUpdated": stamp()}})
+    return {**gemini(project, f"```\nan open fence\n{said}"), "stop_hook_active": True}
 
 
 def cursor(project, said):
@@ -61,12 +70,14 @@ def copilot(project, said):
     write(project, {"type": "user.message", "data": {"content": "Go."}, "timestamp": stamp()})
     write(project, {"type": "assistant.message", "data": {"messageId": "m", "content": said}, "timestamp": stamp()})
     write(project, {"type": "assistant.turn_end", "data": {"turnId": "0"}, "timestamp": stamp()})
+    write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-1)})
     return {
         "sessionId": "mine",
-        "timestamp": 1_795_000_000_000,
+        "timestamp": int(time.time() * 1000),
         "cwd": str(project.folder),
         "transcriptPath": str(project.home / "host.jsonl"),
         "stopReason": "end_turn",
+        "stop_hook_active": False,
     }
 
 
@@ -79,11 +90,12 @@ def copilot_in_pascal_case(project, said):
         "cwd": theirs["cwd"],
         "transcript_path": theirs["transcriptPath"],
         "stop_reason": "end_turn",
+        "stop_hook_active": False,
     }
 
 
 BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
-PAYLOADS = [*BY_HOST.items(), ("copilot", copilot_in_pascal_case)]
+PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 
 
@@ -218,6 +230,42 @@ def test_codex_without_a_last_message_has_it_in_its_transcript(project, stop):
     assert stop("codex", payload).state["event"] == "DONE"
 
 
+def test_gemini_is_not_taken_at_an_earlier_answers_word(project, stop):
+    project.loop()
+    write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
+    assert stop("gemini", gemini(project, f"{DONE}\nNot yet.")).answer["decision"] == "deny"
+
+
+def test_gemini_is_taken_at_the_payloads_word_where_its_transcript_has_another(project, stop):
+    project.loop()
+    write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
+    assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
+
+
+@pytest.mark.parametrize(
+    ("payload", "timestamp"),
+    [(copilot, lambda: int(time.time() * 1000) + 5000), (copilot_in_pascal_case, lambda: stamp(age=-5))],
+)
+def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
+    project.loop()
+    stopped = {**payload(project, "Not yet."), "timestamp": timestamp()}
+
+    def flush():
+        write(project, {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp()})
+        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+
+    late = threading.Timer(0.3, flush)
+    late.start()
+    assert stop("copilot", stopped).state["event"] == "DONE"
+    late.join()
+
+
+def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop):
+    project.loop()
+    payload = {**copilot(project, DONE), "timestamp": int(time.time() * 1000) + 3_600_000}
+    assert stop("copilot", payload).state["event"] == "DONE"
+
+
 def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project, stop):
     project.loop()
     record = {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp(age=600)}
@@ -237,9 +285,11 @@ def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project
         ['{"role": "assistant", "message": {"content": [5, {"text": 5}, {"text": " "}]}}'],
         ['{"type": "assistant.message", "data": "x"}', '{"type": "response_item", "payload": ["assistant"]}'],
         ['{"type": "assistant.message", "data": {"content": {}}, "timestamp": {}}'],
+        ['{"type": "gemini", "content": ""}', '{"type": "gemini", "content": {}}', '{"type": "gemini"}'],
+        ['{"$set": {"messages": [{"type": "gemini", "content": "assistant"}]}}'],
     ],
 )
-@pytest.mark.parametrize("name", ["cursor", "copilot"])
+@pytest.mark.parametrize("name", ["cursor", "copilot", "gemini"])
 def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
     project.loop()
     payload = BY_HOST[name](project, "")
@@ -248,9 +298,10 @@ def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
 
 
 @pytest.mark.parametrize(
-    "key", ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response"]
+    "key",
+    ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response", "timestamp"],
 )
-@pytest.mark.parametrize("value", [None, 5, True, [], [5], {}, "", "\ud800", "a\x00b"])
+@pytest.mark.parametrize("value", [None, 5, 10**400, True, [], [5], {}, "", "\ud800", "a\x00b"])
 def test_no_value_of_a_field_breaks_the_hook(project, stop, key, value):
     project.loop(frame(max=100))
     for name, payload in BY_HOST.items():

@@ -78,15 +78,13 @@ def run(argv: "Sequence[str]") -> int:
         payload, broken = {}, str(error)
     if payload is None:
         return 0
-    say, host = answer, None
-    if options.host != "claude-code":
-        from tailhook.hook.hosts import Host, event_name, our_payload
+    if options.host == "claude-code":
+        event, say, other = Event(payload, options.event, broken), answer, None
+    else:
+        from tailhook.hook.hosts import OtherEvent
 
-        host = Host(options.host)
-        say, options.event, payload = host.answer, event_name(options.event), our_payload(payload)
-    event = Event(payload, options.event, broken)
-    if host:
-        host.attend(event)
+        event = other = OtherEvent(options.host, payload, options.event, broken)
+        say = other.answer
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     if event.name == "SessionStart" and text(payload, "source") == "compact":
         return tell_again(event, machines, say)
@@ -104,7 +102,7 @@ def run(argv: "Sequence[str]") -> int:
         if verdict.outcome == "block":
             own_code = EXIT_CODES.get(name, 0)
             code = own_code if options.exit_code is None else options.exit_code
-            return block(verdict, host.exit_code(code) if host else code, announced, say)
+            return block(verdict, other.exit_code(code) if other else code, announced, say)
         if verdict.outcome == "fail":
             exit_code = 1
         if verdict.ended and options.announce:
