@@ -6,16 +6,21 @@ from model import ApiHandler, Model
 
 
 class ResponsesModel(Model):
-    """Speaks the Responses API; `compacted` are the tokens that it claims to have read, for hosts that compact."""
+    """Speaks the Responses API.
 
-    tokens = 1
+    tokens: how many it claims to have read for each of its answers, oldest first; 1 where it does not say.
+    """
+
+    tokens: tuple[int, ...] = ()
 
     def api(self) -> type:
         """The handler of requests."""
         model = self
 
         class Handler(ResponsesHandler):
-            tokens = property(lambda _: model.tokens)
+            @property
+            def tokens(self) -> int:
+                return dict(enumerate(model.tokens, 1)).get(len(model.requests), 1)
 
         return Handler
 

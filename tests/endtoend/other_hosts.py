@@ -28,7 +28,6 @@ class OtherHost:
     name = ""  # as `--host` has it
     model = Model  # the kind of model that it talks to
     shell = "", ""  # its tool that runs a command, and that tool's parameter
-    event = "Stop"  # its word for the agent's stop
 
     def __post_init__(self) -> None:
         for folder in (self.home, self.project):
@@ -40,6 +39,7 @@ class OtherHost:
             "PATH": f"{BIN}:{os.environ['PATH']}",
             "TERM": "dumb",
             "LANG": "C.UTF-8",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # or it is two processes, of which a hung run leaves one
         }
 
     def bash(self, command: str) -> list[dict]:
@@ -76,8 +76,8 @@ class OtherHost:
         """The file of the payloads."""
         return self.home / "payloads.jsonl"
 
-    def stops(self) -> list[dict]:
-        """What the host sent at each stop, oldest first."""
+    def sent(self) -> list[dict]:
+        """What the host sent to the hooks, oldest first."""
         return [json.loads(line) for line in self.payloads.read_text().splitlines() if line]
 
     def run(self, model: Model, prompt: str = "Do the work.") -> subprocess.CompletedProcess[str]:
@@ -142,7 +142,6 @@ class Gemini(OtherHost):
     name = "gemini"
     model = GeminiModel
     shell = "run_shell_command", "command"
-    event = "AfterAgent"
 
     def write_hooks(self, *commands: str) -> None:
         """~/.gemini/settings.json."""
@@ -170,6 +169,7 @@ class Copilot(OtherHost):
     name = "copilot"
     shell = "bash", "command"
     event = "agentStop"
+    session = "--trust-folder"  # or the flag that resumes one
 
     def write_hooks(self, *commands: str) -> None:
         """~/.copilot/hooks/*.json."""
@@ -180,7 +180,7 @@ class Copilot(OtherHost):
 
     def argv(self, prompt: str) -> list[str]:
         """All tools allowed, the folder trusted."""
-        return ["--allow-all-tools", "--trust-folder", "--prompt", prompt]
+        return ["--allow-all-tools", self.session, "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """A provider that speaks the Messages API."""
