@@ -178,6 +178,14 @@ def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop
     assert stop("copilot", payload).state["event"] == "DONE"
 
 
+def test_a_ralph_loop_goes_on_where_copilot_has_no_transcript_yet(project, stop):
+    path = project.ralph()
+    payload = copilot(project, "Hm.")
+    (project.home / "host.jsonl").unlink()
+    assert stop("copilot", payload).answer["reason"] == "Make the tests pass."
+    assert "iteration: 2" in path.read_text()
+
+
 def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project, stop):
     project.loop()
     record = {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp(age=600)}
@@ -204,7 +212,7 @@ def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project
 @pytest.mark.parametrize("name", ["cursor", "copilot", "gemini"])
 def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
     project.loop()
-    payload = BY_HOST[name](project, "")
+    payload = {**BY_HOST[name](project, ""), "timestamp": 0}  # nothing to wait for
     (project.home / "host.jsonl").write_text("".join(f"{line}\n" for line in lines))
     assert blocked(name, stop(name, payload)).startswith(REASON)
 

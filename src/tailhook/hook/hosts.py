@@ -88,7 +88,7 @@ class OtherEvent(Event):
         super().__init__(our_payload(theirs), event_name(name), broken)
         self.host = host
         self.reader = self.last_message
-        self.is_behind = host == "copilot"
+        self.is_behind = host == "copilot" and self.stopped() > 0
         if not self.transcript_path():
             self.newest = "unknown", []
 
@@ -118,7 +118,8 @@ class OtherEvent(Event):
     def newest_message(self, farthest: int = FARTHEST) -> "Message":
         """The newest words of the agent's in the host's own transcript.
 
-        Where none are found the outcome is "unknown": what another host's transcript lacks ends no loop.
+        One that is behind is read again until it has a record of the moment of the stop, or is given up. Where no words
+        are found the outcome is "unknown": what another host's transcript lacks ends no loop.
         """
         deadline = monotonic() + LAG
         while self.newest is None:
