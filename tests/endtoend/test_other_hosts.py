@@ -98,7 +98,20 @@ def test_the_payload_is_the_one_of_the_contract_tests(host, tmp_path):
     }
 
 
-@pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
+CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
+
+
+@CODEX_AND_GEMINI
+def test_what_the_payload_says_of_decisions_is_reported(tmp_path, kind):
+    host = at(tmp_path, kind)
+    host.install(*PATIENT, machines="memory")
+    with host.model("We chose A because of B.\nWe picked C over D.", "Saved.") as model:
+        host.run(model)
+    assert len(model.requests) == 2
+    assert "- [DECISION] We chose A because of B. (score: 0.53)" in model.requests[1].said
+
+
+@CODEX_AND_GEMINI
 @pytest.mark.parametrize("flags", [(), ("--exit", "0")], ids=["exit 2", "exit 0"])
 def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, flags):
     host = at(tmp_path, kind)
