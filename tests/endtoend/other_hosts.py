@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host import tailhook
-from hosts import host_path
+from hosts import FOLDER, host_path
 from model import Model, use
 from model_gemini import GeminiModel
 from model_openai import ResponsesModel
@@ -189,4 +189,5 @@ class Copilot(OtherHost):
             "COPILOT_MODEL": "claude-sonnet-4",
             "COPILOT_PROVIDER_TYPE": "anthropic",
             "COPILOT_PROVIDER_BASE_URL": url,
+            "XDG_CACHE_HOME": str(FOLDER / "cache"),  # where it unpacks itself, 235 MB
         }
