@@ -5,12 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test fuzz faults sanitize bench corpora lint format coverage clean
+.PHONY: help demo test host fuzz faults sanitize coverage bench instructions interpreters corpora lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-demo: $(VENV)/built ## a loop from start to completion through the real hook, on a large transcript
+demo: $(VENV)/built ## every machine's hook on a large transcript: decisions, and milliseconds beside bare Python's
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/built $(VENV)/test ## all tests
@@ -56,7 +56,7 @@ coverage: ## branches of the Python code and lines of the core that the suite re
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
 
-host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm, unshare, ip)
+host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
 	$(BIN)/python tests/endtoend/hosts.py
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results

@@ -1,11 +1,16 @@
 """The real hosts without a model: each test has an empty home, a project, and what `tailhook install` wrote there."""
 
+import fcntl
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +19,16 @@ from hosts import host_path
 from model import Model
 
 BIN = Path(sys.executable).parent
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
 SLOW = 120  # seconds after which a session is taken for hung
+
+# A second Stop hook, that notes whether the transcript has the words that the payload says were last.
+WITNESS = """
+import json, sys
+stop = json.load(sys.stdin)
+there = json.dumps(stop["last_assistant_message"]) in open(stop["transcript_path"]).read()
+print(json.dumps({**stop, "there": there}), file=open(sys.argv[1], "a"))
+"""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +36,8 @@ def _alone():
     """Only loopback may be there: a host that calls home would not be one without a model."""
     if (devices := [name for _, name in socket.if_nameindex()]) != ["lo"]:
         pytest.skip(f"not in a network namespace of its own (devices: {', '.join(devices)}): `make host` makes one")
+    with socket.socket() as any_socket:  # what `ip link set lo up` does
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
 
 
 @dataclass
@@ -30,7 +46,6 @@ class Session:
 
     result: dict
     transcript: Path
-    requests: list = field(default_factory=list)
 
     @property
     def id(self) -> str:
@@ -82,25 +97,55 @@ class ClaudeCode:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def run(self, model: Model, prompt: str = "Do the work.", *flags: str, resume: str | None = None) -> Session:
-        """One headless session, whole."""
-        argv = [str(host_path("claude")), "-p", prompt, "--output-format", "json", "--dangerously-skip-permissions"]
-        if resume:
-            argv += ["--resume", resume]
-        done = subprocess.run(
-            [*argv, *flags],
-            env={**self.env, "ANTHROPIC_BASE_URL": model.url},
-            cwd=self.project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SLOW,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        result = json.loads(done.stdout)
+    def run(self, model: Model, *flags: str, prompt: str = "Do the work.", resume: str | None = None) -> Session:
+        """One headless run of a session, new or resumed."""
+        return self.turns(model, [prompt], *flags, *(["--resume", resume] if resume else []))
+
+    def turns(self, model: Model, prompts: list[str], *flags: str) -> Session:
+        """One headless run of a session with a turn for each prompt, one after the other."""
+        argv = [str(host_path("claude")), "-p", "--verbose", "--dangerously-skip-permissions", *flags]
+        streams = ["--input-format", "stream-json", "--output-format", "stream-json"]
+        with (
+            subprocess.Popen(
+                [*argv, *streams],
+                env={**self.env, "ANTHROPIC_BASE_URL": model.url},
+                cwd=self.project,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as host,
+            hung_after(SLOW, host),
+        ):
+            for prompt in prompts:
+                message = {"role": "user", "content": [{"type": "text", "text": prompt}]}
+                print(json.dumps({"type": "user", "message": message}), file=host.stdin, flush=True)
+                result = next_result(host.stdout)
+            host.stdin.close()
+            host.stdout.read()
         [transcript] = self.home.glob(f".claude/projects/*/{result['session_id']}.jsonl")
         return Session(result, transcript)
+
+
+@contextmanager
+def hung_after(seconds: float, process: subprocess.Popen[str]):
+    """Kill the process when the block takes longer."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def next_result(lines: Iterable[str]) -> dict:
+    """The next turn's result among the lines that the host prints."""
+    printed = []
+    for line in lines:
+        printed.append(line)
+        if line.startswith("{") and (event := json.loads(line))["type"] == "result":
+            return event
+    raise AssertionError("the host ended without a result:\n" + "".join(printed))
 
 
 @pytest.fixture
@@ -109,3 +154,21 @@ def claude(tmp_path) -> ClaudeCode:
     if not host_path("claude").exists():
         pytest.skip("Claude Code is not installed: `make host` fetches it")
     return ClaudeCode(tmp_path / "home", tmp_path / "project")
+
+
+@pytest.fixture
+def installed(claude):
+    """Claude Code with our hooks, and no limit on blocks in a row."""
+    claude.tailhook("install", "--yes", "--block-cap", "0")
+    return claude
+
+
+@pytest.fixture
+def stops(claude):
+    """A function that gives the Stop payloads so far, each with `there`: had the transcript the last message?"""
+    log = claude.home / "stops.jsonl"
+    witness = {"type": "command", "command": sys.executable, "args": ["-c", WITNESS, str(log)]}
+    folder = claude.project / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [witness]}]}}))
+    return lambda: [json.loads(line) for line in log.read_text().splitlines()]

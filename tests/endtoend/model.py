@@ -21,6 +21,16 @@ class Request:
         return next(self.body[name] for name in ("messages", "input", "contents") if name in self.body)
 
     @property
+    def first(self) -> str:
+        """All text of the first message: what a session, or a sub-agent, was asked for."""
+        return "\n".join(texts(self.messages[0]))
+
+    @property
+    def begun(self) -> bool:
+        """Whether the model has said something in this conversation."""
+        return any(message["role"] == "assistant" for message in self.messages)
+
+    @property
     def said(self) -> str:
         """All text of the last message, tools' results and the host's reminders included."""
         return "\n".join(texts(self.messages[-1]))

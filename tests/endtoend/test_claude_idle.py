@@ -1,13 +1,21 @@
 """The idle machine in whole sessions of Claude Code."""
 
+import json
+import re
+
 from model import Model, bash
 
 DONE = "<loop-done>COMPLETE</loop-done>"
-START = bash("tailhook loop start --max 20 'Make the tests pass.'")
+GOAL = "Make the tests pass."
+START = bash(f"tailhook loop start --max 20 '{GOAL}'")
 
 
-def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(claude):
-    claude.tailhook("install", "--yes", "--block-cap", "0")
+def iterations(model: Model) -> list[int]:
+    """The iterations that the model was told of at the end of each request, 0 for a request that tells none."""
+    return [int(told[1]) if (told := re.search(r"\[ITERATION (\d+)/20\]", one.said)) else 0 for one in model.requests]
+
+
+def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(installed):
     answers = [
         START,
         "Begun.",
@@ -18,8 +26,90 @@ def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(claude):
         f"All pass.\n\n{DONE}",
     ]
     with Model(*answers) as model:
-        session = claude.run(model)
-    assert len(model.requests) == len(answers)
-    assert [f"[ITERATION {number}/20]" in model.requests[at].said for number, at in ((2, 2), (3, 3), (4, 4), (5, 6))]
+        session = installed.run(model)
+    assert iterations(model) == [0, 0, 2, 3, 4, 0, 5]
+    assert "from the tool" in model.requests[5].said
     assert session.result["result"].endswith(DONE)
-    assert "No loop" in claude.tailhook("loop", "status")
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
+
+
+def test_the_host_gives_the_last_text_of_a_message_alone_and_that_ends_the_loop(installed, stops):
+    answers = [START, [{"type": "text", "text": "All pass."}, {"type": "text", "text": DONE}]]
+    with Model(*answers) as model:
+        installed.run(model)
+    assert len(model.requests) == 2
+    assert [stop["last_assistant_message"] for stop in stops()] == [DONE]
+
+
+def test_twelve_iterations_with_the_cap_lifted_on_a_transcript_that_lags(installed, stops, report):
+    said = [f"Step {number}." for number in range(1, 13)]
+    with Model(START, *said, DONE) as model:
+        installed.run(model)
+    assert iterations(model) == [0, 0, *range(2, 14)]
+    assert [stop["last_assistant_message"] for stop in stops()] == [*said, DONE]
+    late = sum(not stop["there"] for stop in stops())
+    report(f"Claude Code: at {late} of {len(stops())} stops the transcript did not have the last message yet")
+
+
+def test_without_the_cap_lifted_the_host_ignores_the_ninth_block(claude):
+    claude.tailhook("install", "--yes")
+    with Model(START, *(f"Step {number}." for number in range(1, 13))) as model:
+        session = claude.run(model)
+    assert iterations(model) == [0, 0, *range(2, 10)]
+    assert "9 consecutive times" in session.records("system")[-1]["content"]
+    assert "tailhook install --block-cap 0" in claude.tailhook("doctor")
+
+
+def test_of_two_sessions_in_a_project_only_the_loops_own_is_held(installed):
+    def meanwhile(_):
+        with Model("I am another session.") as another:
+            installed.run(another)
+        assert len(another.requests) == 1
+        return "Second."
+
+    with Model(START, "First.", meanwhile, DONE) as model:
+        installed.run(model)
+    assert iterations(model) == [0, 0, 2, 3]
+
+
+def test_two_loops_in_one_project_run_beside_each_other(installed):
+    def meanwhile(_):
+        with Model(bash("tailhook loop start --replace 'Something else.'"), "Hm.", DONE) as another:
+            installed.run(another)
+        assert len(another.requests) == 3
+        return "Second."
+
+    with Model(START, "First.", meanwhile) as model:
+        installed.run(model)
+    assert len(model.requests) == 3
+
+
+def test_a_loop_is_adopted_by_a_session_with_a_new_id(installed):
+    with Model(START, bash("echo interrupted")) as model:
+        old = installed.run(model, "--max-turns", "2")
+    with Model("I am new here.", "Anything else?") as model:
+        new = installed.run(model)
+    assert old.id != new.id
+    assert len(model.requests) == 1
+    with Model(bash("tailhook loop adopt"), "Now I am on it.", DONE) as model:
+        installed.run(model, resume=new.id)
+    assert iterations(model) == [0, 0, 2]
+
+
+def test_an_old_signal_does_not_end_a_new_loop(installed):
+    with Model(START, DONE, START, "Once more.", DONE) as model:
+        first = installed.run(model)
+        installed.run(model, resume=first.id)
+    assert iterations(model) == [0, 0, 0, 0, 2]
+
+
+def test_a_loop_is_told_again_after_a_compaction(installed):
+    with Model(START, "First.", bash("echo interrupted")) as model:
+        session = installed.run(model, "--max-turns", "3")
+    with Model() as model:
+        installed.run(model, prompt="/compact", resume=session.id)
+    with Model("Where were we?", DONE) as model:
+        installed.run(model, prompt="Go on.", resume=session.id)
+    assert f"Goal: {GOAL}" in model.requests[0].told
+    assert "Iteration 2 of at most 20" in model.requests[0].told
+    assert iterations(model) == [0, 3]
