@@ -184,6 +184,13 @@ def test_input_in_small_pieces_is_put_together(project):
     assert code == 2
 
 
+def test_a_byte_order_mark_in_pieces_is_passed_over(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    code, _ = run_with_open_stdin(project, [b"\xef", b"\xbb", b"\xbf" + payload], 0.2)
+    assert code == 2
+
+
 @pytest.mark.parametrize("pieces", [[], [b'{"session_id": "mine", ']])
 def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
     state = project.loop()

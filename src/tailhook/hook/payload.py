@@ -32,14 +32,12 @@ def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
         chunk = posix.read(fd, 1 << 20)
         if not chunk:
             raise ValueError("the payload ends before it is complete" if data else "the payload is empty")
-        if not data and chunk.startswith(BOM):
-            chunk = chunk[len(BOM) :]
         data += chunk
         end = framer.feed(chunk)
         left = deadline - monotonic()
         if end < 0 and left <= 0:
             return None
-    payload = parse_json(bytes(data[:end]))
+    payload = parse_json(bytes(data[:end]).removeprefix(BOM))
     if not isinstance(payload, dict):
         raise ValueError("the payload is no JSON object")
     return payload
