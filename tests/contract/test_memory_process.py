@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from host import assistant
@@ -276,11 +275,11 @@ def test_a_transcript_that_began_anew_is_read_from_its_beginning(memory):
     assert reported(memory.stop("ok"))
 
 
-def test_of_64_hooks_at_once_one_tells(memory):
-    with ThreadPoolExecutor(16) as pool:
-        stops = list(pool.map(lambda _: memory.stop("ok"), range(64)))
-    assert 1 <= sum(reported(stop) for stop in stops) <= 2
-    assert {stop.exit_code for stop in stops} <= {0, 2}
+@pytest.mark.parametrize("session", ["\ud800", "a\nb", "../../x", "x" * 5000])
+def test_a_session_of_any_name_is_told_once(memory, session):
+    assert reported(memory.stop("ok", session_id=session))
+    flag(memory).unlink()
+    assert memory.stop("ok", session_id=session).allowed
 
 
 # ---- explain -----------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from triage import Agent, entry, group, pipeline, planning
@@ -218,14 +217,6 @@ def test_a_large_state_is_moved_without_losing_anything(project):
     saved = json.loads(path.read_text())
     assert {**saved, "phase": "triage", "updated_at": state["updated_at"]} == state
     assert path.read_text() == json.dumps(saved, indent=2, ensure_ascii=False) + "\n"
-
-
-def test_64_hooks_at_once_move_a_phase_once(project):
-    path = project.triage(MOVING)
-    with ThreadPoolExecutor(16) as pool:
-        stops = list(pool.map(lambda _: project.stop("Hm."), range(64)))
-    assert all(blocked_for(stop, "triage-aggregator") for stop in stops)
-    assert phase(path) == "aggregation"
 
 
 def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
