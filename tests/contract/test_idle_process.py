@@ -178,6 +178,11 @@ def test_every_block_of_the_message_that_the_payload_names_counts_however_old(pr
     assert run_idle("That was all.", state=looping(age=10)).state["event"] == "DONE"
 
 
+def test_an_older_message_that_ends_like_the_payloads_is_another_one(project, run_idle):
+    project.write(assistant(f"{DONE}\n\nAll is well.", at=time.time() - 30))
+    assert run_idle("All is well.", state=looping(age=10)).exit_code == 2
+
+
 def test_of_a_transcript_alone_only_the_fresh_part_of_a_message_counts(project, run_idle):
     project.write(assistant(DONE, id="m", at=time.time() - 60), assistant("More to do.", id="m"))
     assert run_idle(state=looping(age=10)).exit_code == 2

@@ -251,14 +251,18 @@ class Event:
         """What the agent said last, in UTF-8; of a transcript alone no words older than `since` (Unix seconds).
 
         The payload has the message's last text block only; where the transcript has that message already, it is whole
-        there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start).
+        there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). An older one may end alike.
         """
+
+        def is_fresh(at: float | None) -> bool:
+            return since is None or at is None or at >= since
+
         said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
         _, texts = self.newest_message(NEAR_END if said else FARTHEST)
-        if said or since is None:
-            since = float("-inf")
-        written = b"\n".join(words for words, at in texts if at is None or at >= since)
-        return written if written.rstrip().endswith(said) else said
+        if not said:
+            return b"\n".join(words for words, at in texts if is_fresh(at))
+        written = b"\n".join(words for words, _ in texts)
+        return written if written.rstrip().endswith(said) and is_fresh(texts[-1][1]) else said
 
     def newest_message(self, farthest: int = FARTHEST) -> "tuple[str, list[tuple[bytes, float | None]]]":
         """The newest assistant text among the transcript's last `farthest` bytes, as `last_message` gives it.
