@@ -407,6 +407,17 @@ def test_a_read_only_project_lets_the_agent_go(project):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+@pytest.mark.parametrize("path", [".jwz/messages.jsonl", ".claude/ralph-loop.local.md"])
+def test_a_state_that_cannot_be_read_is_told_with_its_path_and_the_next_machine_asked(project, path):
+    pipeline = project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})
+    project.argv = project.argv[:-1]
+    (project.folder / path).mkdir(parents=True)
+    stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode(), read=False)
+    assert str(pipeline) in stop.answer["reason"]
+    assert f"Is a directory: '{project.folder / path}'" in stop.stderr
+    assert stop.stderr.count("\n") == 1
+
+
 def test_a_full_disk_lets_the_agent_go_and_loses_nothing(project):
     project.loop()
     before = (project.folder / ".jwz" / "messages.jsonl").read_bytes()

@@ -1,6 +1,7 @@
 """The triage machine as the host meets it: the whole process, and the state file it leaves."""
 
 import json
+import os
 import time
 
 import pytest
@@ -160,6 +161,17 @@ def test_a_broken_state_is_told_and_left(project, text):
     assert str(path) in stop.stderr
     assert stop.stderr.count("\n") == 1
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_state_that_is_no_file_is_told_with_its_path(project, make):
+    path = project.triage(MOVING)
+    path.unlink()
+    make(path)
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout, stop.stderr.count("\n")) == (0, "", 1)
+    assert f"{path}: the file cannot be read" in stop.stderr
+    assert project.tailhook("triage", "status").returncode == 0
 
 
 def test_a_byte_order_mark_is_passed_over(project):

@@ -95,7 +95,10 @@ def run(argv: "Sequence[str]") -> int:
     announced: list[str] = []
     exit_code = 0
     for name in machines:
-        verdict = machine(name).ask(event)
+        try:
+            verdict = machine(name).ask(event)
+        except OSError as error:  # a state that cannot be read is no reason not to ask the others
+            verdict = unreadable(name, error)
         event.log(name, verdict, started)
         if verdict is None:
             continue
@@ -117,6 +120,13 @@ def run(argv: "Sequence[str]") -> int:
 def machine(name: str) -> "Any":
     """The module of a machine's hook: `ask(event)`, its verdict, saved; None where it has nothing to decide."""
     return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
+
+
+def unreadable(name: str, error: OSError) -> "Verdict":
+    """What becomes of a stop whose state cannot be read: the machine leaves it alone, and the person is told."""
+    from tailhook.machines import Verdict
+
+    return Verdict("allow", str(error), warning=f"tailhook: {name}: {error}. Its state is left; the agent may stop.")
 
 
 def patience(machines: "Sequence[str] | None") -> float:

@@ -47,6 +47,8 @@ class Pipeline:
                 self.state, columns = self.file.columns("entries", lambda state: triage.ALL_COLUMNS)
             if columns is not None:
                 self.entries = triage.Entries(paths, columns)
+        except OSError as error:
+            self.problem = f"the file cannot be read: {error.strerror}"
         except ValueError as error:
             self.problem = str(error)
 
