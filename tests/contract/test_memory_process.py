@@ -299,6 +299,8 @@ def test_explain_shows_each_line_its_keyword_booster_and_share(memory):
     assert facts["categories"]["SESSION_SUMMARY"]["exchanges"] == 1
 
 
-def test_explain_of_a_missing_file_fails_with_a_line(memory):
-    done = memory.tailhook("memory", "explain", "/nowhere.jsonl")
+@pytest.mark.parametrize("path", ["/nowhere.jsonl", "/"])
+def test_explain_of_what_cannot_be_read_fails_with_a_line_that_names_it(memory, path):
+    done = memory.tailhook("memory", "explain", path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"tailhook: {path}: ")

@@ -139,6 +139,13 @@ def test_status_shows_every_value(project, ralph):
     assert (facts["active"], facts["state"]["iteration"], facts["prompt"]) == (True, "1", PROMPT)
 
 
+def test_status_of_bytes_that_are_no_utf_8_is_valid_json(project, ralph, path):
+    project.ralph()
+    path.write_bytes(path.read_bytes().replace(b"TESTS GREEN", b"\xff"))
+    facts = json.loads(ralph("status", "--json", PYTHONIOENCODING="utf-8:strict").stdout)
+    assert facts["state"]["completion_promise"] == "\udcff"
+
+
 def test_cancel_says_at_which_iteration_and_removes_the_file(project, ralph, path):
     project.ralph(iteration=7)
     assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\n"

@@ -258,9 +258,12 @@ def test_status_shows_phase_counts_and_groups(project):
     assert facts["verdict"]["decision"] == "block"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"phase": 5, "entries": 5, "fix_planning": {"groups": [1]}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"phase": 5, "entries": 5, "fix_planning": {"groups": [1]}}', '{"phase": "\\ud800", "entries": []}'],
+)
 def test_status_of_a_broken_state_is_no_crash(project, text):
     project.triage(text)
     for words in ([], ["--json"]):
-        done = project.tailhook("triage", "status", *words)
+        done = project.tailhook("triage", "status", *words, PYTHONIOENCODING="utf-8:strict")
         assert (done.returncode, done.stderr) == (0, "")

@@ -22,7 +22,7 @@ from tailhook.hosts.command import argv_of, configured, is_tailhook, machines_of
 from tailhook.hosts.hooks import Hook, SettingsError, hooks_of
 from tailhook.hosts.settings import SCOPES, Settings, settings_path
 from tailhook.hosts.trial import try_hook
-from tailhook.machines import CLAIM, idle
+from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.frontmatter import FrontMatter
@@ -160,9 +160,8 @@ def cap(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         yield Finding("cap", WARNING, what, "Lift that:  tailhook install --block-cap 0")
         return
     for path, value in set_to:
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
+        number = whole_number(value)
+        if number is None:
             advice = "Set a whole number:  tailhook install --block-cap 0"
             yield Finding("cap", WARNING, f"{path}: {hooks.CAP} is {value!r}, not a whole number", advice)
             continue
