@@ -407,6 +407,17 @@ def test_a_read_only_project_lets_the_agent_go(project):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_each_machines_answer_has_the_layout_of_its_page(project):
+    project.loop()
+    assert project.stop("Hm.").stdout.startswith('{"decision": "block", "reason": "[ITERATION')
+    project.ralph()
+    stop = project.stop("Hm.")
+    assert stop.stdout == json.dumps(stop.answer, separators=(",", ":")) + "\n"
+    project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})
+    stop = project.stop("Hm.")
+    assert stop.stdout == json.dumps(stop.answer, separators=(",", ":")) + "\n"
+
+
 @pytest.mark.parametrize("path", [".jwz/messages.jsonl", ".claude/ralph-loop.local.md"])
 def test_a_state_that_cannot_be_read_is_told_with_its_path_and_the_next_machine_asked(project, path):
     pipeline = project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})

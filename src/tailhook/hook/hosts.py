@@ -7,7 +7,7 @@ themselves, so one table serves for all. What differs by host is the answer, and
 import posix
 
 from tailhook._core import parse_json, reverse_lines
-from tailhook.hook.answer import answer
+from tailhook.hook.answer import SPACED, answer
 from tailhook.hook.payload import text
 from tailhook.machines.idle import unix_time
 
@@ -91,10 +91,10 @@ class Host:
         if not event.transcript_path():
             event.newest = "unknown", []
 
-    def answer(self, fields: "dict[str, Any]") -> None:
+    def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
         """The answer to the host: one line of JSON on stdout, or nothing."""
         if theirs := their_answer(self.name, fields):
-            answer(theirs)
+            answer(theirs, style)
 
     def exit_code(self, wanted: int) -> int:
         """The exit code of a block."""

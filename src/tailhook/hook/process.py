@@ -9,7 +9,7 @@ import posix
 from time import perf_counter, time
 
 from tailhook._core import last_message
-from tailhook.hook.answer import answer, plain_lines, put, warn
+from tailhook.hook.answer import COMPACT, SPACED, answer, plain_lines, put, warn
 from tailhook.hook.payload import (
     SECONDS,
     environment,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-    Say = Callable[[dict[str, Any]], None]
+    Say = Callable[[dict[str, Any], int], None]
 
 MACHINES = ("idle", "ralph", "triage", "memory")  # in the order in which they are asked; the first that blocks answers
 DEFAULT_MACHINES = ("idle", "ralph", "triage")
@@ -47,6 +47,7 @@ TRACES = {
 }
 HOSTS = ("claude-code", "codex", "gemini", "cursor", "copilot")
 EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
+STYLES = {"ralph": COMPACT, "triage": COMPACT}  # of a block's JSON; the others' has spaces
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
@@ -107,13 +108,15 @@ def run(argv: "Sequence[str]") -> int:
         if verdict.outcome == "block":
             own_code = EXIT_CODES.get(name, 0)
             code = own_code if options.exit_code is None else options.exit_code
-            return block(verdict, host.exit_code(code) if host else code, announced, say)
+            code = host.exit_code(code) if host else code
+            say(block(verdict, code, announced), STYLES.get(name, SPACED))
+            return code
         if verdict.outcome == "fail":
             exit_code = 1
         if verdict.ended and options.announce:
             announced.append(f"tailhook: {verdict.why}")
     if announced:
-        say({"systemMessage": "\n".join(announced)})
+        say({"systemMessage": "\n".join(announced)}, SPACED)
     return exit_code
 
 
@@ -150,12 +153,12 @@ def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
     told = [words for name in machines if name in ("idle", "ralph") and (words := machine(name).tell_again(event))]
     if told:
         context = plain_lines("\n\n".join(told))
-        say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
+        say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}, SPACED)
     return 0
 
 
-def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]", say: "Say") -> int:
-    """Send the agent on, and tell the person what ended.
+def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
+    """The answer that sends the agent on, and tells the person what ended.
 
     Older hosts read stderr at exit code 2, newer ones the JSON.
     """
@@ -164,8 +167,7 @@ def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]", say: "
     fields = {"decision": "block", "reason": verdict.reason}
     if messages := [*announced, *filter(None, [verdict.message])]:
         fields["systemMessage"] = "\n".join(messages)
-    say(fields)
-    return exit_code
+    return fields
 
 
 def warn_lines(words: str) -> None:
