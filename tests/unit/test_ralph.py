@@ -53,6 +53,11 @@ def test_leading_zeros_are_decimal():
     assert verdict(iteration="09", max_iterations="0010").outcome == "block"
 
 
+def test_a_count_may_be_larger_than_a_double_can_hold():
+    found = verdict(iteration=str(2**53), max_iterations="1" + "0" * 40)
+    assert (found.outcome, found.state) == ("block", {"iteration": str(2**53 + 1)})
+
+
 @pytest.mark.parametrize("value", ["false", "False", "FALSE"])
 def test_a_loop_that_is_switched_off_is_left(value):
     found = verdict("<promise>GREEN</promise>", active=value)
