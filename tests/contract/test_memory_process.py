@@ -159,6 +159,11 @@ def test_the_machine_can_be_switched_off_and_its_thresholds_set(memory):
     assert reported(memory.stop("ok"))
 
 
+def test_a_threshold_that_is_no_number_costs_that_threshold_only(memory):
+    configure(memory, '{"triage": {"thresholds": {"RUNBOOK": NaN, "DECISION": Infinity, "CONSTRAINT": -Infinity}}}')
+    assert memory.stop("ok").allowed
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"triage": {"thresholds": {"DECISION": NaN}}}', "\0"])
 def test_a_broken_configuration_means_the_defaults(memory, text):
     configure(memory, text)

@@ -79,7 +79,9 @@ def load_config(root: str) -> object:
     except OSError:
         return None
     try:
-        return parse_json(read_file("memory-config.json", folder))
+        data = read_file("memory-config.json", folder)
+        # Python writes them so, and no JSON has them. In a string, none of those that count is another for it.
+        return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
     except (OSError, ValueError):
         return None
     finally:
