@@ -311,6 +311,14 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     assert project.stop("Hm.").exit_code == 2
 
 
+def test_a_relative_xdg_folder_counts_as_none(project, configure):
+    configure('{"hook": {"machines": []}}')
+    project.env["XDG_CONFIG_HOME"] = "config"
+    project.argv = project.argv[:-1]
+    project.loop()
+    assert project.stop("Hm.").allowed
+
+
 def test_machines_can_be_chosen_by_the_configuration(project, configure):
     configure('{"hook": {"machines": []}}')
     project.argv = project.argv[:-1]
@@ -394,6 +402,19 @@ def test_without_a_home_folder_the_hook_still_answers(project):
     del project.env["HOME"]
     project.loop()
     assert project.stop("Hm.").exit_code == 2
+
+
+def test_a_hook_whose_own_folder_is_gone_acts_on_the_project(project):
+    project.loop()
+    gone = project.home / "gone"
+    gone.mkdir()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.", cwd=None))
+    script = f"rmdir {gone}; exec {' '.join(project.argv)}"
+    env = {**project.env, "CLAUDE_PROJECT_DIR": str(project.folder)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], input=payload, env=env, cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "[ITERATION 2/10]" in done.stdout) == (2, True)
 
 
 def test_a_read_only_project_lets_the_agent_go(project):

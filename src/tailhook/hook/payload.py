@@ -61,7 +61,7 @@ def is_paused(payload: "Payload") -> bool:
     return False
 
 
-# ---- where the project is ----------------------------------------------------
+# ---- where things are ----------------------------------------------------------
 
 
 def environment(name: bytes) -> str:
@@ -91,9 +91,16 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 
 def working_folder(payload: "Payload") -> str:
-    """The agent's folder: the payload's, else the one that the hook itself was started in."""
+    """The agent's folder: the payload's, else the one the hook was started in, or the project's if that is gone."""
     cwd = text(payload, "cwd")
-    return cwd if cwd.startswith("/") and "\0" not in cwd else posix.getcwd()
+    if cwd.startswith("/") and "\0" not in cwd:
+        return cwd
+    try:
+        return posix.getcwd()
+    except FileNotFoundError:
+        if root := environment(b"CLAUDE_PROJECT_DIR"):
+            return root
+        raise
 
 
 def upwards(folder: str) -> "Iterator[str]":
@@ -103,6 +110,14 @@ def upwards(folder: str) -> "Iterator[str]":
         yield folder
         folder = folder.rpartition("/")[0]
     yield "/"
+
+
+def user_config() -> str:
+    """Where the user's configuration is, or would be."""
+    base = environment(b"XDG_CONFIG_HOME")
+    if not base.startswith("/"):
+        base = f"{environment(b'HOME')}/.config"
+    return f"{base}/tailhook/config.json"
 
 
 def exists(path: str) -> bool:

@@ -18,6 +18,7 @@ from tailhook.hook.payload import (
     project_root,
     read,
     text,
+    user_config,
 )
 
 TYPE_CHECKING = False
@@ -320,8 +321,7 @@ class Event:
 
 def load_config(root: str) -> "Config":
     """The configuration; the module that reads it is loaded only when there is a file."""
-    base = environment(b"XDG_CONFIG_HOME") or f"{environment(b'HOME')}/.config"
-    if exists(f"{base}/tailhook/config.json") or exists(f"{root}/.claude/tailhook.json"):
+    if exists(user_config()) or exists(f"{root}/.claude/tailhook.json"):
         from tailhook.hook.config import load
 
         return load(root)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.hook import config
-from tailhook.hook.payload import project_folders, project_root
+from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hook.process import MACHINES, load_config
 from tailhook.hosts import hooks
 from tailhook.hosts.command import argv_of, configured, is_tailhook, machines_of
@@ -187,7 +187,7 @@ def switched_off(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
 
 def configuration() -> Iterator[Finding]:
     """Files that cannot be read, keys that nobody reads, values that do not count."""
-    user, root = config.user_path(), project_root({})
+    user, root = user_config(), project_root({})
     yield from read_through(user, partial(config.user_bytes, user), of_project=False)
     yield from read_through(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
 
