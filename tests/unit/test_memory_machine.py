@@ -1,5 +1,7 @@
 """The memory machine as a pure function: scores, thresholds, what is said, and how lines are quoted."""
 
+from pathlib import Path
+
 import pytest
 
 from tailhook.hook.memory import lines_of
@@ -23,7 +25,19 @@ def scored(*messages, category="DECISION", tuned=False):
 
 PLAIN, BOOSTED = 0.3 / 1.9, 0.5 / 1.9
 
+PAGE = Path(__file__).parents[2] / "docs/machines/memory.md"
+
 # ---- scores ------------------------------------------------------------------
+
+
+def test_the_keywords_and_thresholds_are_those_of_the_machines_page():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text().splitlines()]
+    table = {row[0]: row[1:] for row in rows if row and row[0] in THRESHOLDS}
+    assert [*table] == [*THRESHOLDS]
+    for category, (primaries, boosters, threshold) in table.items():
+        assert float(threshold) == THRESHOLDS[category]
+        if category in CATEGORIES:
+            assert KEYWORDS[category] == (tuple(primaries.split(", ")), tuple(boosters.split(", ")))
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
