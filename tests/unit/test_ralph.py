@@ -107,6 +107,7 @@ def test_at_the_limit_the_loop_ends():
         assert (found.outcome, found.ended) == ("allow", True)
         assert "limit of 10" in found.why
     assert verdict(iteration="9").outcome == "block"
+    assert verdict(iteration="1", max_iterations="1").ended
 
 
 def test_a_limit_of_0_is_none():
@@ -243,6 +244,13 @@ def test_a_briefing_names_the_iteration_the_promise_and_the_prompt():
     for part in ("iteration 3 of 10", "<promise>GREEN</promise>", PROMPT):
         assert part in words
     assert len(briefing(state(), "x" * 20_000)) < 10_000
+    assert "(cut)" in briefing(state(), "x" * 8001)
+    assert "(cut)" not in briefing(state(), "x" * 8000)
+
+
+def test_a_long_promise_is_told_whole():
+    promise = "GREEN " * 1000 + "indeed"
+    assert f"<promise>{promise}</promise>" in verdict(completion_promise=promise).message
 
 
 def test_a_promise_reaches_the_message_in_plain_characters():

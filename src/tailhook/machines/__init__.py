@@ -63,9 +63,9 @@ def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
     return None
 
 
-def shown(words: str) -> str:
+def shown(words: str, longest: int = LONGEST_FIELD) -> str:
     """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:longest])
 
 
 def iso(now: float) -> str:

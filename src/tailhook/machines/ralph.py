@@ -121,7 +121,7 @@ def told(count: int, limit: int, promise: str) -> str:
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
         return (
-            f"{turn} To end the loop, write <promise>{shown(promise)}</promise> outside code - "
+            f"{turn} To end the loop, write <promise>{shown(promise, len(promise))}</promise> outside code - "
             "only when it is true. Do not give a false promise to get out of the loop."
         )
     return f"{turn} No promise is set: the loop has no end of its own{', it goes on to its limit' if limit else ''}."

@@ -108,6 +108,9 @@ def open_folder(folder: str, *names: str) -> int:
     for name in names:
         try:
             below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
+        except OSError as error:
+            error.filename = "/".join((folder, *names))
+            raise
         finally:
             posix.close(fd)
         fd = below
