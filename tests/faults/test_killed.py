@@ -107,6 +107,16 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
     report(f"faults: {name} killed at {min(len(seen), calls)} of its {calls} system calls, no state lost or torn")
 
 
+@pytest.mark.parametrize(("name", "times"), [("iterating", 1), ("fallback", 2), ("ralph", 2), ("triage", 2)])
+def test_with_fsync_a_save_waits_for_the_file_and_a_new_name_for_its_folder(project, name, times):
+    scene, calls = Scene(project, name), {}
+    for value in ("0", "0", "1"):  # the first makes the private folder
+        project.env["TAILHOOK_FSYNC"] = value
+        calls[value] = scene.run(None)[1]
+        scene.reset()
+    assert calls["1"] == calls["0"] + times
+
+
 def test_killed_at_any_system_call_memory_tells_the_session_unless_all_is_kept_that_says_it_did(project, report):
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
