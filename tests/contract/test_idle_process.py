@@ -381,6 +381,17 @@ def test_the_search_ends_at_the_first_repository(project, run_idle):
     assert run_idle("Hm.", state=looping(), cwd=str(inner)).allowed
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_search_ends_with_the_home_folder(project, tmp_path, slash):
+    inner = project.home / "work"
+    inner.mkdir()
+    project.env["HOME"] += slash
+    jwz.post(tmp_path, json.dumps(looping()))
+    assert project.stop("Hm.", cwd=str(inner)).allowed
+    jwz.post(project.home, json.dumps(looping()))
+    assert project.stop("Hm.", cwd=str(inner)).exit_code == 2
+
+
 def test_the_hosts_project_folder_is_looked_in_first(project, run_idle, tmp_path):
     project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
     assert run_idle("Hm.", state=looping(), cwd=str(tmp_path)).exit_code == 2
@@ -499,6 +510,12 @@ def test_after_a_compaction_the_loop_is_told_again(project):
     assert (stop.exit_code, output["hookEventName"]) == (0, "SessionStart")
     assert all(word in output["additionalContext"] for word in ("Make it so.", "Iteration 1 of at most 7", DONE))
     assert stop.state == before
+
+
+def test_after_a_compaction_a_disabled_machine_tells_nothing(project):
+    project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
+    (project.folder / ".idle-disabled").touch()
+    assert project.stop(hook_event_name="SessionStart", source="compact").allowed
 
 
 @pytest.mark.parametrize("fields", [{"source": "startup"}, {"source": "compact", "session_id": "other"}])

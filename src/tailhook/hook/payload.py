@@ -69,9 +69,14 @@ def environment(name: bytes) -> str:
     return posix.environ.get(name, b"").decode("utf-8", "surrogateescape")
 
 
+def folder_of(name: bytes) -> str:
+    """A folder that the environment names, one spelling for each (locks go by it), "" when it names none."""
+    return environment(name).rstrip("/")
+
+
 def project_root(payload: "Payload") -> str:
     """The folder that the files we make go to."""
-    if root := environment(b"CLAUDE_PROJECT_DIR"):
+    if root := folder_of(b"CLAUDE_PROJECT_DIR"):
         return root
     cwd = working_folder(payload)
     return next((folder for folder in upwards(cwd) if exists(f"{folder}/.git")), cwd)
@@ -79,10 +84,10 @@ def project_root(payload: "Payload") -> str:
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
     """The folders a project's files are looked for in, in order, each once."""
-    root = environment(b"CLAUDE_PROJECT_DIR")
+    root = folder_of(b"CLAUDE_PROJECT_DIR")
     if root:
         yield root
-    home = environment(b"HOME")
+    home = folder_of(b"HOME")
     for folder in upwards(working_folder(payload)):
         if folder != root:
             yield folder
@@ -98,7 +103,7 @@ def working_folder(payload: "Payload") -> str:
     try:
         return posix.getcwd()
     except FileNotFoundError:
-        if root := environment(b"CLAUDE_PROJECT_DIR"):
+        if root := folder_of(b"CLAUDE_PROJECT_DIR"):
             return root
         raise
 
