@@ -257,6 +257,12 @@ def test_the_log_has_a_line_per_decision_while_a_loop_runs(project):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_no_session_id_makes_a_line_of_the_log(project):
+    path = project.ralph()
+    project.stop("Hm.", session_id="mine\n\x1b[31mforged")
+    assert path.with_name("ralph-debug.log").read_text().splitlines()[0].split("\t")[1] == r"mine\n\x1b[31mforged"
+
+
 def test_the_log_starts_anew_when_it_is_large_and_cuts_long_lines(project):
     path = project.ralph(completion_promise="x" * 5000)
     log = path.parent / "ralph-debug.log"
