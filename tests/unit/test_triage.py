@@ -105,6 +105,13 @@ TABLE = [
     ),
     ("meta-review failed", pipeline("meta-review", entry(**FP), meta_review=FAILED), "allow", None, COMPLETE),
     (
+        "meta-review failed, a group of two",
+        pipeline("meta-review", entry(**FP), entry(**FP), meta_review=FAILED),
+        "allow",
+        None,
+        COMPLETE,
+    ),
+    (
         "completed, a group of two",
         pipeline("meta-review", entry(0, **FP), entry(1, **OTHER_FP), entry(2, **FP), meta_review=DONE),
         "block",
@@ -191,6 +198,7 @@ TABLE = [
     ("entries null", pipeline("triage", entries=None), "allow", None, None),
     ("entries of a wrong type", pipeline("triage", entries={"0": entry()}), "allow", None, None),
     ("batch_size a string", pipeline("triage", entry(0, "pending"), batch_size="5"), "allow", None, None),
+    ("batch_size true", pipeline("triage", entry(0, "pending"), batch_size=True), "allow", None, None),
     ("batch_size 0", pipeline("triage", entry(0, "pending"), batch_size=0), "allow", None, None),
     ("aggregation a string", pipeline("aggregation", entry(), aggregation="completed"), "allow", None, None),
     (
@@ -255,7 +263,10 @@ def test_the_reason_says_what_is_done_and_what_to_launch():
     assert "plans 3/5" in verdict(in_group(plans_written=3)).reason
     assert "2 **fix-planner** sub-agents" in verdict(in_group(plans_written=3)).reason
     assert "a **fix-planner** sub-agent " in verdict(in_group(plans_written=4)).reason
-    assert "reviews 1/4" in verdict(in_group(sub_phase="review", reviews_written=1)).reason
+    assert "plans 5/5." in verdict(in_group(sub_phase="synthesis")).reason
+    assert "plans 5/5, reviews 1/4." in verdict(in_group(sub_phase="review", reviews_written=1)).reason
+    assert "plans 5/5, reviews 4/4." in verdict(in_group(sub_phase="task-writing")).reason
+    assert "3 **plan-reviewer** sub-agents" in verdict(in_group(sub_phase="review", reviews_written=1)).reason
     for fields in ({}, {"sub_phase": "synthesis"}, {"sub_phase": "review"}, {"sub_phase": "task-writing"}):
         assert "Plans folder: /plans" in verdict(in_group(**fields)).reason
 
