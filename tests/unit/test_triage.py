@@ -282,8 +282,9 @@ def test_an_absent_batch_size_is_5():
     assert verdict(state).reason.count("- entries[") == 5
 
 
-def test_without_a_plans_folder_in_the_state_the_default_is_named():
-    state = pipeline("fix-planning", fix_planning={"groups": {"g": group()}})
+@pytest.mark.parametrize("fields", [{}, *({"fix_plans_dir": value} for value in (None, "", 5))])
+def test_without_a_plans_folder_in_the_state_the_default_is_named(fields):
+    state = pipeline("fix-planning", fix_planning={"groups": {"g": group()}, **fields})
     assert f"Plans folder: {PLANS}" in verdict(state).reason
 
 
