@@ -271,6 +271,12 @@ def test_the_reason_says_what_is_done_and_what_to_launch():
         assert "Plans folder: /plans" in verdict(in_group(**fields)).reason
 
 
+def test_the_reason_names_the_root_cause_where_there_is_one():
+    assert "root cause: a cast. Done" in verdict(in_group(root_cause="a cast")).reason
+    for nothing in (None, "", 5):
+        assert "root cause" not in verdict(in_group(root_cause=nothing)).reason
+
+
 def test_a_large_batch_is_cut_to_what_a_host_shows():
     state = pipeline("triage", *(entry(n, "pending", name="x" * 500) for n in range(2000)), batch_size=2000)
     assert len(verdict(state).reason) < 10_000
