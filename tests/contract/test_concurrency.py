@@ -69,6 +69,29 @@ def test_64_hooks_at_once_move_a_triage_phase_once(project):
     assert json.loads(path.read_text())["phase"] == "aggregation"
 
 
+@pytest.mark.parametrize("machine", ["ralph", "triage", "memory"])
+def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, machine):
+    project.write(assistant("We chose A because of B.\nWe picked C over D."))
+    file = {"ralph": project.ralph(), "triage": project.triage(pipeline("triage", entry()))}.get(machine)
+    before = file.read_bytes() if file else b""
+    project.argv = [*project.argv[:-1], machine]
+    assert not project.stop().allowed  # makes the lock
+    private = project.home / ".local/state/tailhook"
+    for mark in (*private.glob("*.memory"), *project.folder.glob(".claude/.stop_hook_active")):
+        mark.unlink()
+    if file:
+        file.write_bytes(before)
+    (lock,) = private.glob("*.lock")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        stop = project.stop()
+    assert stop.allowed
+    assert "locked by another process for 2 s" in stop.stderr
+    assert stop.stderr.count("\n") == 1
+    assert file is None or file.read_bytes() == before
+    assert not project.stop().allowed
+
+
 @pytest.fixture
 def memorable(project):
     """A project whose hook asks the memory machine, in a session of which something should be saved."""

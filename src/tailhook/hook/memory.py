@@ -68,7 +68,8 @@ def ask(event: "Event") -> Verdict | None:
                 flag.make(event.now)  # before the mark: killed in between, the session is told later
                 mark.make(session.end, session.said, mark.summarized or bool(verdict.state))
         except OSError as error:
-            return Verdict("allow", f"it could not be kept that this session was told: {error}")
+            why = f"it could not be kept that this session was told: {error}"
+            return Verdict("allow", why, warning=f"tailhook: memory: {why}. Nothing is reported; the agent may stop.")
     return verdict
 
 
