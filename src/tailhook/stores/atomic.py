@@ -129,6 +129,11 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
         posix.close(fd)
 
 
+def stamp_of(facts: posix.stat_result) -> tuple[int, int, int]:
+    """What changes whenever someone writes or replaces a file."""
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
 def write_all(fd: int, data: bytes) -> None:
     """All of `data`, in one write wherever the system takes it in one."""
     written = posix.write(fd, data)
