@@ -205,10 +205,25 @@ def test_stop_hook_active_lets_the_agent_go(project):
     assert blocked_for(project.stop("Hm.", stop_hook_active="true"), "triage-aggregator")
 
 
-def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):
+def progress(project):
+    """Have a turn that was blocked before blocked again as long as the state changes."""
     config = project.home / ".config/tailhook"
     config.mkdir(parents=True)
     (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')
+
+
+def test_while_active_where_nothing_can_be_kept_the_turn_ends(project):
+    progress(project)
+    project.triage(pipeline("triage", entry(0, "pending")))
+    project.env["XDG_STATE_HOME"] = "/dev/null"
+    assert blocked_for(project.stop("Hm."), "triage-investigator")
+    stop = project.stop("Hm.", stop_hook_active=True)
+    assert stop.allowed
+    assert "could not be kept" in stop.stderr
+
+
+def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):
+    progress(project)
     project.triage(pipeline("triage", *(entry(n, "pending") for n in range(3)), batch_size=1))
     agent = Agent(lambda n: entry(n))
     stop, active = project.stop("Hm."), 0
