@@ -324,6 +324,11 @@ def test_what_looks_like_a_key_is_masked(secret, around):
         ("the password is hunter2 here", "the password is [secret] here"),
         ("Authorization: Bearer abc.def", "Authorization: Bearer [secret]"),
         ("at https://me:pw@example.org/x", "at [secret]"),
+        ('passphrase="correct horse battery" was chosen', "passphrase=[secret] was chosen"),
+        ("the passphrase is 'correct horse', chosen", "the passphrase is [secret] chosen"),
+        ('secret: "abc" chosen', "secret: [secret] chosen"),
+        ("chose mysql --password hunter2 -v", "chose mysql --password [secret] -v"),
+        ("DB_PASS=hunter2 pwd=abc private_key=x", "DB_PASS=[secret] pwd=[secret] private_key=[secret]"),
     ],
 )
 def test_what_is_named_a_secret_is_masked(line, shown):
