@@ -211,6 +211,15 @@ def test_the_summary_is_told_once_and_not_of_nothing():
     assert verdict(thresholds={**THRESHOLDS, "SESSION_SUMMARY": 0.0}).outcome == "allow"
 
 
+def test_the_summary_passes_at_its_threshold():
+    assert verdict(tool_uses=10, tools=1, exchanges=0).state is True
+    assert verdict(tool_uses=9, tools=1, exchanges=2).outcome == "allow"
+
+
+def test_without_a_keyword_no_threshold_is_passed():
+    assert verdict("Hello.", thresholds=dict.fromkeys(THRESHOLDS, 0.0)).outcome == "allow"
+
+
 # ---- configuration -----------------------------------------------------------
 
 
@@ -294,6 +303,13 @@ def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
 
 
 @pytest.mark.parametrize(
+    "letter", "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U000e0041"
+)
+def test_fillers_selectors_and_tags_are_not_shown(letter):
+    assert quoted(f"a{letter}b") == "ab"
+
+
+@pytest.mark.parametrize(
     "secret",
     [
         "sk-proj-abcdefghijklmnop",
@@ -304,6 +320,7 @@ def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.abc",
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1234",
         "3f786850e387550fdab836ed7e6dc881de23001b",
+        "-----BEGIN",
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
@@ -343,6 +360,8 @@ def test_what_is_named_a_secret_is_masked(line, shown):
         "a secret of good tests: short names",
         "internationalization_of_the_interface",
         "version 1.2.3, commit abc123",
+        "the sk-prefix of SG.",
+        "https://example.org/2026/11/21/a-page-with-a-long-name.html",
     ],
 )
 def test_ordinary_words_are_not_masked(line):
