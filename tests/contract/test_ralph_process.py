@@ -309,6 +309,18 @@ def test_after_a_compaction_the_loop_is_told_again(project):
     assert project.stop(hook_event_name="SessionStart", source="startup").allowed
 
 
+@pytest.mark.parametrize(
+    "values", [{"session_id": "other"}, {"active": "false"}, {"iteration": 10}, {"iteration": "x"}]
+)
+def test_after_a_compaction_a_loop_that_would_not_go_on_is_not_told(project, values):
+    path = project.ralph(**values)
+    for text in (path.read_text(), "no front matter"):
+        path.write_text(text)
+        stop = project.stop(hook_event_name="SessionStart", source="compact")
+        assert (stop.exit_code, stop.stdout, stop.stderr) == (0, "", "")
+        assert path.read_text() == text
+
+
 @pytest.mark.parametrize("said", [None, 5, "", "\ud800", ["x"]])
 @pytest.mark.parametrize("key", ["session_id", "cwd", "transcript_path", "background_tasks", "stop_hook_active"])
 def test_no_value_of_a_field_breaks_the_hook(project, key, said):
