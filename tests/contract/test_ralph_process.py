@@ -162,9 +162,15 @@ def test_a_broken_count_is_told_with_its_line_and_the_file_removed(project):
 
 
 def test_a_broken_payload_removes_the_file(project):
-    for stdin in (b"", b"{", b"[]", b"nonsense", b'{"a": 1,}'):
+    for stdin, what in (
+        (b"", "is empty"),
+        (b"{", "ends before it is complete"),
+        (b"[]", "is no JSON object"),
+        (b"nonsense", "ends before it is complete"),
+        (b'{"a": 1,}', "is invalid JSON: expected a member's name at byte 8"),
+    ):
         path = project.ralph()
-        assert ended(project.hook(stdin), path, "payload")
+        assert ended(project.hook(stdin), path, f"the ralph loop ended: the payload {what}")
 
 
 def test_without_the_agents_words_the_file_is_removed(project):

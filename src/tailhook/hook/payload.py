@@ -37,7 +37,10 @@ def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
         left = deadline - monotonic()
         if end < 0 and left <= 0:
             return None
-    payload = parse_json(bytes(data[:end]).removeprefix(BOM))
+    try:
+        payload = parse_json(bytes(data[:end]).removeprefix(BOM))
+    except ValueError as error:
+        raise ValueError(f"the payload is {error}") from None
     if not isinstance(payload, dict):
         raise ValueError("the payload is no JSON object")
     return payload
