@@ -106,6 +106,12 @@ def test_code_does_not_count():
     assert scored("```\ncode", "decided")[1] == [0.3]
 
 
+@pytest.mark.parametrize("code", ["```\nx\n```\n", "    x\n\n    y\n", "~~~\nx\n~~~\n"])
+def test_a_block_of_code_is_no_line_and_the_blank_lines_around_it_are(code):
+    assert scored(f"because\n\n{code}\nchose")[1] == [0.3]
+    assert scored(f"{code}because\n\nchose\n\n{code}")[1] == [0.5]
+
+
 def test_a_code_span_leaves_one_space():
     assert scored("went `x` with")[1] == [0.3]
     assert scored("decided`x`")[1] == [0.3]
