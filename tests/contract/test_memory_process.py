@@ -142,6 +142,17 @@ def test_so_many_messages_count_and_no_more(memory, count, expected):
     assert reported(memory.stop()) is expected
 
 
+def test_a_message_without_words_counts_neither_as_one_nor_as_an_answer(memory):
+    configure(memory, json.dumps({"triage": {"max_messages": 10, "thresholds": {"SESSION_SUMMARY": 0}}}))
+    tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    for number in range(12):
+        memory.write({"type": "assistant", "message": {"id": f"t{number}", "content": [tool]}})
+    memory.write(user("And then?"), {"type": "assistant", "message": {"id": "t", "content": [tool]}}, user("Well?"))
+    stop = memory.stop()
+    assert reported(stop)
+    assert "13 tool uses, 1 tools, 1 exchanges" in stop.answer["reason"]
+
+
 def test_one_broken_record_costs_that_record_only(memory):
     with memory.transcript.open("a") as out:
         out.write('{"type":"assistant","message":{"con\n\0\0\0\n')

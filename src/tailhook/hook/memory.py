@@ -81,7 +81,7 @@ def load_config(root: str) -> object:
         return None
     try:
         data = read_file("memory-config.json", folder)
-        # Python writes them so, and no JSON has them. In a string, none of those that count is another for it.
+        # Python's json writes these two, which JSON has not. No name or string that is read here holds them.
         return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
     except (OSError, ValueError):
         return None
