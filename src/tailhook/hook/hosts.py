@@ -8,7 +8,7 @@ import posix
 from time import monotonic, sleep
 
 from tailhook._core import parse_json, reverse_lines
-from tailhook.hook.answer import answer
+from tailhook.hook.answer import SPACED, answer
 from tailhook.hook.payload import text
 from tailhook.hook.process import FARTHEST, NEAR_END, Event
 from tailhook.machines.idle import unix_time
@@ -92,10 +92,10 @@ class OtherEvent(Event):
         if not self.transcript_path():
             self.newest = "unknown", []
 
-    def answer(self, fields: "dict[str, Any]") -> None:
+    def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
         """The answer to the host: one line of JSON on stdout, or nothing."""
         if theirs := their_answer(self.host, fields):
-            answer(theirs)
+            answer(theirs, style)
 
     def exit_code(self, wanted: int) -> int:
         """The exit code of a block."""

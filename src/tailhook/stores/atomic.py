@@ -108,6 +108,9 @@ def open_folder(folder: str, *names: str) -> int:
     for name in names:
         try:
             below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
+        except OSError as error:
+            error.filename = "/".join((folder, *names))
+            raise
         finally:
             posix.close(fd)
         fd = below
@@ -124,6 +127,11 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
         return b"".join(chunks)
     finally:
         posix.close(fd)
+
+
+def stamp_of(facts: posix.stat_result) -> tuple[int, int, int]:
+    """What changes whenever someone writes or replaces a file."""
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def write_all(fd: int, data: bytes) -> None:
