@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
 SECONDS = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
+CHUNK = 1 << 16  # bytes that are read at a time: what a pipe holds
 LARGEST = 64 << 20
 PAUSING = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent when they end
 BOM = b"\xef\xbb\xbf"
@@ -29,7 +30,7 @@ def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
     while end < 0:
         if len(data) >= LARGEST or not wait_readable(fd, left):
             return None
-        chunk = posix.read(fd, 1 << 20)
+        chunk = posix.read(fd, CHUNK)
         if not chunk:
             raise ValueError("the payload ends before it is complete" if data else "the payload is empty")
         data += chunk

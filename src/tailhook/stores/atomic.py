@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+CHUNK = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -121,10 +122,11 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
     """The bytes of the file `name`, below the descriptor `folder` when one is given; OSError for a link."""
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
-        chunks = []
-        while chunk := posix.read(fd, 1 << 20):
-            chunks.append(chunk)
-        return b"".join(chunks)
+        data = chunk = posix.read(fd, CHUNK)
+        while chunk:
+            chunk = posix.read(fd, CHUNK)
+            data += chunk
+        return data
     finally:
         posix.close(fd)
 
