@@ -1,12 +1,15 @@
 """Many hooks at once count every one of them, among other writers of the store."""
 
+import fcntl
 import json
 import subprocess
 import threading
+import time
 
 import jwz
 import pytest
-from host import frame, looping
+from host import assistant, frame, looping, ralph_page
+from triage import entry, pipeline
 
 HOOKS = 64
 
@@ -27,12 +30,12 @@ def start_hook(project, session_id="mine"):
         )
 
 
-def stop_all_at_once(project, count=HOOKS):
-    """Run that many hooks side by side; returns their answers."""
-    hooks = [start_hook(project) for _ in range(count)]
+def stop_all_at_once(project, exit_code=2):
+    """Run 64 hooks side by side; returns the answers of those that block, with that exit code."""
+    hooks = [start_hook(project) for _ in range(HOOKS)]
     outputs = [hook.communicate(timeout=60) for hook in hooks]
-    assert [hook.returncode for hook in hooks] == [2] * count, outputs
-    return [json.loads(out)["reason"].split("]")[0] for out, _ in outputs]
+    assert {hook.returncode for hook in hooks} <= {0, exit_code}, outputs
+    return [json.loads(out) for out, _ in outputs if out]
 
 
 @pytest.mark.parametrize("store", ["jwz", "file"])
@@ -43,13 +46,78 @@ def test_64_hooks_at_once_count_64(project, store):
         path = project.folder / ".claude" / "idle-loop.local.md"
         path.parent.mkdir()
         path.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
-    announced = stop_all_at_once(project)
+    announced = [answer["reason"].split("]")[0] for answer in stop_all_at_once(project)]
     assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, HOOKS + 2))
     if store == "jwz":
         assert jwz.newest(project.folder)["stack"][0]["iter"] == HOOKS + 1
         assert len(jwz.messages(project.folder)) == HOOKS + 1
     else:
         assert f"iteration: {HOOKS + 1}\n" in path.read_text()
+
+
+def test_64_hooks_at_once_count_64_in_a_ralph_loop(project):
+    path = project.ralph(max_iterations=100)
+    announced = {answer["systemMessage"].split(".")[0] for answer in stop_all_at_once(project, exit_code=0)}
+    assert announced == {f"Ralph iteration {count} of 100" for count in range(2, HOOKS + 2)}
+    assert path.read_text() == ralph_page(iteration=HOOKS + 1, max_iterations=100)
+
+
+def test_64_hooks_at_once_move_a_triage_phase_once(project):
+    path = project.triage(pipeline("triage", entry()))
+    answers = stop_all_at_once(project, exit_code=0)
+    assert ["triage-aggregator" in answer["reason"] for answer in answers] == [True] * HOOKS
+    assert json.loads(path.read_text())["phase"] == "aggregation"
+
+
+@pytest.mark.parametrize("machine", ["ralph", "triage", "memory"])
+def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, machine):
+    project.write(assistant("We chose A because of B.\nWe picked C over D."))
+    file = {"ralph": project.ralph(), "triage": project.triage(pipeline("triage", entry()))}.get(machine)
+    before = file.read_bytes() if file else b""
+    project.argv = [*project.argv[:-1], machine]
+    assert not project.stop().allowed  # makes the lock
+    private = project.home / ".local/state/tailhook"
+    for mark in (*private.glob("*.memory"), *project.folder.glob(".claude/.stop_hook_active")):
+        mark.unlink()
+    if file:
+        file.write_bytes(before)
+    (lock,) = private.glob("*.lock")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        stop = project.stop()
+    assert stop.allowed
+    assert "locked by another process for 2 s" in stop.stderr
+    assert stop.stderr.count("\n") == 1
+    assert file is None or file.read_bytes() == before
+    assert not project.stop().allowed
+
+
+@pytest.fixture
+def memorable(project):
+    """A project whose hook asks the memory machine, in a session of which something should be saved."""
+    project.argv = [*project.argv[:-1], "memory"]
+    project.write(assistant("We chose A because of B.\nWe picked C over D."))
+    return project
+
+
+def test_of_64_hooks_at_once_one_tells_what_to_save(memorable):
+    assert len(stop_all_at_once(memorable)) == 1
+
+
+def test_a_hook_that_another_overtakes_while_it_reads_tells_nothing(memorable):
+    assert memorable.stop().exit_code == 2
+    private = memorable.home / ".local/state/tailhook"
+    (mark,), (lock,) = private.glob("*.memory"), private.glob("*.lock")
+    told = mark.read_bytes()
+    mark.unlink()
+    (memorable.folder / ".claude/.stop_hook_active").unlink()
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        hook = start_hook(memorable)
+        time.sleep(0.5)  # it has read the transcript by then, and waits
+        mark.write_bytes(told)
+    hook.communicate(timeout=60)
+    assert hook.returncode == 0
 
 
 def test_other_writers_of_the_store_lose_nothing_and_cost_nothing(project):
@@ -65,7 +133,7 @@ def test_other_writers_of_the_store_lose_nothing_and_cost_nothing(project):
     writer = threading.Thread(target=chatter)
     writer.start()
     try:
-        stop_all_at_once(project)
+        assert len(stop_all_at_once(project)) == HOOKS
     finally:
         stop.set()
         writer.join()

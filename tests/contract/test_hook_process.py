@@ -192,6 +192,13 @@ def test_input_in_small_pieces_is_put_together(project):
     assert code == 2
 
 
+def test_a_byte_order_mark_in_pieces_is_passed_over(project):
+    project.loop()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    code, _ = run_with_open_stdin(project, [b"\xef", b"\xbb", b"\xbf" + payload], 0.2)
+    assert code == 2
+
+
 @pytest.mark.parametrize("pieces", [[], [b'{"session_id": "mine", ']])
 def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
     state = project.loop()
@@ -312,6 +319,14 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     assert project.stop("Hm.").exit_code == 2
 
 
+def test_a_relative_xdg_folder_counts_as_none(project, configure):
+    configure('{"hook": {"machines": []}}')
+    project.env["XDG_CONFIG_HOME"] = "config"
+    project.argv = project.argv[:-1]
+    project.loop()
+    assert project.stop("Hm.").allowed
+
+
 def test_machines_can_be_chosen_by_the_configuration(project, configure):
     configure('{"hook": {"machines": []}}')
     project.argv = project.argv[:-1]
@@ -397,6 +412,27 @@ def test_without_a_home_folder_the_hook_still_answers(project):
     assert project.stop("Hm.").exit_code == 2
 
 
+def test_a_hook_whose_own_folder_is_gone_acts_on_the_project(project):
+    project.loop()
+    gone = project.home / "gone"
+    gone.mkdir()
+    payload = json.dumps(project.payload(last_assistant_message="Hm.", cwd=None))
+    script = f"rmdir {gone}; exec {' '.join(project.argv)}"
+    env = {**project.env, "CLAUDE_PROJECT_DIR": str(project.folder)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], input=payload, env=env, cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "[ITERATION 2/10]" in done.stdout) == (2, True)
+
+
+def test_a_project_has_one_lock_however_its_folder_is_spelt(project):
+    project.ralph()
+    for spelling in (project.folder, f"{project.folder}/"):
+        project.env["CLAUDE_PROJECT_DIR"] = str(spelling)
+        assert project.stop("Hm.").answer["decision"] == "block"
+    assert len(list((project.home / ".local/state/tailhook").glob("*.lock"))) == 1
+
+
 def test_a_read_only_project_lets_the_agent_go(project):
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
@@ -408,6 +444,28 @@ def test_a_read_only_project_lets_the_agent_go(project):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_each_machines_answer_has_the_layout_of_its_page(project):
+    project.loop()
+    assert project.stop("Hm.").stdout.startswith('{"decision": "block", "reason": "[ITERATION')
+    project.ralph()
+    stop = project.stop("Hm.")
+    assert stop.stdout == json.dumps(stop.answer, separators=(",", ":")) + "\n"
+    project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})
+    stop = project.stop("Hm.")
+    assert stop.stdout == json.dumps(stop.answer, separators=(",", ":")) + "\n"
+
+
+@pytest.mark.parametrize("path", [".jwz/messages.jsonl", ".claude/ralph-loop.local.md"])
+def test_a_state_that_cannot_be_read_is_told_with_its_path_and_the_next_machine_asked(project, path):
+    pipeline = project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})
+    project.argv = project.argv[:-1]
+    (project.folder / path).mkdir(parents=True)
+    stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode(), read=False)
+    assert str(pipeline) in stop.answer["reason"]
+    assert f"Is a directory: '{project.folder / path}'" in stop.stderr
+    assert stop.stderr.count("\n") == 1
+
+
 def test_a_full_disk_lets_the_agent_go_and_loses_nothing(project):
     project.loop()
     before = (project.folder / ".jwz" / "messages.jsonl").read_bytes()

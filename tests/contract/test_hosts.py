@@ -1,106 +1,30 @@
 """Other agent hosts: their payloads as they document them, and answers that they obey."""
 
 import json
+import threading
 import time
 
 import jwz
 import pytest
 from host import frame
+from payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
 
 
-def codex(project, said):
-    return {
-        "session_id": "mine",
-        "turn_id": "t",
-        "transcript_path": None,
-        "cwd": str(project.folder),
-        "hook_event_name": "Stop",
-        "model": "gpt",
-        "permission_mode": "default",
-        "stop_hook_active": False,
-        "last_assistant_message": said,
-    }
-
-
-def gemini(project, said):
-    return {
-        "session_id": "mine",
-        "transcript_path": str(project.home / "chat.json"),
-        "cwd": str(project.folder),
-        "hook_event_name": "AfterAgent",
-        "timestamp": "2026-11-20T10:00:00.000Z",
-        "prompt": "Go.",
-        "prompt_response": said,
-        "stop_hook_active": False,
-    }
-
-
-def cursor(project, said):
-    write(project, {"role": "user", "message": {"content": [{"type": "text", "text": "Go."}]}})
-    write(
-        project, {"role": "assistant", "message": {"content": [{"type": "text", "text": said}, {"type": "tool_use"}]}}
-    )
-    return {
-        "conversation_id": "mine",
-        "generation_id": "g",
-        "model": "m",
-        "hook_event_name": "stop",
-        "cursor_version": "2.0.77",
-        "workspace_roots": [str(project.folder)],
-        "user_email": None,
-        "transcript_path": str(project.home / "host.jsonl"),
-        "status": "completed",
-        "loop_count": 0,
-    }
-
-
-def copilot(project, said):
-    write(project, {"type": "user.message", "data": {"content": "Go."}, "timestamp": stamp()})
-    write(project, {"type": "assistant.message", "data": {"messageId": "m", "content": said}, "timestamp": stamp()})
-    write(project, {"type": "assistant.turn_end", "data": {"turnId": "0"}, "timestamp": stamp()})
-    return {
-        "sessionId": "mine",
-        "timestamp": 1_795_000_000_000,
-        "cwd": str(project.folder),
-        "transcriptPath": str(project.home / "host.jsonl"),
-        "stopReason": "end_turn",
-    }
-
-
-def copilot_in_pascal_case(project, said):
-    theirs = copilot(project, said)
-    return {
-        "hook_event_name": "Stop",
-        "session_id": theirs["sessionId"],
-        "timestamp": stamp(),
-        "cwd": theirs["cwd"],
-        "transcript_path": theirs["transcriptPath"],
-        "stop_reason": "end_turn",
-    }
-
-
 BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
-PAYLOADS = [*BY_HOST.items(), ("copilot", copilot_in_pascal_case)]
+PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
-
-
-def stamp(age: float = 0) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - age))
-
-
-def write(project, record):
-    with (project.home / "host.jsonl").open("a") as out:
-        out.write(json.dumps(record) + "\n")
 
 
 @pytest.fixture
 def stop(project):
-    """Run the hook for another host; CLAUDE_PROJECT_DIR is not set there."""
+    """Run the hook for another host; two of them set Claude Code's variable too."""
 
     def run(name, payload, *flags):
+        if name in ("gemini", "copilot"):
+            project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
         return project.hook(json.dumps(payload).encode(), "--host", name, *flags)
 
     return run
@@ -218,6 +142,50 @@ def test_codex_without_a_last_message_has_it_in_its_transcript(project, stop):
     assert stop("codex", payload).state["event"] == "DONE"
 
 
+def test_gemini_is_not_taken_at_an_earlier_answers_word(project, stop):
+    project.loop()
+    write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
+    assert stop("gemini", gemini(project, f"{DONE}\nNot yet.")).answer["decision"] == "deny"
+
+
+def test_gemini_is_taken_at_the_payloads_word_where_its_transcript_has_another(project, stop):
+    project.loop()
+    write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
+    assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
+
+
+@pytest.mark.parametrize(
+    ("payload", "timestamp"),
+    [(copilot, lambda: int(time.time() * 1000) + 5000), (copilot_in_pascal_case, lambda: stamp(age=-5))],
+)
+def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
+    project.loop()
+    stopped = {**payload(project, "Not yet."), "timestamp": timestamp()}
+
+    def flush():
+        write(project, {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp()})
+        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+
+    late = threading.Timer(0.3, flush)
+    late.start()
+    assert stop("copilot", stopped).state["event"] == "DONE"
+    late.join()
+
+
+def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop):
+    project.loop()
+    payload = {**copilot(project, DONE), "timestamp": int(time.time() * 1000) + 3_600_000}
+    assert stop("copilot", payload).state["event"] == "DONE"
+
+
+def test_a_ralph_loop_goes_on_where_copilot_has_no_transcript_yet(project, stop):
+    path = project.ralph()
+    payload = copilot(project, "Hm.")
+    (project.home / "host.jsonl").unlink()
+    assert stop("copilot", payload).answer["reason"] == "Make the tests pass."
+    assert "iteration: 2" in path.read_text()
+
+
 def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project, stop):
     project.loop()
     record = {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp(age=600)}
@@ -237,20 +205,23 @@ def test_words_of_a_transcript_that_are_older_than_the_loop_do_not_count(project
         ['{"role": "assistant", "message": {"content": [5, {"text": 5}, {"text": " "}]}}'],
         ['{"type": "assistant.message", "data": "x"}', '{"type": "response_item", "payload": ["assistant"]}'],
         ['{"type": "assistant.message", "data": {"content": {}}, "timestamp": {}}'],
+        ['{"type": "gemini", "content": ""}', '{"type": "gemini", "content": {}}', '{"type": "gemini"}'],
+        ['{"$set": {"messages": [{"type": "gemini", "content": "assistant"}]}}'],
     ],
 )
-@pytest.mark.parametrize("name", ["cursor", "copilot"])
+@pytest.mark.parametrize("name", ["cursor", "copilot", "gemini"])
 def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
     project.loop()
-    payload = BY_HOST[name](project, "")
+    payload = {**BY_HOST[name](project, ""), "timestamp": 0}  # nothing to wait for
     (project.home / "host.jsonl").write_text("".join(f"{line}\n" for line in lines))
     assert blocked(name, stop(name, payload)).startswith(REASON)
 
 
 @pytest.mark.parametrize(
-    "key", ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response"]
+    "key",
+    ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response", "timestamp"],
 )
-@pytest.mark.parametrize("value", [None, 5, True, [], [5], {}, "", "\ud800", "a\x00b"])
+@pytest.mark.parametrize("value", [None, 5, 10**400, True, [], [5], {}, "", "\ud800", "a\x00b"])
 def test_no_value_of_a_field_breaks_the_hook(project, stop, key, value):
     project.loop(frame(max=100))
     for name, payload in BY_HOST.items():

@@ -178,6 +178,11 @@ def test_every_block_of_the_message_that_the_payload_names_counts_however_old(pr
     assert run_idle("That was all.", state=looping(age=10)).state["event"] == "DONE"
 
 
+def test_an_older_message_that_ends_like_the_payloads_is_another_one(project, run_idle):
+    project.write(assistant(f"{DONE}\n\nAll is well.", at=time.time() - 30))
+    assert run_idle("All is well.", state=looping(age=10)).exit_code == 2
+
+
 def test_of_a_transcript_alone_only_the_fresh_part_of_a_message_counts(project, run_idle):
     project.write(assistant(DONE, id="m", at=time.time() - 60), assistant("More to do.", id="m"))
     assert run_idle(state=looping(age=10)).exit_code == 2
@@ -376,6 +381,17 @@ def test_the_search_ends_at_the_first_repository(project, run_idle):
     assert run_idle("Hm.", state=looping(), cwd=str(inner)).allowed
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_the_search_ends_with_the_home_folder(project, tmp_path, slash):
+    inner = project.home / "work"
+    inner.mkdir()
+    project.env["HOME"] += slash
+    jwz.post(tmp_path, json.dumps(looping()))
+    assert project.stop("Hm.", cwd=str(inner)).allowed
+    jwz.post(project.home, json.dumps(looping()))
+    assert project.stop("Hm.", cwd=str(inner)).exit_code == 2
+
+
 def test_the_hosts_project_folder_is_looked_in_first(project, run_idle, tmp_path):
     project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
     assert run_idle("Hm.", state=looping(), cwd=str(tmp_path)).exit_code == 2
@@ -494,6 +510,12 @@ def test_after_a_compaction_the_loop_is_told_again(project):
     assert (stop.exit_code, output["hookEventName"]) == (0, "SessionStart")
     assert all(word in output["additionalContext"] for word in ("Make it so.", "Iteration 1 of at most 7", DONE))
     assert stop.state == before
+
+
+def test_after_a_compaction_a_disabled_machine_tells_nothing(project):
+    project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
+    (project.folder / ".idle-disabled").touch()
+    assert project.stop(hook_event_name="SessionStart", source="compact").allowed
 
 
 @pytest.mark.parametrize("fields", [{"source": "startup"}, {"source": "compact", "session_id": "other"}])

@@ -159,6 +159,18 @@ def test_a_limit_over_the_hosts_cap_is_warned_of(loop):
         assert loop("start", "--replace", "--max", limit, "Go.", **extra).stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("env", "advice"), [("CODEX_SESSION_ID", ""), ("GEMINI_CLI", ""), ("COPILOT_CLI", "prompt it again")]
+)
+def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(loop, env, advice):
+    told = loop("start", "--max", "9", "Go.", **{env: "1"}).stderr
+    assert (advice in told) if advice else (told == "")
+    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" not in told
+    assert loop("start", "--replace", "--max", "8", "Go.", **{env: "1"}).stderr == ""
+    claude_in_it = loop("start", "--replace", "--max", "9", "Go.", session="mine", **{env: "1"})
+    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in claude_in_it.stderr
+
+
 # ---- status ------------------------------------------------------------------
 
 

@@ -75,6 +75,7 @@ def test_the_prompt_comes_from_the_arguments_a_file_or_stdin_as_it_is(project, r
         ["--nonsense", "Go."],
         ["Go.", "--nonsense"],
         ["--prompt-file", "-", "Go."],
+        ["--completion-promise", "a</promise>b", "Go."],
     ],
 )
 def test_a_start_that_asks_for_nothing_that_could_be_done_is_refused(ralph, path, words):
@@ -82,6 +83,13 @@ def test_a_start_that_asks_for_nothing_that_could_be_done_is_refused(ralph, path
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip()
     assert not path.exists()
+
+
+def test_a_start_through_a_link_is_refused_with_its_path(project, ralph):
+    (project.folder / ".claude").symlink_to(project.home)
+    done = ralph("start", "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"'{project.folder}/.claude'" in done.stderr
 
 
 @pytest.mark.parametrize("number", ["0", "08", "20"])
@@ -137,6 +145,13 @@ def test_status_shows_every_value(project, ralph):
     assert "\x1b" not in out
     facts = json.loads(ralph("status", "--json").stdout)
     assert (facts["active"], facts["state"]["iteration"], facts["prompt"]) == (True, "1", PROMPT)
+
+
+def test_status_of_bytes_that_are_no_utf_8_is_valid_json(project, ralph, path):
+    project.ralph()
+    path.write_bytes(path.read_bytes().replace(b"TESTS GREEN", b"\xff"))
+    facts = json.loads(ralph("status", "--json", PYTHONIOENCODING="utf-8:strict").stdout)
+    assert facts["state"]["completion_promise"] == "\udcff"
 
 
 def test_cancel_says_at_which_iteration_and_removes_the_file(project, ralph, path):

@@ -162,9 +162,15 @@ def test_a_broken_count_is_told_with_its_line_and_the_file_removed(project):
 
 
 def test_a_broken_payload_removes_the_file(project):
-    for stdin in (b"", b"{", b"[]", b"nonsense", b'{"a": 1,}'):
+    for stdin, what in (
+        (b"", "is empty"),
+        (b"{", "ends before it is complete"),
+        (b"[]", "is no JSON object"),
+        (b"nonsense", "ends before it is complete"),
+        (b'{"a": 1,}', "is invalid JSON: expected a member's name at byte 8"),
+    ):
         path = project.ralph()
-        assert ended(project.hook(stdin), path, "payload")
+        assert ended(project.hook(stdin), path, f"the ralph loop ended: the payload {what}")
 
 
 def test_without_the_agents_words_the_file_is_removed(project):
@@ -257,6 +263,12 @@ def test_the_log_has_a_line_per_decision_while_a_loop_runs(project):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_no_session_id_makes_a_line_of_the_log(project):
+    path = project.ralph()
+    project.stop("Hm.", session_id="mine\n\x1b[31mforged")
+    assert path.with_name("ralph-debug.log").read_text().splitlines()[0].split("\t")[1] == r"mine\n\x1b[31mforged"
+
+
 def test_the_log_starts_anew_when_it_is_large_and_cuts_long_lines(project):
     path = project.ralph(completion_promise="x" * 5000)
     log = path.parent / "ralph-debug.log"
@@ -301,6 +313,18 @@ def test_after_a_compaction_the_loop_is_told_again(project):
         assert part in context
     assert path.read_text() == ralph_page()
     assert project.stop(hook_event_name="SessionStart", source="startup").allowed
+
+
+@pytest.mark.parametrize(
+    "values", [{"session_id": "other"}, {"active": "false"}, {"iteration": 10}, {"iteration": "x"}]
+)
+def test_after_a_compaction_a_loop_that_would_not_go_on_is_not_told(project, values):
+    path = project.ralph(**values)
+    for text in (path.read_text(), "no front matter"):
+        path.write_text(text)
+        stop = project.stop(hook_event_name="SessionStart", source="compact")
+        assert (stop.exit_code, stop.stdout, stop.stderr) == (0, "", "")
+        assert path.read_text() == text
 
 
 @pytest.mark.parametrize("said", [None, 5, "", "\ud800", ["x"]])

@@ -5,32 +5,40 @@ import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# Where a message, a block or a tool's result has its text.
+SPEECH = ("text", "content", "output", "parts", "functionResponse", "response")
+
 
 @dataclass
 class Request:
-    """One request of the Messages API for the session's next message."""
+    """One request for the session's next message: of the Messages API, or in the words of another host's."""
 
     body: dict
 
     @property
+    def messages(self) -> list[dict]:
+        """The conversation, oldest message first: Anthropic's word for it, OpenAI's, or Google's."""
+        return next(self.body[name] for name in ("messages", "input", "contents") if name in self.body)
+
+    @property
     def first(self) -> str:
         """All text of the first message: what a session, or a sub-agent, was asked for."""
-        return "\n".join(texts(self.body["messages"][0]["content"]))
+        return "\n".join(texts(self.messages[0]))
 
     @property
     def begun(self) -> bool:
         """Whether the model has said something in this conversation."""
-        return any(message["role"] == "assistant" for message in self.body["messages"])
+        return any(message["role"] == "assistant" for message in self.messages)
 
     @property
     def said(self) -> str:
         """All text of the last message, tools' results and the host's reminders included."""
-        return "\n".join(texts(self.body["messages"][-1]["content"]))
+        return "\n".join(texts(self.messages[-1]))
 
     @property
     def told(self) -> str:
         """All text of the whole conversation, oldest first."""
-        return "\n".join(text for message in self.body["messages"] for text in texts(message["content"]))
+        return "\n".join(texts(self.messages))
 
 
 def texts(content) -> list[str]:
@@ -39,7 +47,7 @@ def texts(content) -> list[str]:
         return [content]
     if isinstance(content, list):
         return [text for block in content for text in texts(block)]
-    return texts(content.get("text") or content.get("content") or "")
+    return next((texts(content[name]) for name in SPEECH if content.get(name)), [])
 
 
 def use(tool: str, **given: object) -> dict:
@@ -70,7 +78,7 @@ class Model:
     def __enter__(self):
         model = self
 
-        class Handler(MessagesHandler):
+        class Handler(self.api()):
             answer = staticmethod(model.answer)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -84,6 +92,10 @@ class Model:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
+
+    def api(self) -> type:
+        """The handler of requests: the API that it speaks."""
+        return MessagesHandler
 
     def answer(self, body: dict) -> list[dict]:
         """The content of the message that answers that request."""
@@ -105,8 +117,8 @@ class Model:
         ]
 
 
-class MessagesHandler(BaseHTTPRequestHandler):
-    """The part of the Messages API that a session needs, streamed or whole."""
+class ApiHandler(BaseHTTPRequestHandler):
+    """What an API on loopback needs, whichever it is: `answer` gives the content blocks for a request's body."""
 
     protocol_version = "HTTP/1.1"
 
@@ -119,9 +131,34 @@ class MessagesHandler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def body(self) -> dict:
+        """The request's JSON."""
+        return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+
+    def send_stream(self, events: list[str]) -> None:
+        """The events of a stream, all at once."""
+        self.reply("".join(f"{event}\n\n" for event in events).encode(), "text/event-stream")
+
+    def send(self, value: dict) -> None:
+        """One JSON object."""
+        self.reply(json.dumps(value).encode(), "application/json")
+
+    def reply(self, data: bytes, kind: str) -> None:
+        """Those bytes."""
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+class MessagesHandler(ApiHandler):
+    """The part of the Messages API that a session needs, streamed or whole."""
+
     def do_POST(self):
         """A message, or a count of tokens."""
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+        body = self.body()
         if not self.path.partition("?")[0].endswith("/messages"):
             self.send({"input_tokens": 1})
             return
@@ -159,18 +196,4 @@ class MessagesHandler(BaseHTTPRequestHandler):
             ]
         end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
         events += [("message_delta", {"delta": end, "usage": {"output_tokens": 1}}), ("message_stop", {})]
-        text = "".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n" for kind, fields in events)
-        self.reply(text.encode(), "text/event-stream")
-
-    def send(self, value: dict) -> None:
-        """One JSON object."""
-        self.reply(json.dumps(value).encode(), "application/json")
-
-    def reply(self, data: bytes, kind: str) -> None:
-        """Those bytes."""
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+        self.send_stream([f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}" for kind, fields in events])

@@ -127,3 +127,38 @@ def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(
     assert seen == sorted(seen), "once there, always there"
     assert set(seen) == {0, 1}
     report(f"faults: plates killed at {min(len(seen), calls)} of its {calls} system calls, no event torn")
+
+
+@pytest.mark.parametrize(("name", "times"), [("iterating", 1), ("fallback", 2), ("ralph", 2), ("triage", 2)])
+def test_with_fsync_a_save_waits_for_the_file_and_a_new_name_for_its_folder(project, name, times):
+    scene, calls = Scene(project, name), {}
+    for value in ("0", "0", "1"):  # the first makes the private folder
+        project.env["TAILHOOK_FSYNC"] = value
+        calls[value] = scene.run(None)[1]
+        scene.reset()
+    assert calls["1"] == calls["0"] + times
+
+
+def test_killed_at_any_system_call_memory_tells_the_session_unless_all_is_kept_that_says_it_did(project, report):
+    project.argv = [*project.argv[:-1], "memory"]
+    project.write(assistant("We chose A because of B.\nWe picked C over D."))
+    payload = project.home / "payload.json"
+    payload.write_text(json.dumps(project.payload()))
+    flag, marks = project.folder / ".claude" / ".stop_hook_active", project.home / ".local/state/tailhook"
+    _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), None)
+    (mark,) = marks.glob("*.memory")
+    whole, seen = mark.read_bytes(), []
+    for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3):
+        flag.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
+        run_until(project.argv, project.env, str(project.folder), str(payload), number)
+        told, kept = flag.exists(), mark.exists()
+        assert not told or flag.read_text().endswith("\nmine\n"), f"killed at call {number} of {calls}"
+        assert not kept or (told and mark.read_bytes() == whole), f"killed at call {number} of {calls}"
+        seen.append(told + kept)
+        # The lock died with its holder: the next stop is let go by the flag, the one after it by the mark.
+        stops = [project.stop() for _ in range(1 + told)]
+        assert [(stop.exit_code, stop.stderr == "") for stop in stops] == [(0, True)] * told + [(2 - 2 * kept, kept)]
+    assert seen == sorted(seen), "once new, always new"
+    assert {0, 2} <= set(seen)
+    report(f"faults: memory killed at {min(len(seen), calls)} of its {calls} system calls, no session left untold")

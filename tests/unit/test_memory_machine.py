@@ -1,5 +1,7 @@
 """The memory machine as a pure function: scores, thresholds, what is said, and how lines are quoted."""
 
+from pathlib import Path
+
 import pytest
 
 from tailhook.hook.memory import lines_of
@@ -23,7 +25,19 @@ def scored(*messages, category="DECISION", tuned=False):
 
 PLAIN, BOOSTED = 0.3 / 1.9, 0.5 / 1.9
 
+PAGE = Path(__file__).parents[2] / "docs/machines/memory.md"
+
 # ---- scores ------------------------------------------------------------------
+
+
+def test_the_keywords_and_thresholds_are_those_of_the_machines_page():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text().splitlines()]
+    table = {row[0]: row[1:] for row in rows if row and row[0] in THRESHOLDS}
+    assert [*table] == [*THRESHOLDS]
+    for category, (primaries, boosters, threshold) in table.items():
+        assert float(threshold) == THRESHOLDS[category]
+        if category in CATEGORIES:
+            assert KEYWORDS[category] == (tuple(primaries.split(", ")), tuple(boosters.split(", ")))
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -90,6 +104,12 @@ def test_code_does_not_count():
     ):
         assert scored(text) == (0, [])
     assert scored("```\ncode", "decided")[1] == [0.3]
+
+
+@pytest.mark.parametrize("code", ["```\nx\n```\n", "    x\n\n    y\n", "~~~\nx\n~~~\n"])
+def test_a_block_of_code_is_no_line_and_the_blank_lines_around_it_are(code):
+    assert scored(f"because\n\n{code}\nchose")[1] == [0.3]
+    assert scored(f"{code}because\n\nchose\n\n{code}")[1] == [0.5]
 
 
 def test_a_code_span_leaves_one_space():
@@ -197,6 +217,15 @@ def test_the_summary_is_told_once_and_not_of_nothing():
     assert verdict(thresholds={**THRESHOLDS, "SESSION_SUMMARY": 0.0}).outcome == "allow"
 
 
+def test_the_summary_passes_at_its_threshold():
+    assert verdict(tool_uses=10, tools=1, exchanges=0).state is True
+    assert verdict(tool_uses=9, tools=1, exchanges=2).outcome == "allow"
+
+
+def test_without_a_keyword_no_threshold_is_passed():
+    assert verdict("Hello.", thresholds=dict.fromkeys(THRESHOLDS, 0.0)).outcome == "allow"
+
+
 # ---- configuration -----------------------------------------------------------
 
 
@@ -280,6 +309,13 @@ def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
 
 
 @pytest.mark.parametrize(
+    "letter", "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U000e0041"
+)
+def test_fillers_selectors_and_tags_are_not_shown(letter):
+    assert quoted(f"a{letter}b") == "ab"
+
+
+@pytest.mark.parametrize(
     "secret",
     [
         "sk-proj-abcdefghijklmnop",
@@ -290,6 +326,7 @@ def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.abc",
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1234",
         "3f786850e387550fdab836ed7e6dc881de23001b",
+        "-----BEGIN",
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
@@ -310,6 +347,11 @@ def test_what_looks_like_a_key_is_masked(secret, around):
         ("the password is hunter2 here", "the password is [secret] here"),
         ("Authorization: Bearer abc.def", "Authorization: Bearer [secret]"),
         ("at https://me:pw@example.org/x", "at [secret]"),
+        ('passphrase="correct horse battery" was chosen', "passphrase=[secret] was chosen"),
+        ("the passphrase is 'correct horse', chosen", "the passphrase is [secret] chosen"),
+        ('secret: "abc" chosen', "secret: [secret] chosen"),
+        ("chose mysql --password hunter2 -v", "chose mysql --password [secret] -v"),
+        ("DB_PASS=hunter2 pwd=abc private_key=x", "DB_PASS=[secret] pwd=[secret] private_key=[secret]"),
     ],
 )
 def test_what_is_named_a_secret_is_masked(line, shown):
@@ -324,6 +366,8 @@ def test_what_is_named_a_secret_is_masked(line, shown):
         "a secret of good tests: short names",
         "internationalization_of_the_interface",
         "version 1.2.3, commit abc123",
+        "the sk-prefix of SG.",
+        "https://example.org/2026/11/21/a-page-with-a-long-name.html",
     ],
 )
 def test_ordinary_words_are_not_masked(line):

@@ -53,6 +53,11 @@ def test_leading_zeros_are_decimal():
     assert verdict(iteration="09", max_iterations="0010").outcome == "block"
 
 
+def test_a_count_may_be_larger_than_a_double_can_hold():
+    found = verdict(iteration=str(2**53), max_iterations="1" + "0" * 40)
+    assert (found.outcome, found.state) == ("block", {"iteration": str(2**53 + 1)})
+
+
 @pytest.mark.parametrize("value", ["false", "False", "FALSE"])
 def test_a_loop_that_is_switched_off_is_left(value):
     found = verdict("<promise>GREEN</promise>", active=value)
@@ -102,6 +107,7 @@ def test_at_the_limit_the_loop_ends():
         assert (found.outcome, found.ended) == ("allow", True)
         assert "limit of 10" in found.why
     assert verdict(iteration="9").outcome == "block"
+    assert verdict(iteration="1", max_iterations="1").ended
 
 
 def test_a_limit_of_0_is_none():
@@ -238,6 +244,13 @@ def test_a_briefing_names_the_iteration_the_promise_and_the_prompt():
     for part in ("iteration 3 of 10", "<promise>GREEN</promise>", PROMPT):
         assert part in words
     assert len(briefing(state(), "x" * 20_000)) < 10_000
+    assert "(cut)" in briefing(state(), "x" * 8001)
+    assert "(cut)" not in briefing(state(), "x" * 8000)
+
+
+def test_a_long_promise_is_told_whole():
+    promise = "GREEN " * 1000 + "indeed"
+    assert f"<promise>{promise}</promise>" in verdict(completion_promise=promise).message
 
 
 def test_a_promise_reaches_the_message_in_plain_characters():

@@ -105,6 +105,13 @@ TABLE = [
     ),
     ("meta-review failed", pipeline("meta-review", entry(**FP), meta_review=FAILED), "allow", None, COMPLETE),
     (
+        "meta-review failed, a group of two",
+        pipeline("meta-review", entry(**FP), entry(**FP), meta_review=FAILED),
+        "allow",
+        None,
+        COMPLETE,
+    ),
+    (
         "completed, a group of two",
         pipeline("meta-review", entry(0, **FP), entry(1, **OTHER_FP), entry(2, **FP), meta_review=DONE),
         "block",
@@ -191,6 +198,7 @@ TABLE = [
     ("entries null", pipeline("triage", entries=None), "allow", None, None),
     ("entries of a wrong type", pipeline("triage", entries={"0": entry()}), "allow", None, None),
     ("batch_size a string", pipeline("triage", entry(0, "pending"), batch_size="5"), "allow", None, None),
+    ("batch_size true", pipeline("triage", entry(0, "pending"), batch_size=True), "allow", None, None),
     ("batch_size 0", pipeline("triage", entry(0, "pending"), batch_size=0), "allow", None, None),
     ("aggregation a string", pipeline("aggregation", entry(), aggregation="completed"), "allow", None, None),
     (
@@ -255,9 +263,18 @@ def test_the_reason_says_what_is_done_and_what_to_launch():
     assert "plans 3/5" in verdict(in_group(plans_written=3)).reason
     assert "2 **fix-planner** sub-agents" in verdict(in_group(plans_written=3)).reason
     assert "a **fix-planner** sub-agent " in verdict(in_group(plans_written=4)).reason
-    assert "reviews 1/4" in verdict(in_group(sub_phase="review", reviews_written=1)).reason
+    assert "plans 5/5." in verdict(in_group(sub_phase="synthesis")).reason
+    assert "plans 5/5, reviews 1/4." in verdict(in_group(sub_phase="review", reviews_written=1)).reason
+    assert "plans 5/5, reviews 4/4." in verdict(in_group(sub_phase="task-writing")).reason
+    assert "3 **plan-reviewer** sub-agents" in verdict(in_group(sub_phase="review", reviews_written=1)).reason
     for fields in ({}, {"sub_phase": "synthesis"}, {"sub_phase": "review"}, {"sub_phase": "task-writing"}):
         assert "Plans folder: /plans" in verdict(in_group(**fields)).reason
+
+
+def test_the_reason_names_the_root_cause_where_there_is_one():
+    assert "root cause: a cast. Done" in verdict(in_group(root_cause="a cast")).reason
+    for nothing in (None, "", 5):
+        assert "root cause" not in verdict(in_group(root_cause=nothing)).reason
 
 
 def test_a_large_batch_is_cut_to_what_a_host_shows():
@@ -271,8 +288,9 @@ def test_an_absent_batch_size_is_5():
     assert verdict(state).reason.count("- entries[") == 5
 
 
-def test_without_a_plans_folder_in_the_state_the_default_is_named():
-    state = pipeline("fix-planning", fix_planning={"groups": {"g": group()}})
+@pytest.mark.parametrize("fields", [{}, *({"fix_plans_dir": value} for value in (None, "", 5))])
+def test_without_a_plans_folder_in_the_state_the_default_is_named(fields):
+    state = pipeline("fix-planning", fix_planning={"groups": {"g": group()}, **fields})
     assert f"Plans folder: {PLANS}" in verdict(state).reason
 
 

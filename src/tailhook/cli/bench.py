@@ -238,8 +238,8 @@ def write_transcript(path: Path, size: int, said: str) -> None:
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
     asked = [{"type": "text", "text": "Please go on with the next one."}]
     told = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
-    turn = record("user", asked) + record("assistant", told) + record("user", result)
-    end = record("assistant", [{"type": "text", "text": said}])
+    turn = record("user", asked, 1) + record("assistant", told, 2) + record("user", result, 3)
+    end = record("assistant", [{"type": "text", "text": said}], 4)
     with path.open("wb") as out:
         if size > 1 << 30:
             out.truncate(size - 64 * len(turn) - len(end))
@@ -252,9 +252,9 @@ def write_transcript(path: Path, size: int, said: str) -> None:
         out.write(turn * (turns % 1000) + end)
 
 
-def record(kind: str, content: list[dict[str, str]]) -> bytes:
-    """A line of a transcript as Claude Code writes it."""
-    message = {"id": f"msg_{len(content[0])}", "role": kind, "content": content}
+def record(kind: str, content: list[dict[str, str]], number: int) -> bytes:
+    """A line of a transcript as Claude Code writes it.  number: its message's; lines of one message have the same."""
+    message = {"id": f"msg_{number}", "role": kind, "content": content}
     fields = {"type": kind, "message": message, "uuid": "u", "timestamp": iso(time.time())}
     return f"{json.dumps(fields, separators=(',', ':'))}\n".encode()
 

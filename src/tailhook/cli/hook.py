@@ -16,7 +16,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
     parser.add_argument("--event", metavar="NAME", help="the event, when the payload does not name it")
-    parser.add_argument("--exit", choices=("0", "2"), help="the exit code of a block (idle: 2)")
+    parser.add_argument("--exit", choices=("0", "2"), help="the exit code of a block (idle and memory: 2, others: 0)")
     parser.add_argument("--announce", action="store_true", help="tell the user when a loop ends")
     parser.add_argument("--host", choices=HOSTS, help="whose payload it is, and whose answer (claude-code)")
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tailhook.cli.output import CommandError, Commands, coloured, command, say
 from tailhook.hook.answer import plain
-from tailhook.hook.config import parsed, user_bytes, user_path
-from tailhook.hook.payload import project_root
+from tailhook.hook.config import parsed, user_bytes
+from tailhook.hook.payload import project_root, user_config
 from tailhook.hook.process import MACHINES, load_config
 from tailhook.hosts import hooks, settings
 from tailhook.hosts.command import configured
@@ -145,7 +145,7 @@ def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Se
 def configured_machines(scope: str) -> list[str]:
     """The machines of the configuration that is in force wherever these settings are."""
     if scope == "user":
-        return configured(parsed(user_path(), user_bytes))
+        return configured(parsed(user_config(), user_bytes))
     return configured(load_config(project_root({})))
 
 

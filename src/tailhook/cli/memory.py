@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, coloured, command, group, report
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, report
+from tailhook.hook.answer import plain
 from tailhook.hook.memory import Mark, Session, load_config
 from tailhook.hook.payload import project_root
 from tailhook.hook.process import Event
@@ -25,7 +26,10 @@ def explain(arguments: argparse.Namespace) -> None:
     event = Event({"transcript_path": arguments.transcript}, "Stop")
     settings = memory.Settings(load_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
-    session = Session(event, settings.max_messages, Mark.none())
+    try:
+        session = Session(event, settings.max_messages, Mark.none())
+    except OSError as error:
+        raise CommandError(f"{plain(arguments.transcript)}: {error.strerror}") from None
     facts = session.facts(tuned, settings.thresholds, False)
     found: dict[str, Any] = {
         "transcript": arguments.transcript,

@@ -72,8 +72,9 @@ def positive(word: str) -> int:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Facts for a program."""
-    sys.stdout.write(f"{json.dumps(facts, indent=2, ensure_ascii=False)}\n")
+    """Facts for a program; halves of surrogate pairs, which UTF-8 has not, are written as JSON's escapes."""
+    words = json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+    sys.stdout.write(f"{words}\n")
 
 
 def say(*lines: str) -> None:

@@ -56,6 +56,8 @@ def start(arguments: argparse.Namespace) -> None:
     if not prompt:
         raise UsageError("the prompt is empty. Say what is to be done: tailhook ralph start Make the tests pass.")
     promise = ralph.folded(arguments.completion_promise)
+    if ralph.TAGS[1] in promise:
+        raise UsageError(f"the promise holds {ralph.TAGS[1]}, which would end it before its end: it could not be kept")
     found = store.find(project_folders({}))
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)

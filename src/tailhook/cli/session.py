@@ -9,6 +9,8 @@ from tailhook.cli.output import UsageError
 from tailhook.machines import whole_number
 
 BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
+# The other hosts', by a variable of their agents' shells; 0 for none (Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102).
+OTHER_CAPS = {"CODEX_SESSION_ID": 0, "GEMINI_CLI": 0, "COPILOT_CLI": 8}
 
 
 def session_id() -> str:
@@ -35,11 +37,15 @@ def read_prompt(arguments: argparse.Namespace) -> str:
 
 def warn_of_cap(limit: int | None) -> None:
     """Say so when the host would end the turn before the loop's own limit.  limit: None for none."""
+    other = None if session_id() else next((name for name in OTHER_CAPS if name in os.environ), None)
     word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
-    cap = whole_number(word) if word else BLOCK_CAP
+    if other:
+        cap: int | None = OTHER_CAPS[other]
+        row, advice = "in a row", "When it did, prompt it again: the loop goes on."
+    else:
+        cap = whole_number(word) if word else BLOCK_CAP
+        row = "in a row without tool use"
+        advice = "Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that."
     if cap and (limit is None or limit > cap):
         own = "this loop has no limit" if limit is None else f"this loop after {limit}"
-        sys.stderr.write(
-            f"tailhook: the host ends a turn after {cap} blocks in a row without tool use, {own}.\n"
-            "          Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that.\n"
-        )
+        sys.stderr.write(f"tailhook: the host ends a turn after {cap} blocks {row}, {own}.\n          {advice}\n")

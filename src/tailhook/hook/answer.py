@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SPACED = 1  # `write_json` style: one space after each colon and comma
+COMPACT, SPACED = 0, 1  # `write_json` styles: without a space, or with one after each colon and comma
 
 
 def put(fd: int, data: bytes) -> None:
@@ -20,9 +20,9 @@ def put(fd: int, data: bytes) -> None:
         pass
 
 
-def answer(fields: "dict[str, Any]") -> None:
+def answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
     """The answer to the host: one line of JSON on stdout."""
-    put(1, write_json(fields, SPACED) + b"\n")
+    put(1, write_json(fields, style) + b"\n")
 
 
 def warn(words: str) -> None:

@@ -7,7 +7,7 @@ import posix
 
 from tailhook._core import parse_json
 from tailhook.hook.answer import warn
-from tailhook.hook.payload import environment
+from tailhook.hook.payload import user_config
 from tailhook.stores.atomic import open_folder, read_file
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def load(project: str) -> "Config":
     project: the project's root.  A file that is not there has no sections; a broken one has none either, and a line on
     stderr says so.
     """
-    config = parsed(user_path(), user_bytes)
+    config = parsed(user_config(), user_bytes)
     ours = parsed(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
     for section, key in USERS_ALONE:
         ours[section].pop(key, None)
@@ -46,14 +46,6 @@ def load(project: str) -> "Config":
 def stays_below(path: object) -> bool:
     """Whether a path of a project's file leads nowhere but into the project."""
     return isinstance(path, str) and not path.startswith("/") and ".." not in path.split("/")
-
-
-def user_path() -> str:
-    """Where the user's file is, or would be."""
-    base = environment(b"XDG_CONFIG_HOME")
-    if not base.startswith("/"):
-        base = f"{environment(b'HOME')}/.config"
-    return f"{base}/tailhook/config.json"
 
 
 def user_bytes(path: str) -> bytes:

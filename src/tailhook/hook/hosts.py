@@ -5,10 +5,12 @@ themselves, so one table serves for all. What differs by host is the answer, and
 """
 
 import posix
+from time import monotonic, sleep
 
 from tailhook._core import parse_json, reverse_lines
-from tailhook.hook.answer import answer
+from tailhook.hook.answer import SPACED, answer
 from tailhook.hook.payload import text
+from tailhook.hook.process import FARTHEST, NEAR_END, Event
 from tailhook.machines.idle import unix_time
 
 TYPE_CHECKING = False
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tailhook.hook.payload import Payload
-    from tailhook.hook.process import Event
 
+    Message = tuple[str, list[tuple[bytes, float | None]]]
+
+LAG = 1.0  # seconds that are given to a transcript to catch up (Copilot 1.0.102 writes it after 100 ms of quiet)
 READ_EXIT_2 = ("codex", "gemini")  # the others take exit code 2 for a failure of the hook: their blocks exit 0
 EVENTS = {
     "AfterAgent": "Stop",  # Gemini
@@ -74,60 +78,103 @@ def their_answer(host: str, fields: "dict[str, Any]") -> "dict[str, Any]":
     return {"decision": "block", "reason": fields["reason"]}
 
 
-class Host:
-    """Another host than Claude Code, as the hook process talks to it.
+class OtherEvent(Event):
+    """An event of another host than Claude Code, and how to answer it.
 
-    name: "codex", "gemini", "cursor" or "copilot".
+    host: "codex", "gemini", "cursor" or "copilot".
     """
 
-    __slots__ = ("name",)
+    def __init__(self, host: str, theirs: "Payload", name: str, broken: str) -> None:
+        super().__init__(our_payload(theirs), event_name(name), broken)
+        self.host = host
+        self.reader = self.last_message
+        self.is_behind = host == "copilot" and self.stopped() > 0
+        if not self.transcript_path():
+            self.newest = "unknown", []
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def attend(self, event: "Event") -> None:
-        """Let the event find its words in the host's transcript; without one they are unknown, which ends no loop."""
-        event.reader = self.last_message
-        if not event.transcript_path():
-            event.newest = "unknown", []
-
-    def answer(self, fields: "dict[str, Any]") -> None:
+    def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
         """The answer to the host: one line of JSON on stdout, or nothing."""
-        if theirs := their_answer(self.name, fields):
-            answer(theirs)
+        if theirs := their_answer(self.host, fields):
+            answer(theirs, style)
 
     def exit_code(self, wanted: int | None) -> int | None:
         """The exit code of a block, None where each machine has its own."""
-        return wanted if self.name in READ_EXIT_2 else 0
+        return wanted if self.host in READ_EXIT_2 else 0
 
-    def last_message(self, fd: int, farthest: int, longest: int) -> "tuple[str, list[tuple[bytes, float | None]]]":
-        """The newest words of the agent's in the host's own transcript, as `tailhook._core.last_message` gives them.
+    def final_text(self, since: float | None = None) -> bytes:
+        """What the agent said last.
 
-        Where none are found the outcome is "unknown": what another host's transcript lacks ends no loop.
+        Gemini 0.61.0 sends all that it answered to one prompt, what was sent back included; one by one the answers are
+        in its transcript, which is never behind.
         """
+        if self.host == "gemini":
+            answers = text(self.payload, "last_assistant_message").rstrip()
+            for words, _ in self.newest_message(NEAR_END)[1]:
+                last = words.decode("utf-8", "surrogatepass").strip()
+                if answers.endswith(last):
+                    self.payload["last_assistant_message"] = last
+        return super().final_text(since)
+
+    def newest_message(self, farthest: int = FARTHEST) -> "Message":
+        """The newest words of the agent's in the host's own transcript.
+
+        One that is behind is read again until it has a record of the moment of the stop, or is given up. Where no words
+        are found the outcome is "unknown": what another host's transcript lacks ends no loop.
+        """
+        deadline = monotonic() + LAG
+        while self.newest is None:
+            outcome, texts = super().newest_message(farthest)
+            self.newest = outcome if texts else "unknown", texts
+            if self.is_behind and monotonic() < deadline:
+                self.newest = None
+                sleep(0.01)
+        return self.newest
+
+    def last_message(self, fd: int, farthest: int, longest: int) -> "Message":
+        """The newest words in an open transcript, as `tailhook._core.last_message` gives them."""
         start = max(0, posix.fstat(fd).st_size - farthest)
+        newest = None
         for _, line in reverse_lines(fd, start, None, longest):
-            if b"assistant" not in line:
+            if newest is None:
+                newest = unix_time(text(parsed(line), "timestamp")) or 0
+                self.is_behind = self.is_behind and round(newest * 1000) < self.stopped()
+            if b"assistant" not in line and b"gemini" not in line:
                 continue
-            try:
-                record = parse_json(line)
-            except ValueError:
-                continue
-            words = words_of(record) if isinstance(record, dict) else ""
+            record = parsed(line)
+            words = words_of(record)
             if words.strip():
                 return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(text(record, "timestamp")))]
         return "unknown", []
+
+    def stopped(self) -> float:
+        """When the agent stopped, in Unix milliseconds; 0 where the host does not say."""
+        stamp = self.payload.get("timestamp")
+        if isinstance(stamp, str):
+            return round((unix_time(stamp) or 0) * 1000)
+        return stamp if isinstance(stamp, (int, float)) else 0
+
+
+def parsed(line: bytes) -> "dict[str, Any]":
+    """A transcript's record, empty for a line that is none."""
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def words_of(record: "dict[str, Any]") -> str:
     """What the agent says in a record of a host's transcript, "" for nothing.
 
     Codex: {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [BLOCK…]}}.
+    Gemini: {"type": "gemini", "content": "…"}.
     Cursor: {"role": "assistant", "message": {"content": [BLOCK…]}}.
     Copilot: {"type": "assistant.message", "data": {"content": "…"}}.
     """
     if record.get("type") == "assistant.message":
         message = record.get("data")
+    elif record.get("type") == "gemini":
+        message = record
     elif record.get("type") == "response_item":
         message = record.get("payload")
         if not isinstance(message, dict) or message.get("role") != "assistant":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def ask(event: "Event") -> "Verdict | None":
     """The verdict, saved; None where there is no loop."""
-    if exists(f"{event.root}/.idle-disabled"):
+    if is_disabled(event):
         return None
     home = loop.find(event.folders)
     if home is None:
@@ -37,6 +37,11 @@ def ask(event: "Event") -> "Verdict | None":
             warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
             return None
     return verdict
+
+
+def is_disabled(event: "Event") -> bool:
+    """Whether the machine is switched off in this project."""
+    return exists(f"{event.root}/.idle-disabled")
 
 
 def decide(event: "Event", home: "JwzLoop | FileLoop") -> "Verdict":
@@ -63,7 +68,7 @@ def stale_after(event: "Event") -> float:
 
 def tell_again(event: "Event") -> str:
     """What the agent must know of its loop, "" when this session has none."""
-    home = loop.find(event.folders)
+    home = None if is_disabled(event) else loop.find(event.folders)
     state = home.state if home else None
     silent = idle.Facts(event.session_id, unbound_acts=event.unbound_acts())
     if home is None or not isinstance(state, dict):

@@ -7,7 +7,7 @@ from tailhook.hook.payload import is_paused, text
 from tailhook.hook.process import FARTHEST, LONGEST_LINE
 from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
-    SAFE,
+    Lock,
     make_folder,
     open_folder,
     private_name,
@@ -16,7 +16,6 @@ from tailhook.stores.atomic import (
     replace_file,
     state_folder,
     state_folder_path,
-    write_all,
 )
 
 TYPE_CHECKING = False
@@ -63,10 +62,14 @@ def ask(event: "Event") -> Verdict | None:
     verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
     if verdict.outcome == "block":
         try:
-            mark.make(session.end, session.said, mark.summarized or bool(verdict.state))
-            flag.make(event.now)
+            with flag.lock():
+                if mark.has_changed():
+                    return Verdict("allow", "another hook of this session was faster")
+                flag.make(event.now)  # before the mark: killed in between, the session is told later
+                mark.make(session.end, session.said, mark.summarized or bool(verdict.state))
         except OSError as error:
-            return Verdict("allow", f"it could not be kept that this session was told: {error}")
+            why = f"it could not be kept that this session was told: {error}"
+            return Verdict("allow", why, warning=f"tailhook: memory: {why}. Nothing is reported; the agent may stop.")
     return verdict
 
 
@@ -77,7 +80,9 @@ def load_config(root: str) -> object:
     except OSError:
         return None
     try:
-        return parse_json(read_file("memory-config.json", folder))
+        data = read_file("memory-config.json", folder)
+        # Python's json writes these two, which JSON has not. No name or string that is read here holds them.
+        return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
     except (OSError, ValueError):
         return None
     finally:
@@ -199,11 +204,13 @@ class Mark:
     """
 
     def __init__(self, session: str) -> None:
-        self.name = f"{private_name(session)}.memory"
+        """session: its id, or another word for it."""
+        self.name = f"{fingerprint_of(session):016x}.memory"
+        self.data = self.data_now()
         self.end, self.said, self.summarized = 0, 0, False
         try:
-            found = parse_json(read_file(f"{state_folder_path()}/{self.name}"))
-        except (OSError, ValueError):
+            found = parse_json(self.data)
+        except ValueError:
             return
         if isinstance(found, dict) and isinstance(found.get("end"), int) and isinstance(found.get("said"), int):
             self.end, self.said, self.summarized = found["end"], found["said"], found.get("summarized") is True
@@ -215,8 +222,19 @@ class Mark:
         mark.end, mark.said, mark.summarized = 0, 0, False
         return mark
 
+    def data_now(self) -> bytes:
+        """The file's bytes, none where there is no file that can be read."""
+        try:
+            return read_file(f"{state_folder_path()}/{self.name}")
+        except OSError:
+            return b""
+
+    def has_changed(self) -> bool:
+        """Whether another hook told the session of something since this was read."""
+        return self.data_now() != self.data
+
     def make(self, end: int, said: int, summarized: bool) -> None:
-        """Keep it. Raises OSError."""
+        """Keep it. Only under the flag's lock. Raises OSError."""
         fields = {"end": end, "said": said, "summarized": summarized}
         replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
 
@@ -250,22 +268,18 @@ class Flag:
         lines = read_file(FLAG, folder).decode("utf-8", "replace").split("\n")
         return len(lines) < 2 or lines[1] in ("", self.session_id)
 
+    def lock(self) -> Lock:
+        """The lock to hold while flag and mark are made. Raises OSError."""
+        return Lock(f"{state_folder()}/{private_name(f'{self.root}/.claude/{FLAG}')}.lock")
+
     def make(self, now: float) -> None:
-        """Make the flag; another session's stays. Raises OSError."""
+        """Make the flag; another session's stays. Only under the lock. Raises OSError, also where this session's is."""
+        make_folder(f"{self.root}/.claude")
+        folder = open_folder(self.root, ".claude")
         try:
-            folder = open_folder(self.root, ".claude")
+            if self.is_ours(folder):
+                raise FileExistsError(FLAG)
         except FileNotFoundError:
-            make_folder(f"{self.root}/.claude")
-            folder = open_folder(self.root, ".claude")
-        try:
-            fd = posix.open(FLAG, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | SAFE, 0o600, dir_fd=folder)
-        except FileExistsError:
-            if self.is_ours(folder):  # another hook of this session was faster
-                raise
-            return
+            replace_file(FLAG, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
         finally:
             posix.close(folder)
-        try:
-            write_all(fd, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"))
-        finally:
-            posix.close(fd)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
 SECONDS = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
+CHUNK = 1 << 16  # bytes that are read at a time: what a pipe holds
 LARGEST = 64 << 20
 PAUSING = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent when they end
 BOM = b"\xef\xbb\xbf"
@@ -29,17 +30,18 @@ def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
     while end < 0:
         if len(data) >= LARGEST or not wait_readable(fd, left):
             return None
-        chunk = posix.read(fd, 1 << 20)
+        chunk = posix.read(fd, CHUNK)
         if not chunk:
             raise ValueError("the payload ends before it is complete" if data else "the payload is empty")
-        if not data and chunk.startswith(BOM):
-            chunk = chunk[len(BOM) :]
         data += chunk
         end = framer.feed(chunk)
         left = deadline - monotonic()
         if end < 0 and left <= 0:
             return None
-    payload = parse_json(bytes(data[:end]))
+    try:
+        payload = parse_json(bytes(data[:end]).removeprefix(BOM))
+    except ValueError as error:
+        raise ValueError(f"the payload is {error}") from None
     if not isinstance(payload, dict):
         raise ValueError("the payload is no JSON object")
     return payload
@@ -63,7 +65,7 @@ def is_paused(payload: "Payload") -> bool:
     return False
 
 
-# ---- where the project is ----------------------------------------------------
+# ---- where things are ----------------------------------------------------------
 
 
 def environment(name: bytes) -> str:
@@ -71,9 +73,14 @@ def environment(name: bytes) -> str:
     return posix.environ.get(name, b"").decode("utf-8", "surrogateescape")
 
 
+def folder_of(name: bytes) -> str:
+    """A folder that the environment names, one spelling for each (locks go by it), "" when it names none."""
+    return environment(name).rstrip("/")
+
+
 def project_root(payload: "Payload") -> str:
     """The folder that the files we make go to."""
-    if root := environment(b"CLAUDE_PROJECT_DIR"):
+    if root := folder_of(b"CLAUDE_PROJECT_DIR"):
         return root
     cwd = working_folder(payload)
     return next((folder for folder in upwards(cwd) if exists(f"{folder}/.git")), cwd)
@@ -81,10 +88,10 @@ def project_root(payload: "Payload") -> str:
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
     """The folders a project's files are looked for in, in order, each once."""
-    root = environment(b"CLAUDE_PROJECT_DIR")
+    root = folder_of(b"CLAUDE_PROJECT_DIR")
     if root:
         yield root
-    home = environment(b"HOME")
+    home = folder_of(b"HOME")
     for folder in upwards(working_folder(payload)):
         if folder != root:
             yield folder
@@ -93,9 +100,16 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 
 def working_folder(payload: "Payload") -> str:
-    """The agent's folder: the payload's, else the one that the hook itself was started in."""
+    """The agent's folder: the payload's, else the one the hook was started in, or the project's if that is gone."""
     cwd = text(payload, "cwd")
-    return cwd if cwd.startswith("/") and "\0" not in cwd else posix.getcwd()
+    if cwd.startswith("/") and "\0" not in cwd:
+        return cwd
+    try:
+        return posix.getcwd()
+    except FileNotFoundError:
+        if root := folder_of(b"CLAUDE_PROJECT_DIR"):
+            return root
+        raise
 
 
 def upwards(folder: str) -> "Iterator[str]":
@@ -105,6 +119,14 @@ def upwards(folder: str) -> "Iterator[str]":
         yield folder
         folder = folder.rpartition("/")[0]
     yield "/"
+
+
+def user_config() -> str:
+    """Where the user's configuration is, or would be."""
+    base = environment(b"XDG_CONFIG_HOME")
+    if not base.startswith("/"):
+        base = f"{environment(b'HOME')}/.config"
+    return f"{base}/tailhook/config.json"
 
 
 def exists(path: str) -> bool:

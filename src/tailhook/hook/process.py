@@ -9,7 +9,7 @@ import posix
 from time import perf_counter, time
 
 from tailhook._core import last_message
-from tailhook.hook.answer import answer, plain_lines, put, warn
+from tailhook.hook.answer import COMPACT, SPACED, answer, plain_lines, put, warn
 from tailhook.hook.payload import (
     SECONDS,
     environment,
@@ -18,6 +18,7 @@ from tailhook.hook.payload import (
     project_root,
     read,
     text,
+    user_config,
 )
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
 
-    Say = Callable[[dict[str, Any]], None]
+    Say = Callable[[dict[str, Any], int], None]
 
 MACHINES = ("idle", "ralph", "triage", "memory", "plates")  # as they are asked; the first that blocks answers
 DEFAULT_MACHINES = ("idle", "ralph", "triage")
@@ -47,6 +48,7 @@ TRACES = {
 }
 HOSTS = ("claude-code", "codex", "gemini", "cursor", "copilot")
 EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
+STYLES = {"ralph": COMPACT, "triage": COMPACT}  # of a block's JSON; the others' has spaces
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
@@ -78,16 +80,14 @@ def run(argv: "Sequence[str]") -> int:
         payload, broken = {}, str(error)
     if payload is None:
         return 0
-    say, host = answer, None
-    if options.host != "claude-code":
-        from tailhook.hook.hosts import Host, event_name, our_payload
+    if options.host == "claude-code":
+        event, say = Event(payload, options.event, broken), answer
+    else:
+        from tailhook.hook.hosts import OtherEvent
 
-        host = Host(options.host)
-        say, options.event, payload = host.answer, event_name(options.event), our_payload(payload)
-        options.exit_code = host.exit_code(options.exit_code)
-    event = Event(payload, options.event, broken)
-    if host:
-        host.attend(event)
+        event = other = OtherEvent(options.host, payload, options.event, broken)
+        say = other.answer
+        options.exit_code = other.exit_code(options.exit_code)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     exit_code, blocked = decide(event, [name for name in machines if name != "plates"], options, say, started)
     if "plates" in machines:
@@ -106,7 +106,10 @@ def decide(
     announced: list[str] = []
     exit_code = 0
     for name in machines:
-        verdict = machine(name).ask(event)
+        try:
+            verdict = machine(name).ask(event)
+        except OSError as error:  # a state that cannot be read is no reason not to ask the others
+            verdict = unreadable(name, error)
         event.log(name, verdict, started)
         if verdict is None:
             continue
@@ -115,13 +118,14 @@ def decide(
         if verdict.outcome == "block":
             own_code = EXIT_CODES.get(name, 0)
             code = own_code if options.exit_code is None else options.exit_code
-            return block(verdict, code, announced, say), True
+            say(block(verdict, code, announced), STYLES.get(name, SPACED))
+            return code, True
         if verdict.outcome == "fail":
             exit_code = 1
         if verdict.ended and options.announce:
             announced.append(f"tailhook: {verdict.why}")
     if announced:
-        say({"systemMessage": "\n".join(announced)})
+        say({"systemMessage": "\n".join(announced)}, SPACED)
     return exit_code, False
 
 
@@ -136,6 +140,13 @@ def tell_plates(event: "Event", blocked: bool) -> None:
 def machine(name: str) -> "Any":
     """The module of a machine's hook: `ask(event)`, its verdict, saved; None where it has nothing to decide."""
     return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
+
+
+def unreadable(name: str, error: OSError) -> "Verdict":
+    """What becomes of a stop whose state cannot be read: the machine leaves it alone, and the person is told."""
+    from tailhook.machines import Verdict
+
+    return Verdict("allow", str(error), warning=f"tailhook: {name}: {error}. Its state is left; the agent may stop.")
 
 
 def patience(machines: "Sequence[str] | None") -> float:
@@ -159,12 +170,12 @@ def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
     told = [words for name in machines if name in ("idle", "ralph") and (words := machine(name).tell_again(event))]
     if told:
         context = plain_lines("\n\n".join(told))
-        say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}})
+        say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}, SPACED)
     return 0
 
 
-def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]", say: "Say") -> int:
-    """Send the agent on, and tell the person what ended.
+def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
+    """The answer that sends the agent on, and tells the person what ended.
 
     Older hosts read stderr at exit code 2, newer ones the JSON.
     """
@@ -173,8 +184,7 @@ def block(verdict: "Verdict", exit_code: int, announced: "Sequence[str]", say: "
     fields = {"decision": "block", "reason": verdict.reason}
     if messages := [*announced, *filter(None, [verdict.message])]:
         fields["systemMessage"] = "\n".join(messages)
-    say(fields)
-    return exit_code
+    return fields
 
 
 def warn_lines(words: str) -> None:
@@ -270,14 +280,18 @@ class Event:
         """What the agent said last, in UTF-8; of a transcript alone no words older than `since` (Unix seconds).
 
         The payload has the message's last text block only; where the transcript has that message already, it is whole
-        there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start).
+        there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). An older one may end alike.
         """
+
+        def is_fresh(at: float | None) -> bool:
+            return since is None or at is None or at >= since
+
         said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
         _, texts = self.newest_message(NEAR_END if said else FARTHEST)
-        if said or since is None:
-            since = float("-inf")
-        written = b"\n".join(words for words, at in texts if at is None or at >= since)
-        return written if written.rstrip().endswith(said) else said
+        if not said:
+            return b"\n".join(words for words, at in texts if is_fresh(at))
+        written = b"\n".join(words for words, _ in texts)
+        return written if written.rstrip().endswith(said) and is_fresh(texts[-1][1]) else said
 
     def newest_message(self, farthest: int = FARTHEST) -> "tuple[str, list[tuple[bytes, float | None]]]":
         """The newest assistant text among the transcript's last `farthest` bytes, as `last_message` gives it.
@@ -323,8 +337,7 @@ class Event:
 
 def load_config(root: str) -> "Config":
     """The configuration; the module that reads it is loaded only when there is a file."""
-    base = environment(b"XDG_CONFIG_HOME") or f"{environment(b'HOME')}/.config"
-    if exists(f"{base}/tailhook/config.json") or exists(f"{root}/.claude/tailhook.json"):
+    if exists(user_config()) or exists(f"{root}/.claude/tailhook.json"):
         from tailhook.hook.config import load
 
         return load(root)

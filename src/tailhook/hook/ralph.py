@@ -34,7 +34,7 @@ def ask(event: "Event") -> "Verdict | None":
         except OSError as error:
             warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
             return None
-    home.log("\t".join((iso(event.now), event.session_id[:40], verdict.outcome, plain(verdict.why))))
+    home.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
     return verdict
 
 

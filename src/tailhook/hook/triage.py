@@ -4,7 +4,7 @@ from tailhook._core import fingerprint
 from tailhook.hook.answer import warn
 from tailhook.hook.payload import is_paused
 from tailhook.hook.process import TRACES
-from tailhook.machines import triage
+from tailhook.machines import Verdict, triage
 from tailhook.stores.atomic import private_name, read_file, replace_file, state_folder, state_folder_path
 from tailhook.stores.jsonfile import JsonFile, files
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tailhook.hook.process import Event
-    from tailhook.machines import Verdict
 
 ENDING = "_triage.json"
 
@@ -47,6 +46,8 @@ class Pipeline:
                 self.state, columns = self.file.columns("entries", lambda state: triage.ALL_COLUMNS)
             if columns is not None:
                 self.entries = triage.Entries(paths, columns)
+        except OSError as error:
+            self.problem = f"the file cannot be read: {error.strerror}"
         except ValueError as error:
             self.problem = str(error)
 
@@ -55,7 +56,7 @@ class Pipeline:
         return isinstance(self.state, dict) and self.state.get("phase") == "complete"
 
 
-def ask(event: "Event") -> "Verdict | None":
+def ask(event: "Event") -> Verdict | None:
     """The verdict, saved; None where no pipeline is under way."""
     pipeline = find(event)
     if pipeline is None:
@@ -76,11 +77,16 @@ def ask(event: "Event") -> "Verdict | None":
             )
             return None
     if verdict.outcome == "block" and while_active(event):
-        remember(pipeline.file)
+        try:
+            remember(pipeline.file)
+        except OSError as error:
+            warn(f"tailhook: {pipeline.file.path}: {error}. What this block saw could not be kept.")
+            if event.payload.get("stop_hook_active") is True:
+                return Verdict("allow", "it cannot be known whether anything changed since the last block")
     return verdict
 
 
-def decide(event: "Event", pipeline: Pipeline) -> "Verdict":
+def decide(event: "Event", pipeline: Pipeline) -> Verdict:
     """What the machine says of this event."""
     path = pipeline.file.path
     facts = triage.Facts(
@@ -128,12 +134,9 @@ def while_active(event: "Event") -> bool:
 
 
 def remember(file: JsonFile) -> None:
-    """Keep a hash of the state; where that fails, the next stop of the turn finds that nothing changed."""
-    try:
-        name = f"{state_folder()}/{private_name(file.path)}.seen"
-        replace_file(name, f"{fingerprint(file.data()):016x}\n".encode())
-    except OSError as error:
-        warn(f"tailhook: {file.path}: {error}. What this block saw could not be kept.")
+    """Keep a hash of the state. Raises OSError."""
+    name = f"{state_folder()}/{private_name(file.path)}.seen"
+    replace_file(name, f"{fingerprint(file.data()):016x}\n".encode())
 
 
 def seen(file: JsonFile) -> int | None:

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.hook import config
-from tailhook.hook.payload import project_folders, project_root
+from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hook.process import MACHINES, load_config
 from tailhook.hosts import hooks
 from tailhook.hosts.command import argv_of, configured, is_tailhook, machines_of
 from tailhook.hosts.hooks import Hook, SettingsError, hooks_of
 from tailhook.hosts.settings import SCOPES, Settings, settings_path
 from tailhook.hosts.trial import try_hook
-from tailhook.machines import CLAIM, idle
+from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.frontmatter import FrontMatter
@@ -160,9 +160,8 @@ def cap(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         yield Finding("cap", WARNING, what, "Lift that:  tailhook install --block-cap 0")
         return
     for path, value in set_to:
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
+        number = whole_number(value)
+        if number is None:
             advice = "Set a whole number:  tailhook install --block-cap 0"
             yield Finding("cap", WARNING, f"{path}: {hooks.CAP} is {value!r}, not a whole number", advice)
             continue
@@ -188,7 +187,7 @@ def switched_off(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
 
 def configuration() -> Iterator[Finding]:
     """Files that cannot be read, keys that nobody reads, values that do not count."""
-    user, root = config.user_path(), project_root({})
+    user, root = user_config(), project_root({})
     yield from read_through(user, partial(config.user_bytes, user), of_project=False)
     yield from read_through(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
 

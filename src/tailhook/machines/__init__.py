@@ -54,18 +54,18 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
     return session_id != "" and all(owner in (session_id, CLAIM) for owner in named)
 
 
-def whole_number(value: object) -> int | None:
-    """`value` as a count, None for what is no whole number from 0 to 2**53; strings of ASCII digits count, base 10."""
+def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
+    """`value` as a count, None for what is no whole number from 0 to `largest`; up to 64 digits count too, base 10."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:
         return value
     return None
 
 
-def shown(words: str) -> str:
+def shown(words: str, longest: int = LONGEST_FIELD) -> str:
     """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_FIELD])
+    return "".join(letter if letter.isprintable() else "?" for letter in words[:longest])
 
 
 def iso(now: float) -> str:

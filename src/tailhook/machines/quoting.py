@@ -15,7 +15,10 @@ INVISIBLE = (
     (0xE0100, 0xE01EF),
 )
 MASK = "[secret]"
-SECRET_NAMES = ("password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "access_key")
+SECRET_NAMES = (
+    "password", "passwd", "passphrase", "pwd", "_pass", "secret", "token", "apikey", "api_key", "api-key", "access_key",
+    "private_key",
+)  # fmt: skip
 SECRET_STARTS = (
     "sk-", "pk-", "rk_", "sk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xoxa-",
     "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "eyJ", "dop_v1_", "SG.",
@@ -44,14 +47,19 @@ def masked(words: "Sequence[str]") -> "list[str]":
     """The words without those that look like keys, tokens and passwords."""
     found: list[str] = []
     before, awaited = "", False  # the word before; whether it said that a secret follows
+    quote = ""  # the mark that ends a secret of several words
     for word in words:
+        if quote:
+            quote = "" if quote in word else quote
+            continue
         bare = word.strip("\"'()[]{},;.")
         name, sign, value = split_named(bare)
         if awaited and bare not in ("=", ":"):
             found.append(MASK)
-            awaited = False
+            awaited, quote = False, open_quote(word)
         elif (sign and value and is_secret_name(name)) or (sign and value and looks_secret(value)):
             found.append(f"{name}{sign}{MASK}")
+            quote = open_quote(word.partition(sign)[2])
         elif looks_secret(bare) or has_user_info(bare):
             found.append(MASK)
         else:
@@ -59,6 +67,7 @@ def masked(words: "Sequence[str]") -> "list[str]":
             introduced = bare in ("=", ":") or (bare == "is" and "pass" in before.lower())
             awaited = (
                 bare.lower() == "bearer"
+                or (bare.startswith("--") and sign == "" and is_secret_name(bare))
                 or (sign != "" and value == "" and is_secret_name(name))
                 or (introduced and (awaited or is_secret_name(before)))
             )
@@ -72,6 +81,11 @@ def split_named(word: str) -> "tuple[str, str, str]":
         if letter in "=:":
             return word[:at], letter, word[at + 1 :].strip("\"'")
     return word, "", ""
+
+
+def open_quote(words: str) -> str:
+    """The quotation mark that the words begin with and that does not end in them, "" for none."""
+    return words[0] if words[:1] in ("'", '"') and words.count(words[0]) == 1 else ""
 
 
 def is_secret_name(name: str) -> bool:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
+LARGEST_COUNT = 10**64  # as large as digits can say; no other reader's doubles are in the way here
 LONGEST_PROMPT = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
 
 
@@ -102,7 +103,7 @@ def is_live(state: "Mapping[str, str | None] | None") -> bool:
 def number(state: "Mapping[str, str | None]", key: str) -> int | None:
     """A count of the state: 0 when it is absent, None when it is no whole number."""
     value = state.get(key)
-    return 0 if value is None else whole_number(value)
+    return 0 if value is None else whole_number(value, LARGEST_COUNT)
 
 
 def promise_of(state: "Mapping[str, str | None]") -> str:
@@ -120,7 +121,7 @@ def told(count: int, limit: int, promise: str) -> str:
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
         return (
-            f"{turn} To end the loop, write <promise>{shown(promise)}</promise> outside code - "
+            f"{turn} To end the loop, write <promise>{shown(promise, len(promise))}</promise> outside code - "
             "only when it is true. Do not give a false promise to get out of the loop."
         )
     return f"{turn} No promise is set: the loop has no end of its own{', it goes on to its limit' if limit else ''}."

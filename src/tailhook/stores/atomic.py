@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+CHUNK = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -108,6 +109,9 @@ def open_folder(folder: str, *names: str) -> int:
     for name in names:
         try:
             below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
+        except OSError as error:
+            error.filename = "/".join((folder, *names))
+            raise
         finally:
             posix.close(fd)
         fd = below
@@ -118,12 +122,18 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
     """The bytes of the file `name`, below the descriptor `folder` when one is given; OSError for a link."""
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
-        chunks = []
-        while chunk := posix.read(fd, 1 << 20):
-            chunks.append(chunk)
-        return b"".join(chunks)
+        data = chunk = posix.read(fd, CHUNK)
+        while chunk:
+            chunk = posix.read(fd, CHUNK)
+            data += chunk
+        return data
     finally:
         posix.close(fd)
+
+
+def stamp_of(facts: posix.stat_result) -> tuple[int, int, int]:
+    """What changes whenever someone writes or replaces a file."""
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -14,7 +14,16 @@ Only the value that is set changes; every other byte of the file stays as it was
 import posix
 
 from tailhook._core import write_json
-from tailhook.stores.atomic import Lock, open_folder, private_name, read_file, remove_file, replace_file, state_folder
+from tailhook.stores.atomic import (
+    Lock,
+    open_folder,
+    private_name,
+    read_file,
+    remove_file,
+    replace_file,
+    stamp_of,
+    state_folder,
+)
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
@@ -123,10 +132,9 @@ class FrontMatterFile:
     def stamp_now(self) -> "tuple[int, int, int] | None":
         """What changes whenever someone writes or replaces the file; None when it is gone."""
         try:
-            facts = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+            return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
         except FileNotFoundError:
             return None
-        return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
     def has_changed(self) -> bool:
         """Whether someone wrote, replaced or removed the file since it was read."""

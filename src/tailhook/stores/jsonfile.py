@@ -3,7 +3,16 @@
 import posix
 
 from tailhook._core import JsonIndenter, edit_json, read_json_columns, write_json
-from tailhook.stores.atomic import SAFE, Lock, open_folder, private_name, read_file, replace_pieces, state_folder
+from tailhook.stores.atomic import (
+    SAFE,
+    Lock,
+    open_folder,
+    private_name,
+    read_file,
+    replace_pieces,
+    stamp_of,
+    state_folder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +56,7 @@ class JsonFile:
 
     def stamp_now(self) -> "tuple[int, int, int]":
         """What changes whenever someone writes or replaces the file."""
-        facts = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
-        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+        return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
 
     def columns(self, array: str, choose: "Callable[[dict[str, Any]], Columns]") -> "tuple[dict[str, Any], Any]":
         """The object in the file, one of its members as columns, as `read_json_columns` gives them."""
@@ -66,10 +74,13 @@ class JsonFile:
     def edit(self, edits: "Sequence[tuple[tuple[str, ...], object]]") -> None:
         """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.
 
-        Only under the lock, and after `columns`. Raises OSError, and KeyError for a path that leads nowhere.
+        Only under the lock, and after `columns`. Raises OSError, also where someone without the lock wrote meanwhile,
+        and KeyError for a path that leads nowhere.
         """
         fd = self.open()
         try:
+            if stamp_of(posix.fstat(fd)) != self.stamp:
+                raise OSError("the file has changed since it was read")
             start, end = self.span or (0, 0)
             before, after = posix.pread(fd, start, 0), posix.pread(fd, LARGEST, end)
             hole = HOLE

@@ -66,12 +66,21 @@ class JwzLoop:
 
 
 def find(folders: "Iterable[str]") -> "JwzLoop | FileLoop | None":
-    """The loop of the first folder that has one: a store's message that is a state, else a fallback file."""
+    """The loop of the first folder that has one: a store's message that is a state, else a fallback file.
+
+    Raises OSError, with its path, when a store cannot be read.
+    """
     folders = list(folders)
     for folder in folders:
         store = Store.find(folder)
-        newest = store.newest(TOPIC) if store else None
-        if store and newest and is_state(parse_body(newest.body)):
+        if store is None:
+            continue
+        try:
+            newest = store.newest(TOPIC)
+        except OSError as error:
+            error.filename = f"{store.path}/messages.jsonl"
+            raise
+        if newest and is_state(parse_body(newest.body)):
             return JwzLoop(store, newest)
     for folder in folders:
         try:

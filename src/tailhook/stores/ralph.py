@@ -60,7 +60,7 @@ class RalphFile(FrontMatterFile):
 
 
 def find(folders: "Iterable[str]") -> RalphFile | None:
-    """The state file of the first folder that has one, None when none has."""
+    """The state file of the first folder that has one, None when none has. Raises OSError, with the file's path."""
     for folder in folders:
         try:
             return RalphFile(folder)
@@ -70,5 +70,6 @@ def find(folders: "Iterable[str]") -> RalphFile | None:
             from errno import ELOOP  # a symbolic link: no state of ours
 
             if error.errno != ELOOP:
+                error.filename = f"{folder}/.claude/{NAME}"
                 raise
     return None

@@ -1,0 +1,180 @@
+"""The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
+
+import payloads
+import pytest
+from host import Project
+from hosts import host_path
+from other_hosts import Codex, Copilot, Gemini
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+PATIENT = ("--exit", "0", "--announce")  # as docs/installing.md has it
+
+
+def at(tmp_path, kind):
+    """That host with no hook yet."""
+    if not host_path(kind.name).exists():
+        pytest.skip(f"{kind.__doc__} is not installed: `make host` fetches it")
+    return kind(tmp_path / "home", tmp_path / "project")
+
+
+@pytest.fixture(params=[Codex, Gemini, Copilot], ids=lambda kind: kind.name)
+def host(request, tmp_path):
+    """Each host."""
+    return at(tmp_path, request.param)
+
+
+@pytest.fixture
+def codex(tmp_path):
+    """Codex CLI."""
+    return at(tmp_path, Codex)
+
+
+@pytest.fixture
+def gemini(tmp_path):
+    """Gemini CLI."""
+    return at(tmp_path, Gemini)
+
+
+@pytest.fixture
+def copilot(tmp_path):
+    """Copilot CLI."""
+    return at(tmp_path, Copilot)
+
+
+def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(host):
+    host.install(*PATIENT)
+    answers = [
+        host.bash("tailhook loop start --max 20 'Make the tests pass.'"),
+        "Begun.",
+        f"I shall write:\n\n```\n{DONE}\n```\n",
+        f"Not yet `{DONE}`.",
+        host.bash("echo from the tool"),
+        "Tested.",
+        f"All pass.\n\n{DONE}",
+    ]
+    with host.model(*answers) as model:
+        host.run(model)
+    assert len(model.requests) == len(answers)
+    assert "Loop started" in model.requests[1].said
+    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" not in model.requests[1].said
+    assert [f"[ITERATION {number}/20]" in model.requests[at].said for number, at in ((2, 2), (3, 3), (4, 4), (5, 6))]
+    assert "No loop" in host.tailhook("loop", "status")
+
+
+def test_a_fence_that_stays_open_hides_its_own_answer_alone(host):
+    host.install(*PATIENT)
+    host.tailhook("loop", "start", "Make the tests pass.")
+    with host.model(f"```\n{DONE}", DONE) as model:
+        host.run(model)
+    assert len(model.requests) == 2
+    assert "No loop" in host.tailhook("loop", "status")
+
+
+def test_a_ralph_loop_ends_when_its_promise_is_kept(host):
+    host.install(*PATIENT, machines="idle,ralph")
+    host.tailhook("ralph", "start", "--completion-promise", "TESTS GREEN", "Make the tests pass.")
+    with host.model("Hm.", "Not `<promise>TESTS GREEN</promise>` yet.", "<promise>TESTS GREEN</promise>") as model:
+        host.run(model)
+    assert ["Make the tests pass." in one.said for one in model.requests] == [False, True, True]
+    assert "No ralph loop" in host.tailhook("ralph", "status")
+
+
+def test_another_sessions_loop_is_left_alone(host):
+    host.install(*PATIENT)
+    host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
+    with host.model("Hm.") as model:
+        host.run(model)
+    assert len(model.requests) == 1
+    assert "Iteration 1 of" in host.tailhook("loop", "status")
+
+
+def test_the_payload_is_the_one_of_the_contract_tests(host, tmp_path):
+    host.install(*PATIENT)
+    with host.model("Hm.") as model:
+        host.run(model)
+    ours = getattr(payloads, host.name)(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
+    assert {key: type(value) for key, value in host.sent()[-1].items()} == {
+        key: str if value is None else type(value) for key, value in ours.items()
+    }
+
+
+CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
+
+
+@CODEX_AND_GEMINI
+def test_what_the_payload_says_of_decisions_is_reported(tmp_path, kind):
+    host = at(tmp_path, kind)
+    host.install(*PATIENT, machines="memory")
+    with host.model("We chose A because of B.\nWe picked C over D.", "Saved.") as model:
+        host.run(model)
+    assert len(model.requests) == 2
+    assert "- [DECISION] We chose A because of B. (score: 0.53)" in model.requests[1].said
+
+
+@CODEX_AND_GEMINI
+@pytest.mark.parametrize("flags", [(), ("--exit", "0")], ids=["exit 2", "exit 0"])
+def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, flags):
+    host = at(tmp_path, kind)
+    host.install(*flags)
+    host.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
+    with host.model(*(f"Answer {number}." for number in range(20))) as model:
+        host.run(model)
+    assert len(model.requests) == 13
+    assert all(f"[ITERATION {number}/13]" in one.said for number, one in enumerate(model.requests[1:], 2))
+
+
+def test_copilot_ignores_the_ninth_block_and_the_next_prompt_goes_on(copilot):
+    copilot.install(*PATIENT)
+    copilot.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
+    answers = (
+        answer for number in range(9) for answer in (copilot.bash("echo tool use does not matter"), f"{number}.")
+    )
+    with copilot.model(*answers, "Going on.", DONE) as model:
+        copilot.run(model)
+        assert len(model.requests) == 18
+        copilot.session = f"--resume={copilot.sent()[0]['sessionId']}"
+        copilot.run(model, "Go on.")
+    assert "[ITERATION 11/13]" in model.requests[19].said
+    assert "No loop" in copilot.tailhook("loop", "status")
+
+
+def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
+    copilot.event = "Stop"
+    copilot.install(*PATIENT)
+    copilot.tailhook("loop", "start", "Make the tests pass.")
+    with copilot.model(f"Not yet `{DONE}`.", DONE) as model:
+        copilot.run(model)
+    assert len(model.requests) == 2
+    ours = payloads.copilot_in_pascal_case(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
+    assert set(copilot.sent()[0]) == set(ours)
+
+
+def test_codex_is_told_of_the_loop_again_after_a_compaction(codex):
+    codex.settings = "model_auto_compact_token_limit = 1000\n"
+    codex.install(*PATIENT)
+    codex.tailhook("loop", "start", "--max", "20", "Make the tests pass.")
+    with codex.model("Hm.", codex.bash("echo much"), "And on.", DONE) as model:
+        model.tokens = 1, 5000
+        codex.run(model)
+    assert [one["source"] for one in codex.sent() if one["hook_event_name"] == "SessionStart"] == ["startup", "compact"]
+    assert "A loop is running in this session." in model.requests[2].said
+    assert "Iteration 2 of at most 20" in model.requests[2].said
+    assert "No loop" in codex.tailhook("loop", "status")
+
+
+def test_codex_takes_no_answer_for_a_failure(codex):
+    codex.install(*PATIENT)
+    codex.tailhook("loop", "start", "Make the tests pass.")
+    with codex.model("Hm.", DONE) as model:
+        done = codex.run(model)
+    assert "hook: Stop Blocked" in done.stderr
+    assert "hook: Stop Completed" in done.stderr
+    assert "Failed" not in done.stderr
+
+
+def test_gemini_shows_the_announcement(gemini):
+    gemini.install(*PATIENT)
+    gemini.tailhook("loop", "start", "Make the tests pass.")
+    with gemini.model(DONE) as model:
+        done = gemini.run(model)
+    assert "tailhook: completed: COMPLETE" in done.stderr

@@ -1,0 +1,99 @@
+"""What other hosts than Claude Code send when their agent stops, and what their transcripts have by then.
+
+The keys are those that Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 really send (tests/endtoend), and those that
+Cursor documents.
+"""
+
+import json
+import time
+
+
+def stamp(age: float = 0) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - age))
+
+
+def write(project, record):
+    with (project.home / "host.jsonl").open("a") as out:
+        out.write(json.dumps(record) + "\n")
+
+
+def codex(project, said):
+    return {
+        "session_id": "mine",
+        "turn_id": "t",
+        "transcript_path": None,
+        "cwd": str(project.folder),
+        "hook_event_name": "Stop",
+        "model": "gpt",
+        "permission_mode": "default",
+        "stop_hook_active": False,
+        "last_assistant_message": said,
+    }
+
+
+def gemini(project, said):
+    return {
+        "session_id": "mine",
+        "transcript_path": str(project.home / "host.jsonl"),
+        "cwd": str(project.folder),
+        "hook_event_name": "AfterAgent",
+        "timestamp": "2026-11-20T10:00:00.000Z",
+        "prompt": "Go.",
+        "prompt_response": said,
+        "stop_hook_active": False,
+    }
+
+
+def gemini_sent_on(project, said):
+    """As 0.61.0 has it after a block: the payload has all answers to the prompt, the transcript one by one."""
+    for words in ("```\nan open fence", said):
+        write(project, {"id": "m", "timestamp": stamp(), "type": "gemini", "content": words.strip(), "thoughts": []})
+        write(project, {"$set": {"lastUpdated": stamp()}})
+    return {**gemini(project, f"```\nan open fence\n{said}"), "stop_hook_active": True}
+
+
+def cursor(project, said):
+    write(project, {"role": "user", "message": {"content": [{"type": "text", "text": "Go."}]}})
+    write(
+        project, {"role": "assistant", "message": {"content": [{"type": "text", "text": said}, {"type": "tool_use"}]}}
+    )
+    return {
+        "conversation_id": "mine",
+        "generation_id": "g",
+        "model": "m",
+        "hook_event_name": "stop",
+        "cursor_version": "2.0.77",
+        "workspace_roots": [str(project.folder)],
+        "user_email": None,
+        "transcript_path": str(project.home / "host.jsonl"),
+        "status": "completed",
+        "loop_count": 0,
+    }
+
+
+def copilot(project, said):
+    write(project, {"type": "user.message", "data": {"content": "Go."}, "timestamp": stamp()})
+    write(project, {"type": "assistant.message", "data": {"messageId": "m", "content": said}, "timestamp": stamp()})
+    write(project, {"type": "assistant.turn_end", "data": {"turnId": "0"}, "timestamp": stamp()})
+    write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-1)})
+    return {
+        "sessionId": "mine",
+        "timestamp": int(time.time() * 1000),
+        "cwd": str(project.folder),
+        "transcriptPath": str(project.home / "host.jsonl"),
+        "stopReason": "end_turn",
+        "stop_hook_active": False,
+    }
+
+
+def copilot_in_pascal_case(project, said):
+    theirs = copilot(project, said)
+    return {
+        "hook_event_name": "Stop",
+        "session_id": theirs["sessionId"],
+        "timestamp": stamp(),
+        "cwd": theirs["cwd"],
+        "transcript_path": theirs["transcriptPath"],
+        "stop_reason": "end_turn",
+        "stop_hook_active": False,
+    }
