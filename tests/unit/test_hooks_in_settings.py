@@ -63,6 +63,40 @@ def test_machines_without_loops_are_not_told_of_compactions():
     assert with_hooks(with_hooks("{}", None, "exec"), ["memory"], "exec") == text.replace("triage,", "")
 
 
+PLATES = {
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Notification",
+    "StopFailure",
+    "SessionEnd",
+}
+
+
+def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():
+    values = values_of(with_hooks("{}", ["idle", "plates"], "exec"))["hooks"]
+    assert set(values) == {"Stop", "SessionStart"} | PLATES
+    for event, groups in values.items():
+        ((group,), machines) = groups, ["idle", "plates"] if event in ("Stop", "SessionStart") else ["plates"]
+        assert machines_of(argv_of(group["hooks"][0])) == machines
+        assert group.get("matcher") == ("*" if event in TOOLS else None)
+
+
+def test_plates_among_the_configured_machines_is_told_of_every_event():
+    text = with_hooks("{}", None, "exec", reports=True)
+    assert {hook.event for hook in ours(text)} == {"Stop", "SessionStart"} | PLATES
+    assert with_hooks(text, None, "exec", reports=True) == text
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_plates_comes_and_goes_and_leaves_every_byte(text):
+    without = with_hooks(text, ["idle"], "exec")
+    with_plates = with_hooks(without, ["idle", "plates"], "exec", None, text)
+    assert with_hooks(with_plates, ["idle"], "exec", None, text) == without
+    assert without_hooks(with_plates, text) == text
+
+
 def test_the_form_and_the_machines_change_in_place_and_what_a_person_set_stays():
     text = with_hooks("{}", None, "exec").replace('"timeout": 10', '"timeout": 60')
     changed = with_hooks(text, ["idle"], "shell")

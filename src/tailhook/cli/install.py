@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -15,8 +16,10 @@ from tailhook.hosts import hooks, settings
 from tailhook.hosts.command import configured
 from tailhook.hosts.settings import SCOPES, Settings
 from tailhook.machines import whole_number
+from tailhook.plates import places
 
 NEW = "{}\n"  # a settings file that we make begins as
+DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
 
 
 def add(commands: Commands) -> None:
@@ -108,6 +111,8 @@ def install(arguments: argparse.Namespace) -> None:
             say(f"The file as it was: {plain(settings.backup_path(found.target))}")
         break
     tell_cap(text)
+    if any(hook.event in hooks.REPORTED for hook in hooks.ours(text)):
+        prepare_daemon()
 
 
 def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | None:
@@ -122,7 +127,8 @@ def wanted(text: str, arguments: argparse.Namespace, before: str | None = None) 
     """The text with the hooks that the arguments ask for; before: what it was without any, where that is known."""
     form = arguments.form or hooks.installed_form(text) or "exec"
     names = chosen(hooks.installed_machines(text), arguments)
-    return hooks.with_hooks(text, names, form, arguments.block_cap, before)
+    reports = names is None and "plates" in configured_machines(arguments.scope)
+    return hooks.with_hooks(text, names, form, arguments.block_cap, before, reports)
 
 
 def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
@@ -160,6 +166,17 @@ def tell_cap(text: str) -> None:
         say(
             "The host ends a turn after 8 blocks in a row without tool use, whatever a loop's own limit is.",
             "To lift that:  tailhook install --block-cap 0",
+        )
+
+
+def prepare_daemon() -> None:
+    """Leave for the hooks what starts the daemon, and say so where it cannot start."""
+    places.leave_argv()
+    missing = [name for name in DAEMON_NEEDS if importlib.util.find_spec(name) is None]
+    if missing:
+        say(
+            f"The events are kept, but no board can show them: the daemon needs {', '.join(missing)}.",
+            "To add what it needs:  pip install 'tailhook[serve]'",
         )
 
 

@@ -17,8 +17,18 @@ from tailhook.hosts.command import argv_of, hook_command, is_ours, machines_of
 FLAGS = ("--exit", "0", "--announce")  # the answer that every version of the host obeys, and its end made known
 TIMEOUT = 10  # seconds; a hook takes milliseconds and waits 2 s at the most for its input, 2 s for a lock
 STATUS = {"Stop": "tailhook: may the agent stop?", "SessionStart": "tailhook: is there a loop to go on with?"}
-MATCHER = {"SessionStart": "compact"}
 TOLD_AGAIN = {"idle", "ralph"}  # machines whose loop is told again after a compaction
+# The events that plates alone is told of, with the matcher that they take.
+REPORTED = {
+    "UserPromptSubmit": None,
+    "PreToolUse": "*",
+    "PostToolUse": "*",
+    "PostToolUseFailure": "*",
+    "Notification": None,
+    "StopFailure": None,
+    "SessionEnd": None,
+}
+EVENTS = ("Stop", "SessionStart", *REPORTED)
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
@@ -49,7 +59,7 @@ def values_of(text: str) -> dict[str, Any]:
         if not isinstance(values.get(name, {}), dict):
             raise SettingsError(f'"{name}" is no object')
     for event, groups in values.get("hooks", {}).items():
-        if event in STATUS and not isinstance(groups, list):
+        if event in EVENTS and not isinstance(groups, list):
             raise SettingsError(f'"hooks" has for "{event}" no list')
     return values
 
@@ -94,36 +104,67 @@ def installed_form(text: str) -> str | None:
     return next(forms, None)
 
 
+class Wanted(NamedTuple):
+    """A hook that shall be there.  matcher: of its group, None for none.  command: the members that say what is run."""
+
+    matcher: str | None
+    command: dict[str, Any]
+
+
+def wanted_hooks(machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
+    """The hooks of each event; the arguments are those of `with_hooks`."""
+    reports = reports or "plates" in (machines or ())
+    command = command_fields(machines, form)
+    wanted = {"Stop": Wanted(None, command)}
+    if reports or machines is None or TOLD_AGAIN.intersection(machines):
+        wanted["SessionStart"] = Wanted(None if reports else "compact", command)
+    if reports:
+        wanted |= {event: Wanted(matcher, command_fields(["plates"], form)) for event, matcher in REPORTED.items()}
+    return wanted
+
+
 def with_hooks(
-    text: str, machines: Sequence[str] | None, form: str, cap: int | None = None, before: str | None = None
+    text: str,
+    machines: Sequence[str] | None,
+    form: str,
+    cap: int | None = None,
+    before: str | None = None,
+    reports: bool = False,
 ) -> str:
     """The text with our hooks, each once, running what they should; what else they say stays.
 
-    machines: None for those that are configured.  cap: for the settings' env; None leaves it as it is.  before: as for
-    `without_hooks`, for a hook that is no longer wanted.
+    machines: those that a stop asks, None for those that are configured.  cap: for the settings' env; None leaves it as
+    it is.  before: as for `without_hooks`, for a hook that is no longer wanted.  reports: whether plates is among those
+    that are configured.
     """
-    wanted = command_fields(machines, form)
-    for event in STATUS:
+    wanted = wanted_hooks(machines, form, reports)
+    for event in EVENTS:
         there = [hook for hook in ours(text) if hook.event == event]
-        if event == "SessionStart" and machines is not None and not TOLD_AGAIN.intersection(machines):
-            there, surplus = [], there
-        elif there:
-            there, surplus = there[:1], there[1:]
-        else:
-            text, surplus = with_hook(text, event, wanted), []
-        for hook in reversed(surplus):
-            text = without_hook(text, hook, before)
-        for hook in there:
-            text = changed(text, hook, wanted)
+        kept = [hook for hook in there if event in wanted and matcher_of(text, hook) == wanted[event].matcher][:1]
+        for hook in reversed(there):
+            if hook not in kept:
+                text = without_hook(text, hook, before)
+        if kept:  # its place may be another one now
+            hook = next(hook for hook in ours(text) if hook.event == event)
+            text = changed(text, hook, wanted[event].command)
+        elif event in wanted:
+            text = with_hook(text, event, wanted[event])
     if cap is not None and block_cap(text) != str(cap):
         text = with_cap(text, str(cap))
     return text
 
 
-def with_hook(text: str, event: str, command: dict[str, Any]) -> str:
+def matcher_of(text: str, hook: Hook) -> Any:
+    """The matcher of the hook's group, None for none."""
+    return values_of(text)["hooks"][hook.event][hook.group].get("matcher")
+
+
+def with_hook(text: str, event: str, wanted: Wanted) -> str:
     """The text with one hook more, in a group of its own."""
-    hook = {"type": "command", **command, "timeout": TIMEOUT, "statusMessage": STATUS[event]}
-    group: dict[str, Any] = {"matcher": MATCHER[event]} if event in MATCHER else {}
+    hook = {"type": "command", **wanted.command, "timeout": TIMEOUT}
+    if event in STATUS:
+        hook["statusMessage"] = STATUS[event]
+    group: dict[str, Any] = {} if wanted.matcher is None else {"matcher": wanted.matcher}
     group["hooks"] = [hook]
     if not json_text.find(text, ("hooks",)):
         return json_text.put(text, (), {event: [group]}, "hooks")

@@ -34,6 +34,7 @@ class Trial(NamedTuple):
     bare: float = 0.0
 
 
+OF_EVENT = {"Stop": {"last_assistant_message": "At work."}, "SessionStart": {"source": "compact"}}
 INSTALL_AGAIN = "Write it anew:  tailhook install"
 
 
@@ -92,7 +93,7 @@ class Stage:
         (self.project / ".claude").mkdir()
         (self.project / ".claude" / "idle-loop.local.md").write_text(LOOP)
         payload = {"session_id": "doctor", "cwd": str(self.project), "hook_event_name": event}
-        payload |= {"last_assistant_message": "At work."} if event == "Stop" else {"source": "compact"}
+        payload |= OF_EVENT.get(event, {})
         self.payload = json.dumps(payload).encode()
         home = str(folder / "home")
         self.environment = {
@@ -137,5 +138,5 @@ class Stage:
             return f"its answer is no JSON: {done.stdout[:80]!r}"
         if machines is not None and "idle" not in machines:
             return ""
-        told = "decision" if self.event == "Stop" else "hookSpecificOutput"
-        return "" if told in answer else f"a live loop got no answer: {said or 'nothing on stderr'}"
+        told = {"Stop": "decision", "SessionStart": "hookSpecificOutput"}.get(self.event)
+        return "" if told is None or told in answer else f"a live loop got no answer: {said or 'nothing on stderr'}"
