@@ -113,9 +113,8 @@ def tried(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
         advice = "Install tailhook where the plugin looks: on PATH, or in ~/.local/bin."
         return Finding("hook", FAILURE, f"{there.where} does not find the command `tailhook`", advice)
     argv = tuple(argv_of(there.hook.fields))
-    trial = try_hook(
-        there.hook.event, there.hook.fields, 0 if argv in timed and there.hook.event in hooks.REPORTED else ROUNDS
-    )
+    known = argv in timed and there.hook.event in hooks.REPORTED  # where it runs on every event alike
+    trial = try_hook(there.hook.event, there.hook.fields, 0 if known else ROUNDS)
     if trial.fault:
         return Finding("hook", FAILURE, f"{there.where}: {trial.fault}", trial.advice)
     if known:
