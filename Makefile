@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage bench instructions interpreters corpora lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -63,6 +63,10 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
 	$(BIN)/python benches/report.py build/benches.json benches/results
 	$(BIN)/tailhook bench --max-ratio 1.35
+
+load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed
+	$(BIN)/python benches/plates_load.py
+	$(BIN)/python benches/plates_load.py --kill
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py

@@ -239,7 +239,15 @@ class Database:
             rows = [dict(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
-        return [row for row in rows if self.apply(row, Event(Kind.SESSION_END))]
+        return [row for row in rows if self.close_plate(row)]
+
+    def close_plate(self, plate: Plate | None) -> bool:
+        """Close a plate, whatever happens to it meanwhile; False where somebody else did."""
+        while plate and plate["status"] != Status.CLOSED.value:
+            if self.apply(plate, Event(Kind.SESSION_END)):
+                return True
+            plate = self.get(plate["session_id"])
+        return False
 
     # ---- reading ----
 
