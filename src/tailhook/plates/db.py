@@ -18,6 +18,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine, RowMapping
+from sqlalchemy.event import listen
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import Event, Kind, Status, admits, precedes, transition
@@ -450,7 +451,7 @@ def open_engine(url: str) -> Engine:
     """An engine for the URL; SQLite's connections as they should be."""
     engine = sa.create_engine(url)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", prepare_sqlite)
+        listen(engine, "connect", prepare_sqlite)
     return engine
 
 
