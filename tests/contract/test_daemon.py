@@ -237,6 +237,22 @@ def test_a_token_that_others_can_read_is_refused(own):
     assert "can be read by others" in refused(own, "--port", "0")
 
 
+def test_a_token_that_is_a_link_is_refused(own, tmp_path):
+    own.state.mkdir(parents=True, mode=0o700)
+    (tmp_path / "theirs").write_text("known\n")
+    (tmp_path / "theirs").chmod(0o600)
+    (own.state / "token").symlink_to(tmp_path / "theirs")
+    assert "is a link" in refused(own, "--port", "0")
+
+
+def test_a_folder_of_sockets_that_is_a_link_is_refused(own, tmp_path):
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "theirs")
+    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+    assert "not a folder of yours alone" in refused(own)
+
+
 def test_a_folder_of_sockets_that_others_can_enter_is_refused(own, tmp_path):
     (tmp_path / "run" / "tailhook").mkdir(parents=True)
     (tmp_path / "run" / "tailhook").chmod(0o755)
