@@ -206,7 +206,12 @@ def test_the_commands_hooks_name_its_run(daemon):
 def test_its_own_death_is_told_within_two_seconds(daemon, how):
     argv = [*RUN, sys.executable, "-c", "import time; time.sleep(60)"]
     with subprocess.Popen(
-        argv, env=daemon.env, cwd=daemon.home, start_new_session=True, stderr=subprocess.DEVNULL
+        argv,
+        env=daemon.env,
+        cwd=daemon.home,
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),  # the tests may run under nohup
     ) as one:
         wait_until(lambda: plate_of(daemon))
         sent = time.monotonic()
