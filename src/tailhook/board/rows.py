@@ -4,9 +4,11 @@ Everything is a `rich.text.Text`, whose words are never read as markup.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
+from rich.columns import Columns
+from rich.table import Table
 from rich.text import Text
 
 from tailhook.board.view import (
@@ -36,6 +38,8 @@ TODO_BAR = 6  # columns
 AGE = 4
 STATUS = 19
 LANES = 7  # columns, for the names of the timeline's lanes
+
+SIGNS = [(SYMBOLS[status], status_words(status), COLOURS[status]) for status in SYMBOLS]
 
 
 def fit(words: str, width: int) -> str:
@@ -73,16 +77,17 @@ def row(plate: Plate, name: str, now: float, width: int) -> list[Text]:
                 " ",
             )
         ]
-    left = width - AGE - 5
+    done = f"{plate.todo} " if plate.todo else ""
+    left = width - AGE - 5 - cell_len(done)
     second = Text("    ")
-    for words, style in ((status, colour), (plate.branch, BRANCH), (doing, doing_colour), (plate.todo, DIM)):
+    for words, style in ((status, colour), (plate.branch, BRANCH), (doing, doing_colour)):
         if words:
             second.append(" · " if second.plain.strip() else "", DIM).append(words, style)
     second.truncate(width - 1, overflow="ellipsis", pad=True)
-    return [
-        Text.assemble((f" {SYMBOLS[plate.status]} ", colour), " ", (fit(name, left), name_style), (since, DIM), " "),
-        second,
-    ]
+    first = Text.assemble(
+        (f" {SYMBOLS[plate.status]}  ", colour), (fit(name, left), name_style), (f"{done}{since} ", DIM)
+    )
+    return [first, second]
 
 
 def todo(progress: str) -> Text:
@@ -94,6 +99,14 @@ def todo(progress: str) -> Text:
     return Text.assemble(
         ("━" * filled, COLOURS[Status.RUNNING]), ("━" * (TODO_BAR - filled), "#3b4048"), " ", (fit(progress, 7), DIM)
     )
+
+
+def table(lines: Iterable[tuple[str, str, str]]) -> Table:
+    """Names, what they mean, and the style of the name, below each other."""
+    grid = Table.grid(padding=(0, 2))
+    for name, words, style in lines:
+        grid.add_row(Text(name, style, no_wrap=True), Text(words))
+    return grid
 
 
 # ---- details -----------------------------------------------------------------
@@ -144,7 +157,7 @@ def clock(at: float, form: str = "%H:%M:%S") -> str:
 
 
 def picture(pieces: Sequence[Piece], now: float, width: int) -> Text:
-    """The timeline: the agent's lane, the person's, the times, and what it came to."""
+    """The timeline: the agent's lane, the person's, and the times."""
     if not pieces:
         return Text("Nothing to draw yet.", DIM)
     found = runs(pieces, width - LANES)
@@ -153,11 +166,18 @@ def picture(pieces: Sequence[Piece], now: float, width: int) -> Text:
         mine, other = (agent, person) if run.piece.status in (Status.RUNNING, Status.STARTING) else (person, agent)
         mine.append(written(run), f"{DARK} on {colour_of(run.piece)}")
         other.append("·" * run.width, "#3b4048")
-    sums = Text()
-    for status, seconds in totals(pieces).items():
-        sums.append("   " if len(sums) else "")
-        sums.append(f"{SYMBOLS[status]} ", COLOURS[status]).append(f"{status_words(status)} {age(seconds)}", DIM)
-    return Text("\n").join([agent, person, times(found, now, width), Text(), sums])
+    return Text("\n").join([agent, person, times(found, now, width)])
+
+
+def sums(pieces: Sequence[Piece]) -> Columns:
+    """What it came to: the time in each status, in as many columns as there is room for."""
+    return Columns(
+        [
+            Text.assemble((f"{SYMBOLS[status]} ", COLOURS[status]), (f"{status_words(status)} {age(seconds)}", DIM))
+            for status, seconds in totals(pieces).items()
+        ],
+        padding=(0, 3),
+    )
 
 
 def written(run: Run) -> str:

@@ -58,20 +58,16 @@ They appear here by themselves once the hooks are installed:
 
   tailhook install --with plates
 """
-HELP = """\
-↑ ↓  PgUp PgDn  Home End   choose a session
-Enter      its details: timeline, last message, events
-/          filter: words that must occur in project,
-           branch, status, tool or session
-Esc        no filter; back from the details
-d          dismiss the session: it leaves the board
-c          show the closed ones too, or not
-?          this help
-q          quit
-
-? ! ✗      a person has to look
-●          running        ◌  starting
-○          idle           ·  closed"""
+HELP = (
+    ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
+    ("Enter", "its details: timeline, last message, events"),
+    ("/", "filter: words that must all occur in project, branch, status, tool or session"),
+    ("Esc", "no filter any more; back from the details"),
+    ("?", "this help"),
+    ("q", "quit"),
+    ("d", "dismiss the session: it leaves the board, until it does something again"),
+    ("c", "show the closed ones too, or no longer"),
+)
 
 
 class Line(NamedTuple):
@@ -215,11 +211,20 @@ class Timeline(Widget):
     def show(self, pieces: list[Piece], now: float) -> None:
         """Draw these."""
         self.pieces, self.now = pieces, now
-        self.refresh(layout=True)
+        self.refresh()
 
     def render(self) -> Text:
         """The picture."""
         return rows.picture(self.pieces, self.now, self.size.width)
+
+
+class FilterField(Input):
+    """Where the words of the filter are typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "keep"),
+        Binding("escape", "app.clear", "show all"),
+    ]
 
 
 class DetailsScreen(Screen[None]):
@@ -241,11 +246,12 @@ class DetailsScreen(Screen[None]):
             yield Static(markup=False, id="facts")
             yield Static("Timeline", classes="heading")
             yield Timeline()
+            yield Static(markup=False, id="sums")
             yield Static("Last message", classes="heading")
             yield Static(markup=False, id="words")
             yield Static("Events", classes="heading")
             yield Static(markup=False, id="events")
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         """Begin to look for changes."""
@@ -277,7 +283,9 @@ class DetailsScreen(Screen[None]):
         """Show what depends on the time."""
         if self.details:
             self.query_one("#facts", Static).update(rows.facts(self.details, self.now()))
-            self.query_one(Timeline).show(timeline(self.details.events, self.now()), self.now())
+            pieces = timeline(self.details.events, self.now())
+            self.query_one(Timeline).show(pieces, self.now())
+            self.query_one("#sums", Static).update(rows.sums(pieces))
 
     def action_back(self) -> None:
         """Return to the list."""
@@ -292,7 +300,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The keys and symbols."""
         with VerticalScroll():
-            yield Static(HELP, markup=False)
+            yield Static(rows.table([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SIGNS]))
 
     def action_back(self) -> None:
         """Return to the list."""
@@ -313,20 +321,21 @@ class Board(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter"),
-        Binding("d", "dismiss", "dismiss"),
-        Binding("c", "closed", "closed"),
         Binding("question_mark", "help", "help"),
         Binding("q", "quit", "quit"),
+        Binding("d", "dismiss", "dismiss"),
+        Binding("c", "closed", "closed"),
         Binding("escape", "clear", "no filter", show=False),
     ]
     CSS = """
     #summary { height: 1; padding: 0 1; background: $panel; }
-    PlateList { height: 1fr; padding: 1 0 0 0; scrollbar-size-vertical: 1; }
+    PlateList { height: 1fr; padding: 1 0 0 0; overflow-x: hidden; scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1; }
     #filter { display: none; height: 1; border: none; padding: 0 1; }
     #filter.shown { display: block; }
     DetailsScreen VerticalScroll { padding: 1 2; scrollbar-size-vertical: 1; }
     DetailsScreen .heading { color: $text-muted; text-style: bold; margin: 1 0 0 0; }
-    Timeline { height: 5; margin-right: 1; }
+    Timeline { height: 3; margin: 0 1 1 0; }
     HelpScreen { align: center middle; }
     HelpScreen VerticalScroll { width: 64; max-width: 100%; height: auto; max-height: 100%; padding: 1 2;
         background: $panel; border: round $primary; }
@@ -352,8 +361,8 @@ class Board(App[None]):
         """The parts, from top to bottom."""
         yield Static(markup=False, id="summary")
         yield PlateList(self.now)
-        yield Input(placeholder="filter: project, branch, status, tool", id="filter", select_on_focus=False)
-        yield Footer()
+        yield FilterField(placeholder="project, branch, status, tool …", id="filter", select_on_focus=False)
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         """Follow the daemon."""
@@ -471,6 +480,8 @@ class Board(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """The list's keys are the list's alone."""
+        if action == "filter" and isinstance(self.focused, FilterField):
+            return False
         return len(self.screen_stack) == 1 or action not in ("filter", "dismiss", "closed", "clear")
 
     def action_help(self) -> None:
