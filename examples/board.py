@@ -15,10 +15,8 @@ from typing import Any
 
 from tailhook.board.tui import Board
 
-os.environ["TZ"] = "UTC"
-time.tzset()
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
-SIZE = tuple(map(int, os.environ.get("SIZE", "104x24").split("x")))
+WIDTH, HEIGHT = 104, 22
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture needs nothing from elsewhere
 
 # Project, branch, status, tool, todo progress, seconds since the last change.
@@ -117,7 +115,7 @@ def board() -> Board:
 async def draw(path: Path, keys: list[str]) -> None:
     """Write the picture."""
     app = board()
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
         await pilot.pause(0.5)
         await pilot.press(*keys)
         await pilot.pause(0.5)
@@ -126,6 +124,8 @@ async def draw(path: Path, keys: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     if len(sys.argv) > 1:
         asyncio.run(draw(Path(sys.argv[1]), sys.argv[2:]))
     else:

@@ -50,44 +50,51 @@ def fit(words: str, width: int) -> str:
 
 
 def height(width: int) -> int:
-    """How many lines a plate has."""
+    """How many lines a plate has in a terminal of so many columns."""
     return 2 if width < NARROW else 1
 
 
-def row(plate: Plate, name: str, now: float, width: int) -> list[Text]:
-    """A plate's lines."""
+def row(plate: Plate, name: str, now: float, width: int, lines: int) -> list[Text]:
+    """A plate's lines: one with everything below each other, or two that are packed."""
+    return [wide(plate, name, now, width)] if lines == 1 else narrow(plate, name, now, width)
+
+
+def wide(plate: Plate, name: str, now: float, width: int) -> Text:
+    """A plate on one line."""
     colour = COLOURS[plate.status]
-    since = f"{age(now - plate.changed):>{AGE}}"
-    doing = plate.error or plate.tool
-    doing_colour = colour if plate.error else TOOL
-    status = status_words(plate.status)
-    name_style = "dim" if plate.status is Status.CLOSED else "bold"
-    if height(width) == 1:
-        flexible = width - 3 - STATUS - TODO_BAR - 8 - AGE - 1
-        project = flexible * 2 // 5
-        branch = (flexible - project) // 2
-        return [
-            Text.assemble(
-                (f" {SYMBOLS[plate.status]} {fit(status, STATUS - 1)}", colour),
-                (fit(name, project - 1) + " ", name_style),
-                (fit(plate.branch, branch - 1) + " ", BRANCH),
-                (fit(doing, flexible - project - branch - 1) + " ", doing_colour),
-                todo(plate.todo),
-                (since, DIM),
-                " ",
-            )
-        ]
-    done = f"{plate.todo} " if plate.todo else ""
-    left = width - AGE - 5 - cell_len(done)
-    second = Text("    ")
-    for words, style in ((status, colour), (plate.branch, BRANCH), (doing, doing_colour)):
-        if words:
-            second.append(" · " if second.plain.strip() else "", DIM).append(words, style)
-    second.truncate(width - 1, overflow="ellipsis", pad=True)
-    first = Text.assemble(
-        (f" {SYMBOLS[plate.status]}  ", colour), (fit(name, left), name_style), (f"{done}{since} ", DIM)
+    flexible = width - 3 - STATUS - TODO_BAR - 8 - AGE - 1
+    project = flexible * 2 // 5
+    branch = (flexible - project) // 2
+    return Text.assemble(
+        (f" {SYMBOLS[plate.status]} {fit(status_words(plate.status), STATUS - 1)}", colour),
+        (fit(name, project - 1) + " ", name_style(plate)),
+        (fit(plate.branch, branch - 1) + " ", BRANCH),
+        (fit(plate.error or plate.tool, flexible - project - branch - 1) + " ", colour if plate.error else TOOL),
+        todo(plate.todo),
+        (f"{age(now - plate.changed):>{AGE}} ", DIM),
     )
+
+
+def narrow(plate: Plate, name: str, now: float, width: int) -> list[Text]:
+    """A plate on two lines."""
+    colour = COLOURS[plate.status]
+    last = f"{plate.todo} {age(now - plate.changed):>{AGE}} "
+    first = Text.assemble(
+        (f" {SYMBOLS[plate.status]}  ", colour),
+        (fit(name, width - 4 - cell_len(last)), name_style(plate)),
+        (last, DIM),
+    )
+    second = Text.assemble("    ", (status_words(plate.status), colour))
+    for words, style in ((plate.branch, BRANCH), (plate.error or plate.tool, colour if plate.error else TOOL)):
+        if words:
+            second.append(" · ", DIM).append(words, style)
+    second.truncate(max(0, width - 1), overflow="ellipsis")
     return [first, second]
+
+
+def name_style(plate: Plate) -> str:
+    """How a project's name is written."""
+    return "dim" if plate.status is Status.CLOSED else "bold"
 
 
 def todo(progress: str) -> Text:

@@ -105,6 +105,7 @@ class PlateList(ScrollView, can_focus=True):
         self.named: dict[str, str] = {}
         self.lines: list[Line] = []
         self.tops: list[int] = []  # of each plate, its first line
+        self.height_of_each = 1
         self.at = 0  # the chosen plate
         self.hint = ""
 
@@ -126,13 +127,14 @@ class PlateList(ScrollView, can_focus=True):
     def lay_out(self) -> None:
         """Find out what is on which line."""
         self.lines, self.tops = [], []
+        self.height_of_each = rows.height(self.size.width)
         group = -1
         for index, plate in enumerate(self.plates):
             if group_of(plate) != group:
                 group = group_of(plate)
                 self.lines += [Line(), Line(group=group)] if self.lines else [Line(group=group)]
             self.tops.append(len(self.lines))
-            self.lines += [Line(index, part) for part in range(rows.height(self.size.width))]
+            self.lines += [Line(index, part) for part in range(self.height_of_each)]
         self.virtual_size = Size(self.size.width, len(self.lines) or len(self.hint.splitlines()))
         self.refresh()
 
@@ -148,7 +150,7 @@ class PlateList(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Choose a plate a screen away."""
-        self.action_move(by * max(1, self.size.height // rows.height(self.size.width) - 2))
+        self.action_move(by * max(1, self.size.height // self.height_of_each - 2))
 
     def action_open(self) -> None:
         """Ask for the details."""
@@ -168,7 +170,7 @@ class PlateList(ScrollView, can_focus=True):
         """Scroll to the chosen plate; with the first one, to the heading above."""
         if self.tops:
             top = self.tops[self.at] if self.at else 0
-            bottom = self.tops[self.at] + rows.height(self.size.width)
+            bottom = self.tops[self.at] + self.height_of_each
             self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, x_axis=False)
         self.refresh()
 
@@ -188,7 +190,7 @@ class PlateList(ScrollView, can_focus=True):
             return self.strip(Text())
         plate = self.plates[line.plate]
         name = self.named.get(plate.path, plate.name)
-        text = rows.row(plate, name, self.now(), self.size.width)[line.part]
+        text = rows.row(plate, name, self.now(), self.size.width, self.height_of_each)[line.part]
         return self.strip(text, SELECTED if line.plate == self.at else Style())
 
     def strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant

@@ -26,6 +26,8 @@ def board(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{EXTRA} ({error})") from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
-    alerts = [bell] * arguments.bell + [notifier()] * arguments.notify
+    alerts = [bell] if arguments.bell else []
+    if arguments.notify:
+        alerts.append(notifier())
     client.start()
     Board(Daemon(), alerts=alerts).run()
