@@ -62,7 +62,7 @@ def row(plate: Plate, name: str, now: float, width: int, lines: int) -> list[Tex
 def wide(plate: Plate, name: str, now: float, width: int) -> Text:
     """A plate on one line."""
     colour = COLOURS[plate.status]
-    flexible = width - 3 - STATUS - TODO_BAR - 8 - AGE - 1
+    flexible = width - 2 - STATUS - TODO_BAR - 8 - AGE - 1
     project = flexible * 2 // 5
     branch = (flexible - project) // 2
     return Text.assemble(
@@ -168,6 +168,8 @@ def picture(pieces: Sequence[Piece], now: float, width: int) -> Text:
     if not pieces:
         return Text("Nothing to draw yet.", DIM)
     found = runs(pieces, width - LANES)
+    if not found:
+        return Text()
     agent, person = Text(f"{'agent':<{LANES}}", DIM), Text(f"{'you':<{LANES}}", DIM)
     for run in found:
         mine, other = (agent, person) if run.piece.status in (Status.RUNNING, Status.STARTING) else (person, agent)

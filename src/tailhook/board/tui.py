@@ -159,7 +159,8 @@ class PlateList(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Choose a plate; with a second click, open it."""
-        line = event.y + self.scroll_offset.y
+        where = event.get_content_offset(self)
+        line = where.y + self.scroll_offset.y if where else len(self.lines)
         if line < len(self.lines) and self.lines[line].plate >= 0:
             self.at = self.lines[line].plate
             self.refresh()
@@ -273,6 +274,7 @@ class DetailsScreen(Screen[None]):
         try:
             self.details = read_details(await self.source.details(self.plate.session_id))
         except AwayError:
+            self.stale = True
             return
         except TailhookError as error:
             self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
@@ -284,9 +286,10 @@ class DetailsScreen(Screen[None]):
     def show(self) -> None:
         """Show what depends on the time."""
         if self.details:
-            self.query_one("#facts", Static).update(rows.facts(self.details, self.now()))
-            pieces = timeline(self.details.events, self.now())
-            self.query_one(Timeline).show(pieces, self.now())
+            now = self.now()
+            pieces = timeline(self.details.events, now)
+            self.query_one("#facts", Static).update(rows.facts(self.details, now))
+            self.query_one(Timeline).show(pieces, now)
             self.query_one("#sums", Static).update(rows.sums(pieces))
 
     def action_back(self) -> None:
