@@ -389,6 +389,7 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
     sit(play)
 
 
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # it is to outlive the board
 def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
     monkeypatch.setattr(tui, "GRACE", 0.2)
     monkeypatch.setenv("HOME", str(daemon.home))

@@ -23,18 +23,18 @@ def board(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "keys"),
+    ("size", "keys"),
     [
-        ("list", (104, 24), ["down"]),
-        ("narrow", (40, 24), []),
-        ("closed", (80, 24), ["c", "end"]),
-        ("filtered", (80, 16), ["slash", "c", "h"]),
-        ("details", (104, 40), ["enter"]),
-        ("details_narrow", (40, 30), ["enter"]),
-        ("help", (80, 30), ["question_mark"]),
+        pytest.param((104, 24), ["down"], id="list"),
+        pytest.param((40, 24), [], id="narrow"),
+        pytest.param((80, 24), ["c", "end"], id="closed"),
+        pytest.param((80, 16), ["slash", "c", "h"], id="filtered"),
+        pytest.param((104, 40), ["enter"], id="details"),
+        pytest.param((40, 30), ["enter"], id="details_narrow"),
+        pytest.param((80, 30), ["question_mark"], id="help"),
     ],
 )
-def test_the_screen_is_as_it_was(snap_compare, board, name, size, keys):
+def test_the_screen_is_as_it_was(snap_compare, board, size, keys):
     async def press(pilot):
         await pilot.pause(0.5)
         await pilot.press(*keys)

@@ -17,19 +17,17 @@ EVENTS = 300  # of a plate, how many are shown
 
 
 class Source(Protocol):
-    """What a board asks."""
+    """What a board asks.
 
-    def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """`plates` with all of them, then `plate` and `removed` as they change.  Raises AwayError."""
+    changes: `plates` with all of them, then `plate` and `removed` as they change; raises AwayError.
+    details: one plate with its events.  dismiss: remove a plate.  wake: start the daemon, when it is not there and may
+    be started.  These three raise TailhookError.
+    """
 
-    async def details(self, session_id: str) -> dict[str, Any]:
-        """One plate with its events.  Raises TailhookError."""
-
-    async def dismiss(self, session_id: str) -> None:
-        """Remove a plate.  Raises TailhookError."""
-
-    async def wake(self) -> None:
-        """Start the daemon, when it is not there and may be started."""
+    def changes(self) -> AsyncGenerator[tuple[str, Any], None]: ...
+    async def details(self, session_id: str) -> dict[str, Any]: ...
+    async def dismiss(self, session_id: str) -> None: ...
+    async def wake(self) -> None: ...
 
 
 class Daemon:

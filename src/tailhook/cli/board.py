@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
 def board(arguments: argparse.Namespace) -> None:
     """Show the board until the person leaves it."""
     try:
-        from tailhook.board.alerts import bell, notifier
+        from tailhook.board.alerts import Alert, bell, notifier
         from tailhook.board.source import Daemon
         from tailhook.board.tui import Board
         from tailhook.plates import client
@@ -26,7 +26,7 @@ def board(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{EXTRA} ({error})") from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
-    alerts = [bell] if arguments.bell else []
+    alerts: list[Alert] = [bell] if arguments.bell else []
     if arguments.notify:
         alerts.append(notifier())
     client.start()
