@@ -459,7 +459,7 @@ def test_the_desktop_is_told_by_its_own_program(daemon, tmp_path):
     env = {**daemon.env, "PATH": f"{tools}:/usr/bin:/bin", "TERM": "xterm"}
     board = Terminal([*BOARD, "--notify", "--bell"], env, tmp_path)
     board.until("running")
-    assert "\x07" not in board.seen
+    board.seen = ""  # the sequence that names the window ends in a bell's character
     daemon.post("permission_asked", "s", project_path="/p/<b>-x")
     board.until("\x07")
     wait_until(said.exists)

@@ -192,7 +192,7 @@ def test_its_own_death_is_told_within_two_seconds(daemon, how):
 
 
 def test_a_terminal_that_is_closed_ends_the_session(daemon):
-    terminal = Terminal(daemon, "cat")
+    terminal = in_terminal(daemon, "cat")
     wait_until(lambda: plate_of(daemon))
     os.close(terminal.fd)
     wait_until(lambda: plate_of(daemon)["status"] == "closed")

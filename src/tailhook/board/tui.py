@@ -451,7 +451,7 @@ class Board(App[None]):
         """Show the plates as they are."""
         wanted = self.base.query_one("#filter", Input).value
         plates = ordered(self.plates.values(), wanted, self.closed)
-        hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY
+        hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
         if self.plates and not wanted:
             hint = "\nAll sessions are closed. Press c to see them.\n"
         self.base.query_one(PlateList).show(plates, names(self.plates.values()), hint)
