@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import pty
 import signal
 import struct
 import subprocess
@@ -13,6 +12,7 @@ import time
 
 import pytest
 from daemon import daemon_in, wait_until
+from terminal import Terminal
 
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
 # Says that it is ready, then which signals come, until it gets one more than it shall.
@@ -116,38 +116,13 @@ def test_a_signal_that_is_sent_to_it_reaches_the_command_once(away, name):
     assert wrapper.returncode == 0
 
 
-class Terminal:
+def in_terminal(away, *argv):
     """The wrapper in a terminal of its own."""
-
-    def __init__(self, away, *argv):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(away.home)
-            os.execve(RUN[0], [*RUN, *argv], away.env)
-        self.seen = ""
-
-    def until(self, words, seconds=30):
-        """Read until the words are there."""
-        end = time.monotonic() + seconds
-        while words not in self.seen:
-            assert time.monotonic() < end, self.seen
-            try:
-                self.seen += os.read(self.fd, 1000).decode()
-            except OSError:  # the other end is closed
-                assert words in self.seen, self.seen
-
-    def wait(self):
-        """Read to the end; the exit status."""
-        try:
-            while data := os.read(self.fd, 1000):
-                self.seen += data.decode()
-        except OSError:
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    return Terminal([*RUN, *argv], away.env, away.home)
 
 
 def test_what_is_typed_reaches_the_command_once(away):
-    terminal = Terminal(away, *python(LISTENER, "1", "SIGINT"))
+    terminal = in_terminal(away, *python(LISTENER, "1", "SIGINT"))
     terminal.until("ready")
     os.write(terminal.fd, b"\x03")
     assert terminal.wait() == 0
@@ -155,7 +130,7 @@ def test_what_is_typed_reaches_the_command_once(away):
 
 
 def test_a_window_that_changes_is_told_once(away):
-    terminal = Terminal(away, *python(LISTENER, "1", "SIGWINCH"))
+    terminal = in_terminal(away, *python(LISTENER, "1", "SIGWINCH"))
     terminal.until("ready")
     fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
     assert terminal.wait() == 0
@@ -164,7 +139,7 @@ def test_a_window_that_changes_is_told_once(away):
 
 def test_the_command_has_the_terminal(away):
     code = "import os, sys; print(os.isatty(0), os.tcgetpgrp(0) == os.getpgrp()); print('said', input())"
-    terminal = Terminal(away, *python(code))
+    terminal = in_terminal(away, *python(code))
     terminal.until("True True")
     os.write(terminal.fd, b"hello\n")
     terminal.until("said hello")
@@ -222,7 +197,7 @@ def test_its_own_death_is_told_within_two_seconds(daemon, how):
 
 
 def test_a_terminal_that_is_closed_ends_the_session(daemon):
-    terminal = Terminal(daemon, "cat")
+    terminal = in_terminal(daemon, "cat")
     wait_until(lambda: plate_of(daemon))
     os.close(terminal.fd)
     wait_until(lambda: plate_of(daemon)["status"] == "closed")

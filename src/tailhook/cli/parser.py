@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
-from tailhook.cli import bench, doctor, hook, install, loop, memory, plates, ralph, triage
+from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
 from tailhook.cli.output import CommandError
 from tailhook.errors import TailhookError
 
@@ -38,6 +38,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (hook, loop, ralph, triage, memory, plates, bench, install, doctor):
+    for group in (hook, loop, ralph, triage, memory, plates, board, bench, install, doctor):
         group.add(commands)
     return top

@@ -1,0 +1,45 @@
+"""How a person is told that a session began to wait for them: a bell, a notification of the desktop."""
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from html import escape
+
+from textual.app import App
+
+from tailhook.board.view import Plate, status_words
+from tailhook.errors import TailhookError
+
+Alert = Callable[[App[None], Plate], None]
+SCRIPT = (
+    "on run words",
+    "display notification (item 2 of words) with title (item 1 of words)",
+    "end run",
+)
+
+
+def bell(app: App[None], _: Plate) -> None:
+    """Ring the terminal's bell."""
+    app.bell()
+
+
+def notifier() -> Alert:
+    """What tells it by the desktop's own program.  Raises TailhookError where there is none."""
+    argv = notification_argv()
+    return lambda _, plate: tell([*argv, f"{plate.name}: {status_words(plate.status)}", escape(plate.path)])
+
+
+def notification_argv() -> list[str]:
+    """The program with its flags; the title and the words come behind them, the words as HTML."""
+    if program := shutil.which("notify-send"):
+        return [program, "--app-name=tailhook", "--"]
+    if program := shutil.which("osascript"):
+        return [program, *(word for line in SCRIPT for word in ("-e", line))]
+    raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
+
+
+def tell(argv: list[str]) -> None:
+    """Run the program, and wait for nothing."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
+    threading.Thread(target=subprocess.run, args=(argv,), kwargs=quiet, daemon=True).start()

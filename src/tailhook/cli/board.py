@@ -1,0 +1,33 @@
+"""`tailhook board`: every session's status in the terminal, live."""
+
+import argparse
+import sys
+
+from tailhook.cli.output import CommandError, Commands, command
+
+EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(commands, "board", board, "every session's status in the terminal, live", "tailhook board --bell")
+    parser.add_argument("--bell", action="store_true", help="ring the terminal's bell when a session wants attention")
+    parser.add_argument("--notify", action="store_true", help="tell it by a notification of the desktop")
+
+
+def board(arguments: argparse.Namespace) -> None:
+    """Show the board until the person leaves it."""
+    try:
+        from tailhook.board.alerts import Alert, bell, notifier
+        from tailhook.board.source import Daemon
+        from tailhook.board.tui import Board
+        from tailhook.plates import client
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
+    alerts: list[Alert] = [bell] if arguments.bell else []
+    if arguments.notify:
+        alerts.append(notifier())
+    client.start()
+    Board(Daemon(), alerts=alerts).run()

@@ -1,0 +1,223 @@
+"""What the board shows: order, filter, names, ages, the timeline."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tailhook.board.rows import fit, picture, row
+from tailhook.board.view import (
+    Event,
+    Piece,
+    Plate,
+    age,
+    calls,
+    drawn,
+    labels,
+    names,
+    ordered,
+    read_details,
+    read_plate,
+    runs,
+    timeline,
+    totals,
+)
+from tailhook.machines.plates import ATTENTION, Status
+
+RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
+TOLD = {
+    "session_id": "s",
+    "project_path": "/home/ada/shop",
+    "git_branch": None,
+    "status": "idle",
+    "last_tool": None,
+    "todo_progress": None,
+    "error": None,
+    "created_at": "1970-01-01T00:00:01.500Z",
+    "updated_at": "1970-01-01T00:00:02.000Z",
+}
+
+
+def plate(session, status=RUNNING, changed=0.0, created=0.0, path="/p/x"):
+    told = {**TOLD, "session_id": session, "status": status.value, "project_path": path}
+    return read_plate(told)._replace(created=created, changed=changed)
+
+
+def ids(plates):
+    return [plate.session_id for plate in plates]
+
+
+# ---- plates ------------------------------------------------------------------
+
+
+def test_a_plate_is_read_as_it_is_told():
+    assert read_plate(TOLD) == Plate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 1.5, 2.0)
+
+
+def test_words_of_a_session_are_on_one_line_without_control_characters():
+    odd = "a\x1b[2J\n\u202eb"
+    read = read_plate(
+        {**TOLD, **dict.fromkeys(("project_path", "git_branch", "last_tool", "todo_progress", "error"), odd)}
+    )
+    assert {read.path, read.branch, read.tool, read.todo, read.error} == {"a\\x1b[2J\\n\\u202eb"}
+    event = {
+        "event_type": odd,
+        "tool_name": odd,
+        "tool_params": {"command": odd},
+        "error": None,
+        "ts": 1,
+        "status": None,
+    }
+    details = read_details({**TOLD, "events": [event], "last_message": f" {odd} \n"})
+    assert details.last_message == "a\\x1b[2J\n\\u202eb"
+    assert {details.events[0].kind, details.events[0].tool, details.events[0].about} == {"a\\x1b[2J\\n\\u202eb"}
+
+
+def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
+    found = ordered(
+        [
+            plate("idle long ago", IDLE, changed=1),
+            plate("idle now", IDLE, changed=9),
+            plate("b", path="/p/b", changed=9),
+            plate("a", path="/p/a", changed=1),
+            plate("error now", Status.ERROR, changed=9),
+            plate("asking for long", ASKING, changed=1),
+        ]
+    )
+    assert ids(found) == ["asking for long", "error now", "a", "b", "idle now", "idle long ago"]
+
+
+def test_a_running_session_keeps_its_place_whatever_it_does():
+    before = [plate("1", created=1, changed=5), plate("2", created=2, changed=6)]
+    after = [plate("1", created=1, changed=8), plate("2", created=2, changed=7)]
+    assert ids(ordered(before)) == ids(ordered(after)) == ["1", "2"]
+
+
+def test_closed_ones_are_shown_when_they_are_wanted():
+    plates = [plate("open"), plate("closed", CLOSED)]
+    assert ids(ordered(plates)) == ["open"]
+    assert ids(ordered(plates, closed=True)) == ["open", "closed"]
+
+
+def test_every_word_of_the_filter_must_occur():
+    plates = [plate("1", ASKING, path="/p/Shop"), plate("2", path="/p/shop")]
+    assert ids(ordered(plates, "SHOP awaiting")) == ["1"]
+    assert ids(ordered(plates, " shop ")) == ["1", "2"]
+    assert ordered(plates, "mail") == []
+
+
+def test_projects_of_the_same_name_are_told_apart_by_their_parents():
+    plates = [
+        plate("1", path="/a/web"),
+        plate("2", path="/b/web"),
+        plate("3", path="/b/web"),
+        plate("4", path="/b/api"),
+    ]
+    assert names(plates) == {"/a/web": "a/web", "/b/web": "b/web", "/b/api": "api"}
+
+
+def test_a_change_to_attention_calls_and_nothing_else_does():
+    for before in Status:
+        for after in Status:
+            wanted = before not in ATTENTION and after in ATTENTION
+            assert calls(plate("s", before), plate("s", after)) == wanted
+    assert not calls(None, plate("s", ASKING))
+
+
+def test_an_age_is_told_in_its_largest_unit():
+    assert [age(seconds) for seconds in (-5, 0, 59.9, 60, 3599, 3600, 86399, 86400, 10**7)] == [
+        "0s", "0s", "59s", "1m", "59m", "1h", "23h", "1d", "115d"
+    ]  # fmt: skip
+
+
+# ---- the timeline ------------------------------------------------------------
+
+
+def event(at, status, kind="stop", tool=""):
+    return Event(kind, float(at), tool, "", status)
+
+
+def test_a_timeline_has_a_piece_for_each_status_and_each_tool():
+    events = [
+        event(10, RUNNING, "prompt_submit"),
+        event(20, RUNNING, "tool_start", "Bash"),
+        event(25, None, "coffee_break"),
+        event(30, RUNNING, "tool_call", "Bash"),
+        event(35, RUNNING, "tool_call", "Bash"),
+        event(40, ASKING, "tool_start", "AskUserQuestion"),
+        event(60, IDLE),
+    ]
+    assert timeline(events, 100.0) == [
+        Piece(10, 20, RUNNING),
+        Piece(20, 30, RUNNING, "Bash"),
+        Piece(30, 40, RUNNING),
+        Piece(40, 60, ASKING),
+        Piece(60, 100, IDLE),
+    ]
+
+
+def test_a_timeline_ends_where_its_session_was_closed():
+    assert timeline([event(10, RUNNING), event(20, CLOSED)], 100.0) == [Piece(10, 20, RUNNING)]
+    assert timeline([event(10, CLOSED), event(20, RUNNING)], 30.0) == [Piece(10, 20, CLOSED), Piece(20, 30, RUNNING)]
+
+
+def test_without_events_there_is_no_timeline():
+    assert timeline([], 100.0) == timeline([event(1, None)], 100.0) == drawn([], 10) == []
+    assert picture([], 0.0, 10).plain == "Nothing to draw yet."
+
+
+def test_work_is_drawn_to_scale_and_a_night_no_wider_than_half_of_it():
+    work, more, night = Piece(0, 30, RUNNING), Piece(50_030, 50_060, RUNNING, "Bash"), Piece(30, 50_030, IDLE)
+    assert [(run.width, run.piece) for run in runs([work, night, more], 60)] == [(20, work), (20, night), (20, more)]
+
+
+def test_a_short_wait_for_a_person_is_seen_among_much_work():
+    pieces = [Piece(0, 1000, RUNNING), Piece(1000, 1001, ASKING), Piece(1001, 2000, RUNNING)]
+    assert drawn(pieces, 10).count(1) == 1
+
+
+def test_a_label_says_what_a_person_is_to_do_and_for_how_long():
+    assert labels(Piece(0, 300, ASKING)) == ("answer 5m", "5m")
+    assert labels(Piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
+    assert labels(Piece(0, 300, IDLE)) == ("idle 5m", "5m")
+    assert labels(Piece(0, 300, RUNNING, "Bash")) == ("Bash",)
+
+
+MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.sampled_from(["", "Bash"]))
+
+
+@given(st.lists(MARKS, max_size=50), st.floats(0, 10**7), st.integers(-5, 200))
+def test_every_timeline_can_be_drawn_in_every_width(marks, now, width):
+    pieces = timeline([event(at, status, "tool_start", tool) for at, status, tool in marks], now)
+    assert all(piece.start < piece.end for piece in pieces)
+    assert all(one.end == other.start for one, other in pairwise(pieces))
+    assert sum(totals(pieces).values()) <= max([now, *(at for at, _, _ in marks)])
+    columns = drawn(pieces, width)
+    assert columns == sorted(columns)
+    assert len(columns) == (max(0, width) if pieces else 0)
+    lines = picture(pieces, now, width + 7).plain.split("\n")
+    assert len(lines) == (3 if columns else 1)
+
+
+# ---- rows --------------------------------------------------------------------
+
+
+@given(st.text(st.characters(exclude_categories=("C", "Z", "M")), max_size=40), st.integers(0, 40))
+def test_words_fit_in_exactly_their_columns(words, width):
+    assert cell_len(fit(words, width)) == width
+
+
+@given(
+    st.sampled_from(Status),
+    st.text("ab漢字", max_size=60),
+    st.sampled_from(["", "3/7", "0/0", "x", "9/3"]),
+    st.integers(30, 200),
+)
+def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width):
+    one = plate("s", status)._replace(branch=words, tool=words, todo=progress)
+    first, second = row(one, words, 5.0, width, 2)
+    assert (first.cell_len, second.cell_len <= width) == (width, True)
+    if width >= 72:
+        (line,) = row(one, words, 5.0, width, 1)
+        assert line.cell_len == width
