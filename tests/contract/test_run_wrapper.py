@@ -211,6 +211,16 @@ def test_without_a_daemon_the_end_is_in_the_spool(away):
     assert event["run_id"]
 
 
+def test_a_user_who_wants_no_daemon_gets_none(away):
+    del away.env["TAILHOOK_NO_AUTOSTART"]
+    config = away.home / ".config" / "tailhook" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text('{"plates": {"autostart": false}}')
+    run(away, "sleep", "1")
+    assert not (away.runtime / "http").exists()
+    assert json.loads((away.state / "events").read_text().splitlines()[-1])["event_type"] == "run_ended"
+
+
 def test_two_sessions_in_one_folder_do_not_close_each_other(daemon):
     wrappers = [
         subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) for _ in range(2)

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 
 from tailhook.errors import TailhookError
+from tailhook.hook.payload import project_root
 from tailhook.hook.plates import daemon_argv
+from tailhook.hook.process import load_config
 from tailhook.plates import places
 
 PATIENCE = 5.0  # seconds for a daemon to answer, or to start
@@ -52,7 +54,7 @@ def start() -> None:
             request("GET", "/health")
             return
         except AwayError:
-            if time.monotonic() > end or os.environ.get("TAILHOOK_NO_AUTOSTART") == "1":
+            if time.monotonic() > end or not may_start():
                 raise
         if not started:
             places.leave_argv()
@@ -65,3 +67,9 @@ def start() -> None:
             )
             started = True
         time.sleep(0.05)
+
+
+def may_start() -> bool:
+    """Whether the user wants a daemon that starts by itself."""
+    forbidden = load_config(project_root({})).get("plates", {}).get("autostart") is False
+    return not forbidden and os.environ.get("TAILHOOK_NO_AUTOSTART") != "1"
