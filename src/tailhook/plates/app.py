@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import Kind, Status
@@ -272,6 +273,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """The web board."""
         return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
 
+    app.mount("/web", StaticFiles(directory=WEB))
     return app
 
 
