@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage bench instructions interpreters corpora pictures lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora pictures lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -64,6 +64,10 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/python benches/report.py build/benches.json benches/results
 	$(BIN)/tailhook bench --max-ratio 1.35
 
+load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed
+	$(BIN)/python benches/plates_load.py
+	$(BIN)/python benches/plates_load.py --kill
+
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py
 
@@ -73,8 +77,8 @@ pictures: $(VENV)/built $(VENV)/test ## the picture of the web board, as the REA
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-interpreters: ## the suite on every CPython from 3.10 up that is at hand
-	@set -e; for python in $$(.ci/interpreters); do \
+interpreters: ## the suite on every CPython from 3.10 up that is at hand, BUT=3.11 without that
+	@set -e; for python in $$(.ci/interpreters $(BUT)); do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version; \

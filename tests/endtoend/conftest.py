@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -68,6 +68,7 @@ class ClaudeCode:
 
     home: Path
     project: Path
+    wrapper: list[str] = field(default_factory=list)  # the argv before the host's own
 
     def __post_init__(self) -> None:
         for folder in (self.home, self.project):
@@ -107,7 +108,7 @@ class ClaudeCode:
         streams = ["--input-format", "stream-json", "--output-format", "stream-json"]
         with (
             subprocess.Popen(
-                [*argv, *streams],
+                [*self.wrapper, *argv, *streams],
                 env={**self.env, "ANTHROPIC_BASE_URL": model.url},
                 cwd=self.project,
                 stdin=subprocess.PIPE,

@@ -63,15 +63,8 @@ def test_machines_without_loops_are_not_told_of_compactions():
     assert with_hooks(with_hooks("{}", None, "exec"), ["memory"], "exec") == text.replace("triage,", "")
 
 
-PLATES = {
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "Notification",
-    "StopFailure",
-    "SessionEnd",
-}
+TOOLS = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
+PLATES = TOOLS | {"UserPromptSubmit", "Notification", "StopFailure", "SessionEnd"}
 
 
 def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():

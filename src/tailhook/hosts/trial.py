@@ -38,8 +38,11 @@ OF_EVENT = {"Stop": {"last_assistant_message": "At work."}, "SessionStart": {"so
 INSTALL_AGAIN = "Write it anew:  tailhook install"
 
 
-def try_hook(event: str, hook: Mapping[str, Any]) -> Trial:
-    """Run a hook of a settings file on a stop, or a start after a compaction, of an agent that is in a loop."""
+def try_hook(event: str, hook: Mapping[str, Any], rounds: int = ROUNDS) -> Trial:
+    """Run a hook of a settings file on an event - a stop, a start after a compaction - of an agent that is in a loop.
+
+    rounds: in how many it is timed.
+    """
     argv = argv_of(hook)
     if not argv:
         return Trial("its command cannot be read", INSTALL_AGAIN)
@@ -52,9 +55,9 @@ def try_hook(event: str, hook: Mapping[str, Any]) -> Trial:
         if fault:
             return Trial(fault, INSTALL_AGAIN)
         bare = [argv[0], "-I", "-S", "-c", "pass"]
-        if not is_ours(hook):
+        if not is_ours(hook) or not rounds:
             return Trial()
-        times = [(stage.seconds(command), stage.seconds(bare)) for _ in range(ROUNDS)]
+        times = [(stage.seconds(command), stage.seconds(bare)) for _ in range(rounds)]
     hook_median, bare_median = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
     return Trial(milliseconds=hook_median, bare=bare_median)
 

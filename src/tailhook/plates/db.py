@@ -18,6 +18,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine, RowMapping
+from sqlalchemy.event import listen
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import Event, Kind, Status, admits, precedes, transition
@@ -239,7 +240,15 @@ class Database:
             rows = [dict(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
-        return [row for row in rows if self.apply(row, Event(Kind.SESSION_END))]
+        return [row for row in rows if self.close_plate(row)]
+
+    def close_plate(self, plate: Plate | None) -> bool:
+        """Close a plate, whatever happens to it meanwhile; False where somebody else did."""
+        while plate and plate["status"] != Status.CLOSED.value:
+            if self.apply(plate, Event(Kind.SESSION_END)):
+                return True
+            plate = self.get(plate["session_id"])
+        return False
 
     # ---- reading ----
 
@@ -442,7 +451,7 @@ def open_engine(url: str) -> Engine:
     """An engine for the URL; SQLite's connections as they should be."""
     engine = sa.create_engine(url)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", prepare_sqlite)
+        listen(engine, "connect", prepare_sqlite)
     return engine
 
 

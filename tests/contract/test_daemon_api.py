@@ -1,0 +1,44 @@
+"""The daemon's OpenAPI description, and that every route answers as it says (schemathesis)."""
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tailhook.plates.app import Hub, make_app
+from tailhook.plates.db import Database
+from tailhook.plates.inbox import Inbox
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    """The description that the application makes of itself."""
+    folder = tmp_path_factory.mktemp("api")
+    database = Database(f"sqlite:///{folder}/plates.db")
+    yield schemathesis.openapi.from_asgi("/openapi.json", make_app(database, Inbox(folder, database), Hub()))
+    database.close()
+
+
+ROUTES = [
+    ("POST", "/events"),
+    ("GET", "/plates"),
+    ("GET", "/plates/{session_id}"),
+    ("DELETE", "/plates/{session_id}"),
+    ("POST", "/plates/register"),
+    ("POST", "/plates/stopped"),
+    ("GET", "/health"),
+    ("GET", "/status"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_route_answers_as_its_description_says(described, method, path, data):
+    case = data.draw(described[path][method].as_strategy())
+    case.call_and_validate()
+
+
+def test_the_description_has_every_route(described):
+    routes = {(method.upper(), path) for path, methods in described.raw_schema["paths"].items() for method in methods}
+    assert routes == {*ROUTES, ("GET", "/stream")}

@@ -1,0 +1,105 @@
+"""Installing the plates machine, and what the doctor says of its daemon."""
+
+import json
+
+import pytest
+from daemon import daemon_in
+from host import Project
+
+EVERY_EVENT = {
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Notification",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+}
+
+
+@pytest.fixture
+def installed(project):
+    """A project whose user has installed plates beside the other machines."""
+    project.settings = project.home / ".claude" / "settings.json"
+    project.settings.parent.mkdir()
+    project.before = '{\n  "model": "opus"\n}\n'
+    project.settings.write_text(project.before)
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    done = project.tailhook("install", "--yes", "--with", "plates")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def findings(project: Project, check: str) -> list[dict]:
+    """What the doctor finds of one check."""
+    done = project.tailhook("doctor", "--json")
+    return [finding for finding in json.loads(done.stdout)["findings"] if finding["check"] == check]
+
+
+def test_every_event_is_registered_and_the_settings_come_back_byte_for_byte(installed):
+    assert set(json.loads(installed.settings.read_text())["hooks"]) == EVERY_EVENT
+    again = installed.tailhook("install", "--yes", "--with", "plates")
+    assert "Nothing to change" in again.stdout
+    assert installed.tailhook("uninstall", "--yes").returncode == 0
+    assert installed.settings.read_text() == installed.before
+
+
+def test_each_hook_that_was_written_reports_its_event(installed):
+    hooks = json.loads(installed.settings.read_text())["hooks"]
+    for event in EVERY_EVENT - {"Notification"}:
+        ((group,),) = (hooks[event],)
+        installed.argv = [group["hooks"][0]["command"], *group["hooks"][0]["args"]]
+        stop = installed.hook(json.dumps(installed.payload(hook_event_name=event)).encode(), read=False)
+        assert (stop.exit_code, stop.stdout, stop.stderr) == (0, "", "")
+    spool = installed.home / ".local" / "state" / "tailhook" / "events"
+    assert len(spool.read_text().splitlines()) == len(EVERY_EVENT) - 1
+
+
+def test_without_plates_no_other_event_is_left(installed):
+    done = installed.tailhook("install", "--yes", "--without", "plates")
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(installed.settings.read_text())["hooks"]) == {"Stop", "SessionStart"}
+
+
+def test_the_doctor_tries_every_hook(installed):
+    tried = findings(installed, "hook")
+    assert {finding["what"].split(": ")[1] for finding in tried} == EVERY_EVENT
+    assert all(finding["status"] in ("ok", "warning") for finding in tried), tried  # a busy machine is slow
+
+
+def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed):
+    (away,) = findings(installed, "plates")
+    assert (away["status"], "does not run" in away["what"]) == ("note", True)
+    with daemon_in(installed.home) as daemon:
+        daemon.start().post("stop")
+        (there,) = findings(installed, "plates")
+    assert there["status"] == "ok"
+    assert "1 plates" in there["what"]
+
+
+def test_the_doctor_sees_files_that_are_open_to_others(installed):
+    token = installed.home / ".local" / "state" / "tailhook" / "token"
+    token.write_text("known")
+    token.chmod(0o644)
+    found = findings(installed, "plates")
+    assert [(finding["status"], str(token) in finding["what"]) for finding in found] == [
+        ("note", False),
+        ("failure", True),
+    ]
+    assert installed.tailhook("doctor").returncode == 1
+
+
+def test_the_doctor_sees_an_interpreter_that_is_gone(installed):
+    (installed.home / ".local" / "state" / "tailhook" / "daemon-argv").write_text("/gone/python\0-m\0tailhook")
+    (found,) = findings(installed, "plates")
+    assert (found["status"], "/gone/python" in found["what"]) == ("failure", True)
+
+
+def test_the_doctor_sees_events_that_nobody_takes(installed):
+    spool = installed.home / ".local" / "state" / "tailhook" / "events.17"
+    with spool.open("wb") as out:
+        out.truncate(40 << 20)
+    found = findings(installed, "plates")
+    assert any("40 MB wait for a daemon" in finding["what"] for finding in found)
