@@ -1,6 +1,7 @@
 """Simulated sessions, as a day at work leaves them on the board."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -87,6 +88,7 @@ def sessions(folder: Path) -> "list[dict]":
     transcript = folder / "transcript.jsonl"
     record = {"type": "assistant", "message": {"role": "assistant", "content": LAST_WORDS}}
     transcript.write_text(json.dumps(record) + "\n")
+    os.utime(transcript, ns=((now - 5 * MINUTE) * 1_000_000,) * 2)  # the session waits: it did not go on since
     found = []
     for number, (project, branch, happened) in enumerate(SESSIONS):
         for minutes, event_type, tool, about in happened:

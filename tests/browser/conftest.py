@@ -47,7 +47,7 @@ def own(tmp_path):
 def open_board(browser):
     """Call it with a daemon and a context's options: its board in a page that is signed in.
 
-    What the page logs as an error, and what the browser refuses it, fails the test.
+    What the page logs as an error, and what the browser refuses it, is in its `faults`, and fails the test.
     """
     contexts, faults = [], []
 
@@ -63,6 +63,7 @@ def open_board(browser):
         page.get_by_text("live", exact=True).wait_for()
         return page
 
+    open_one.faults = faults
     yield open_one
     for context in contexts:
         context.close()

@@ -343,9 +343,11 @@ def test_a_browser_that_is_signed_out_is_told_so(own, open_board):
     own.stop()
     expect(page.locator("#away")).to_be_visible()
     page.context.clear_cookies()
-    page.on("console", lambda said: None)
     own.start("--port", port)
     expect(page.locator("#away")).to_contain_text("not signed in any more")
+    page.close()
+    assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
+    open_board.faults.clear()
 
 
 # ---- how it looks and to whom ------------------------------------------------
