@@ -142,6 +142,10 @@ class Hub:
             self.lags.append(time.time() * 1000 - plate["event_ts"])
         self.tell("plate", shown(plate))
 
+    def removed(self, session_id: str) -> None:
+        """A plate is gone; called in any thread."""
+        self.tell("removed", {"session_id": session_id})
+
     def tell(self, name: str, fields: Any) -> None:
         """Something happened; called in any thread."""
         if self.loop and self.queues:
@@ -234,7 +238,6 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """Remove a plate and its events."""
         if not database.delete(session_id):
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
-        hub.tell("removed", {"session_id": session_id})
         return Done()
 
     @app.get("/health")

@@ -195,7 +195,7 @@ class Daemon:
 def open_database(url: str, hub: Hub) -> Database:
     """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
     try:
-        return Database(url, hub.changed)
+        return Database(url, hub.changed, hub.removed)
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error
