@@ -1,5 +1,6 @@
 """The web board in a real browser, against the running daemon."""
 
+import json
 import re
 from urllib.parse import quote
 
@@ -105,7 +106,9 @@ def test_plates_appear_and_change_while_one_looks(daemon, board):
     expect(shown.locator(".status")).to_have_text("running")
     expect(shown.locator(".branch")).to_have_text("fuzz")
     expect(shown.locator(".folder")).to_have_text("~/src")
-    daemon.post("tool_start", tool_name="TodoWrite", tool_params={"todos_done": 2, "todos": 9}, project_path="/parser", ts=2)
+    daemon.post(
+        "tool_start", tool_name="TodoWrite", tool_params={"todos_done": 2, "todos": 9}, project_path="/parser", ts=2
+    )
     expect(shown.locator(".tool")).to_have_text("TodoWrite")
     expect(shown.locator(".todo")).to_have_text("2/9")
     daemon.post("tool_start", tool_name="AskUserQuestion", project_path="/parser", ts=3)
@@ -288,8 +291,8 @@ def test_open_details_follow_the_session(daemon, board):
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_text_of_a_session_stays_text(daemon, board, text, tmp_path):
     transcript = tmp_path / "t.jsonl"
-    words = text.encode("unicode_escape").decode().replace("\\x", "\\u00").replace("\\\\", "\\")
-    transcript.write_text('{"type":"assistant","message":{"role":"assistant","content":"%s"}}\n' % words)
+    record = {"type": "assistant", "message": {"role": "assistant", "content": text}}
+    transcript.write_text(json.dumps(record) + "\n")
     daemon.post(
         "tool_start",
         tool_name=text,
@@ -325,7 +328,7 @@ def test_it_says_that_the_daemon_is_away_and_comes_back_by_itself(own, open_boar
     port = own.base.rpartition(":")[2]
     own.stop()
     expect(page.locator("#away")).to_contain_text("The daemon is away")
-    expect(page.locator("#connection")).to_have_text("away, trying again")
+    expect(page.locator("#connection")).to_have_text("away")
     expect(row(page, "p")).to_be_visible()
     own.start("--port", port)
     own.post("stop", "s", ts=2)

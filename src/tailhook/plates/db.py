@@ -125,7 +125,7 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What an event did.  is_new: it was not known.  plate: as it is now, where it changed.  gone: a placeholder's id."""
+    """What an event did.  is_new: it was not known.  plate: if it changed.  gone: a placeholder's id."""
 
     is_new: bool
     plate: Plate | None

@@ -76,7 +76,7 @@ function away(isSignedOut) {
     : "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
   if ($("#away").textContent !== words) $("#away").textContent = words;
   $("#away").hidden = false;
-  setConnection("away", isSignedOut ? "signed out" : "away, trying again");
+  setConnection("away", isSignedOut ? "signed out" : "away");
 }
 
 function setConnection(state, words) {
@@ -116,7 +116,7 @@ function drawAll() {
   }
   if (focused && !focused.isConnected) focusRow(place);
   else if (focused && !focused.contains(document.activeElement)) focused.querySelector("button").focus();
-  drawCounts(all, sections.attention.length || all.filter((plate) => sectionOf(plate) === "attention").length);
+  drawCounts(all);
   drawEmpty(all.length, shown.length, filter);
 }
 
@@ -286,10 +286,9 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-for (const [symbol, words, section] of Object.values(STATUS)) {
-  const status = Object.keys(STATUS).find((name) => STATUS[name][1] === words);
+for (const [status, [symbol, words]] of Object.entries(STATUS)) {
   const sign = make("dt", { "data-status": status, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
-  $("#helping .signs").append(make("div", {}, sign, make("dd", {}, section === "attention" ? `${words}: your move` : words)));
+  $("#helping .signs").append(make("div", {}, sign, make("dd", {}, words)));
 }
 
 options();

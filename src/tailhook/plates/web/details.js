@@ -94,7 +94,7 @@ function drawEvents() {
 function eventLine({ ts, event_type, tool_name, tool_params, error, status }) {
   const about = error || tool_params?.command || tool_params?.file_path || todos(tool_params);
   const said = make("li", {}, make("time", { datetime: new Date(ts).toISOString() }, clock(ts, true)));
-  said.append(make("span", { class: "what" }, line(event_type, 100).replaceAll("_", " ")));
+  said.append(make("span", { class: "what" }, happened(event_type)));
   said.append(make("span", { class: "tool" }, line(tool_name, 100)), make("bdi", { class: "about" }, line(about)));
   if (status) {
     const sign = make("span", { class: "sign", "data-status": status }, (STATUS[status] ?? ["?"])[0]);
@@ -107,6 +107,10 @@ function eventLine({ ts, event_type, tool_name, tool_params, error, status }) {
   }
   return said;
 }
+
+const SAID = { tool_start: "tool starts", tool_call: "tool ends" };
+
+const happened = (type) => SAID[type] ?? line(type, 100).replaceAll("_", " ");
 
 const todos = (params) => (params?.todos ? `${params.todos_done}/${params.todos} done` : "");
 
