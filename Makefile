@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora pictures lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -70,6 +70,9 @@ load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 session
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py
+
+pictures: $(VENV)/built $(VENV)/test ## the picture of the web board, as the README shows it (needs Chromium)
+	$(BIN)/python tests/browser/picture.py docs/images board-web
 
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py

@@ -55,10 +55,10 @@ def wait_for(url):
 
 @pytest.fixture
 def database(url):
-    """An open database that notes what it told of changes in `told`."""
-    told = []
-    made = Database(url, told.append)
-    made.told = told
+    """An open database that notes what it told of changes in `told`, and of what is gone in `gone`."""
+    told, gone = [], []
+    made = Database(url, told.append, gone.append)
+    made.told, made.gone = told, gone
     yield made
     made.close()
 
@@ -147,6 +147,11 @@ def test_what_is_older_than_the_closing_does_not_open_again(database, kind):
     assert status(database) == "closed"
     database.record(report(kind, ts=milliseconds() + 1000, mono=None))
     assert status(database) == "running"
+
+
+def test_a_plate_that_an_unknown_type_begins_is_told(database):
+    database.record(report("coffee_break"))
+    assert [plate["status"] for plate in database.told] == ["starting"]
 
 
 def test_an_unknown_type_is_kept_and_changes_nothing(database):
@@ -243,6 +248,7 @@ def test_a_session_takes_its_placeholders_place(database):
     database.record(report("session_start", run_id="run"))
     [plate] = database.all()
     assert (plate["session_id"], plate["pid"], plate["created_at"]) == ("s", 77, placeholder["created_at"])
+    assert database.gone == ["pending:/p"]
 
 
 def test_two_sessions_in_one_folder_do_not_close_each_other(database):
@@ -288,6 +294,7 @@ def test_a_deleted_plate_takes_its_events_along(database):
     database.record(report("session_start"))
     assert database.delete("s")
     assert not database.delete("s")
+    assert database.gone == ["s"]
     assert database.get("s") is None
     assert database.event_counts() == {}
 
@@ -297,6 +304,7 @@ def test_what_did_not_change_for_too_long_is_forgotten(database):
     assert database.forget(days=1) == 0
     time.sleep(0.01)
     assert database.forget(days=0.005 / 86400) == 1
+    assert len(database.gone) == 1
     assert database.all() == []
 
 

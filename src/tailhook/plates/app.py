@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import Kind, Status
@@ -141,6 +142,10 @@ class Hub:
             self.lags.append(time.time() * 1000 - plate["event_ts"])
         self.tell("plate", shown(plate))
 
+    def removed(self, session_id: str) -> None:
+        """A plate is gone; called in any thread."""
+        self.tell("removed", {"session_id": session_id})
+
     def tell(self, name: str, fields: Any) -> None:
         """Something happened; called in any thread."""
         if self.loop and self.queues:
@@ -233,7 +238,6 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """Remove a plate and its events."""
         if not database.delete(session_id):
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
-        hub.tell("removed", {"session_id": session_id})
         return Done()
 
     @app.get("/health")
@@ -270,6 +274,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """The web board."""
         return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
 
+    app.mount("/web", StaticFiles(directory=WEB))
     return app
 
 

@@ -124,6 +124,14 @@ class Place(NamedTuple):
     end: int
 
 
+class Kept(NamedTuple):
+    """What an event did.  is_new: it was not known.  plate: if it changed.  gone: a placeholder's id."""
+
+    is_new: bool
+    plate: Plate | None
+    gone: str
+
+
 class RacedError(Exception):
     """Another process changed the plate since it was read."""
 
@@ -132,12 +140,18 @@ class Database:
     """The plates of everyone who reports here.
 
     url: an SQLAlchemy URL, `sqlite:///…` or `postgresql+psycopg://…`.  changed: called with each plate that changed,
-    after the transaction, in the thread of whoever changed it.
+    after the transaction, in the thread of whoever changed it; removed: likewise with the id of one that is gone.
     """
 
-    def __init__(self, url: str, changed: Callable[[Plate], None] = lambda plate: None) -> None:
+    def __init__(
+        self,
+        url: str,
+        changed: Callable[[Plate], None] = lambda plate: None,
+        removed: Callable[[str], None] = lambda session_id: None,
+    ) -> None:
         self.engine = open_engine(url)
         self.changed = changed
+        self.removed = removed
         self.writing = threading.Lock()  # SQLite has one writer; waiting here is fairer than its own waiting
         migrate(self.engine)
 
@@ -156,15 +170,17 @@ class Database:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        kept, plate = keep(tx, report)
+                        kept = keep(tx, report)
                         if place:
                             move_offset(tx, place)
                     break
                 except RacedError:
                     continue
-        if plate:
-            self.changed(plate)
-        return kept
+        if kept.gone:
+            self.removed(kept.gone)
+        if kept.plate:
+            self.changed(kept.plate)
+        return kept.is_new
 
     def apply(self, plate: Plate, event: Event) -> bool:
         """Do an event of the daemon's own to a plate, unless it changed since it was read."""
@@ -292,13 +308,20 @@ class Database:
     def delete(self, session_id: str) -> bool:
         """Remove a plate and its events."""
         with self.writing, self.engine.begin() as tx:
-            return bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
+            was_there = bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
+        if was_there:
+            self.removed(session_id)
+        return was_there
 
     def forget(self, days: float) -> int:
         """Remove the plates that did not change for so many days."""
         before = milliseconds() - int(days * DAY)
         with self.writing, self.engine.begin() as tx:
-            return tx.execute(sa.delete(plates).where(plates.c.updated_at < before)).rowcount
+            query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
+            gone = list(tx.execute(query).scalars())
+        for session_id in gone:
+            self.removed(session_id)
+        return len(gone)
 
     # ---- the spool ----
 
@@ -340,10 +363,15 @@ def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
     }
 
 
-def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
-    """Keep an event: whether it is a new one, and its plate where that changed.  Raises RacedError."""
+def keep(tx: Connection, report: Report) -> Kept:
+    """Keep an event.  Raises RacedError."""
     now = milliseconds()
-    row = find(tx, report.session_id) or begin_plate(tx, report, now)
+    there, gone = find(tx, report.session_id), ""
+    if there:
+        row = there
+    else:
+        row, gone = begin_plate(tx, report, now)
+    begun = None if there else dict(row)
     new = new_values(row, report)
     event = {
         "event_id": report.event_id,
@@ -358,24 +386,26 @@ def keep(tx: Connection, report: Report) -> "tuple[bool, Plate | None]":
     }
     kept = tx.execute(statements(tx.dialect.name).keep_event, event)
     if kept.first() is None:
-        return False, None
-    return True, update(tx, row, new, now) if new else None
+        return Kept(False, begun, gone)
+    return Kept(True, update(tx, row, new, now) if new else begun, gone)
 
 
-def begin_plate(tx: Connection, report: Report, now: int) -> RowMapping:
-    """A new plate, in place of its wrapper's placeholder when it has one."""
+def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, str]:
+    """A new plate, in place of its wrapper's placeholder when it has one, whose id is the second."""
+    gone = ""
     row = empty_plate(report.session_id, report.project_path, now)
     if report.run_id:
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
         query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
         if held := tx.execute(query).mappings().first():
             row |= {name: held[name] for name in ("created_at", "pid", "pid_started", "host")}
-            tx.execute(sa.delete(plates).where(plates.c.session_id == held["session_id"]))
+            gone = held["session_id"]
+            tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
     tx.execute(statements(tx.dialect.name).begin_plate, row)
     found = find(tx, report.session_id)
     if found is None:
         raise RacedError
-    return found
+    return found, gone
 
 
 def new_values(row: RowMapping, report: Report) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
 from tailhook.plates import places
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
-from tailhook.plates.guard import Guard, LimitBody
+from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
 
@@ -144,11 +144,11 @@ class Daemon:
                 raise TailhookError(f"{self.options.host} can be reached by others: that needs a token")
             names = {"127.0.0.1", "localhost", "::1", self.options.host}
             self.guard = Guard(LimitBody(app), token, names)
-            found.append((self.server(self.guard), listening(self.options.host, self.options.port)))
+            found.append((self.server(BrowserHeaders(self.guard)), listening(self.options.host, self.options.port)))
             self.port = found[1][1].getsockname()[1]
         return found
 
-    def server(self, app: "Guard | LimitBody") -> Server:
+    def server(self, app: "BrowserHeaders | LimitBody") -> Server:
         """A server of that application."""
         return Server(
             uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=LEAVING)
@@ -195,7 +195,7 @@ class Daemon:
 def open_database(url: str, hub: Hub) -> Database:
     """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
     try:
-        return Database(url, hub.changed)
+        return Database(url, hub.changed, hub.removed)
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error

@@ -1,0 +1,74 @@
+// A sound and a desktop notification when a session starts to need attention; both off until the person wants them.
+
+import { line } from "./words.js";
+
+const WANTED = ["sound", "notify"];
+let audio = null;
+
+const key = (name) => `tailhook.${name}`;
+
+function wants(name) {
+  try {
+    return localStorage.getItem(key(name)) === "1";
+  } catch {
+    return false; // the browser keeps nothing for this page
+  }
+}
+
+function keep(name, value) {
+  try {
+    localStorage.setItem(key(name), value ? "1" : "0");
+  } catch {
+    // it holds until the page is left
+  }
+}
+
+// Tell the person; shown: called when the notification is clicked.
+export function alarm(plate, words, shown) {
+  if (wants("sound")) chime();
+  if (!wants("notify") || globalThis.Notification?.permission !== "granted") return;
+  const note = new Notification(words, { body: line(plate.project_path), tag: plate.session_id });
+  note.onclick = () => {
+    window.focus();
+    note.close();
+    shown();
+  };
+}
+
+// Two short notes. A browser plays them once the person has touched the page.
+function chime() {
+  audio ??= new AudioContext();
+  audio.resume();
+  for (const [at, pitch] of [[0, 660], [0.16, 880]]) {
+    const tone = audio.createOscillator();
+    const loudness = audio.createGain();
+    const start = audio.currentTime + at;
+    tone.frequency.value = pitch;
+    loudness.gain.setValueAtTime(0.0001, start);
+    loudness.gain.exponentialRampToValueAtTime(0.2, start + 0.02);
+    loudness.gain.exponentialRampToValueAtTime(0.0001, start + 0.3);
+    tone.connect(loudness).connect(audio.destination);
+    tone.start(start);
+    tone.stop(start + 0.32);
+  }
+}
+
+// The two boxes in the help.
+export function options() {
+  for (const name of WANTED) {
+    const box = document.getElementById(name);
+    box.checked = wants(name);
+    box.addEventListener("change", async () => {
+      if (name === "notify" && box.checked && !(await allowed())) box.checked = false;
+      keep(name, box.checked);
+      if (name === "sound" && box.checked) chime();
+    });
+  }
+}
+
+async function allowed() {
+  const answer = await globalThis.Notification?.requestPermission();
+  const refused = document.getElementById("refused");
+  refused.textContent = answer === "granted" ? "" : "The browser does not let this page show notifications.";
+  return answer === "granted";
+}

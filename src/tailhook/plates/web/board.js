@@ -1,0 +1,296 @@
+// The board: every session's status, live over /stream.
+
+import { alarm, options } from "./alerts.js";
+import { openDetails, plateChanged, shownDetails } from "./details.js";
+import { clean, line, make, matches, names, sectionOf, span, STATUS } from "./words.js";
+
+const $ = (selector) => document.querySelector(selector);
+const SECTIONS = ["attention", "running", "rest"];
+const PAUSE = 40; // milliseconds in which changes are gathered before they are drawn
+const AGES = 5000; // milliseconds between two looks at how old everything is
+const AGAIN = [500, 1000, 2000, 5000]; // milliseconds before each attempt to reach the daemon again; the last for all others
+
+const plates = new Map(); // by session id
+const rows = new Map(); // the elements of those that are shown
+let known = false; // whether all plates have come once
+let withClosed = false;
+let drawing = 0;
+
+// ---- what the daemon tells ----
+
+let attempts = 0;
+
+function listen() {
+  const stream = new EventSource("/stream");
+  const told = (name, take) => stream.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  told("plates", (all) => {
+    connected();
+    const ids = new Set(all.map((plate) => plate.session_id));
+    for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
+    all.forEach(take);
+    known = true;
+    drawSoon();
+  });
+  told("plate", take);
+  told("removed", ({ session_id }) => {
+    plates.delete(session_id);
+    drawSoon();
+  });
+  stream.onerror = async () => {
+    stream.close(); // the browser would try again too, but not after every error
+    away(await signedOut());
+    setTimeout(listen, AGAIN[Math.min(attempts++, AGAIN.length - 1)]);
+  };
+}
+
+function take(plate) {
+  const before = plates.get(plate.session_id);
+  plates.set(plate.session_id, plate);
+  if (known && sectionOf(plate) === "attention" && before?.status !== plate.status) {
+    const [name] = names(plate.project_path);
+    say(`${name}: ${STATUS[plate.status][1]}`);
+    alarm(plate, `${name}: ${STATUS[plate.status][1]}`, () => openDetails(plate));
+  }
+  plateChanged(plate);
+  drawSoon();
+}
+
+async function signedOut() {
+  try {
+    return (await fetch("/status")).status === 401;
+  } catch {
+    return false;
+  }
+}
+
+function connected() {
+  if (!$("#away").hidden) say("The daemon is back.");
+  attempts = 0;
+  $("#away").hidden = true;
+  setConnection("live", "live");
+}
+
+function away(isSignedOut) {
+  const words = isSignedOut
+    ? "This browser is not signed in any more. Start the daemon anew (tailhook plates serve) and open the link that it prints."
+    : "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
+  if ($("#away").textContent !== words) $("#away").textContent = words;
+  $("#away").hidden = false;
+  setConnection("away", isSignedOut ? "signed out" : "away");
+}
+
+function setConnection(state, words) {
+  const element = $("#connection");
+  element.dataset.state = state;
+  if (element.textContent !== words) element.textContent = words;
+}
+
+// ---- drawing ----
+
+function drawSoon() {
+  drawing ||= setTimeout(() => {
+    drawing = 0;
+    drawAll();
+  }, PAUSE);
+}
+
+function drawAll() {
+  const filter = $("#filter").value.trim();
+  const all = [...plates.values()];
+  const shown = all.filter((plate) => (withClosed || plate.status !== "closed") && matches(plate, filter));
+  const sections = { attention: [], running: [], rest: [] };
+  for (const plate of shown) sections[sectionOf(plate)].push(plate);
+  const newest = (a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
+  const oldest = (a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0);
+  sections.attention.sort(newest);
+  sections.running.sort(oldest); // every tool changes them: they would never stand still
+  sections.rest.sort((a, b) => (a.status === "closed") - (b.status === "closed") || newest(a, b));
+  const focused = document.activeElement?.closest?.("#board li");
+  const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
+  for (const name of SECTIONS) drawSection(name, sections[name]);
+  const ids = new Set(shown.map((plate) => plate.session_id));
+  for (const [id, row] of rows) {
+    if (ids.has(id)) continue;
+    row.remove();
+    rows.delete(id);
+  }
+  if (focused && !focused.isConnected) focusRow(place);
+  else if (focused && !focused.contains(document.activeElement)) focused.querySelector("button").focus();
+  drawCounts(all);
+  drawEmpty(all.length, shown.length, filter);
+}
+
+function drawSection(name, wanted) {
+  const section = $(`#${name}`);
+  section.hidden = !wanted.length;
+  section.querySelector(".count").textContent = wanted.length;
+  const list = section.querySelector("ul");
+  wanted.forEach((plate, at) => {
+    const row = rowOf(plate);
+    if (list.children[at] !== row) list.insertBefore(row, list.children[at] ?? null);
+  });
+}
+
+function rowOf(plate) {
+  let row = rows.get(plate.session_id);
+  if (!row) {
+    const cell = (name) => make("span", { class: name });
+    const open = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
+    open.append(...["sign", "status", "project", "folder", "branch", "tool", "todo", "age"].map(cell));
+    open.querySelector(".sign").setAttribute("aria-hidden", "true");
+    const gone = make("button", { type: "button", class: "dismiss" }, "✕");
+    row = make("li", {}, open, gone);
+    row.dataset.id = plate.session_id;
+    open.addEventListener("click", () => openDetails(plates.get(row.dataset.id)));
+    gone.addEventListener("click", () => dismiss(row.dataset.id));
+    rows.set(plate.session_id, row);
+  }
+  if (row.plate !== plate) fill(row, plate);
+  return row;
+}
+
+function fill(row, plate) {
+  row.plate = plate;
+  const [symbol, words] = STATUS[plate.status] ?? ["?", plate.status];
+  const [name, folder] = names(plate.project_path);
+  const put = (cell, text) => {
+    const element = row.querySelector(`.${cell}`);
+    if (element.textContent !== text) element.textContent = text;
+  };
+  row.dataset.status = plate.status;
+  put("sign", symbol);
+  put("status", words);
+  put("project", name);
+  put("folder", folder);
+  put("branch", line(plate.git_branch));
+  put("tool", plate.status === "closed" ? "" : line(plate.error || plate.last_tool));
+  put("todo", line(plate.todo_progress, 20));
+  put("age", age(plate));
+  row.querySelector(".dismiss").setAttribute("aria-label", `Dismiss ${name}`);
+}
+
+const age = (plate) => span(Date.now() - Date.parse(plate.updated_at));
+
+function drawAges() {
+  for (const row of rows.values()) {
+    const element = row.querySelector(".age");
+    const text = age(row.plate);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+function drawCounts(all) {
+  const waiting = all.filter((plate) => sectionOf(plate) === "attention").length;
+  document.title = waiting ? `(${waiting}) tailhook` : "tailhook";
+  const closed = all.filter((plate) => plate.status === "closed").length;
+  $("#closed .count").textContent = closed || "";
+}
+
+function drawEmpty(total, shown, filter) {
+  const words = filter
+    ? `No session matches “${clean(filter, 100)}”.`
+    : total
+      ? "All sessions are closed."
+      : "No sessions yet. A session appears here with its next event, once its hooks are installed:  tailhook install --with plates";
+  $("#empty").hidden = !known || shown > 0;
+  $("#empty").textContent = words;
+}
+
+// ---- what the person does ----
+
+function say(words) {
+  $("#said").textContent = words;
+}
+
+async function dismiss(id) {
+  const [name] = names(plates.get(id)?.project_path ?? "");
+  try {
+    const answer = await fetch(`/plates/${encodeURIComponent(id)}`, { method: "DELETE" });
+    if (!answer.ok && answer.status !== 404) throw new Error((await answer.json()).error);
+    plates.delete(id);
+    if ($("#details").open && shownDetails() === id) $("#details").close();
+    say(`${name} dismissed`);
+    drawSoon();
+  } catch (error) {
+    say(`${name} could not be dismissed: ${error.message}`);
+  }
+}
+
+function focusRow(at) {
+  const all = [...document.querySelectorAll("#board li")];
+  const row = all[Math.min(Math.max(at, 0), all.length - 1)];
+  row?.querySelector("button").focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+function move(by) {
+  const all = [...document.querySelectorAll("#board li")];
+  const at = all.indexOf(document.activeElement?.closest?.("#board li"));
+  focusRow(at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by);
+}
+
+function toggleClosed() {
+  withClosed = !withClosed;
+  $("#closed").setAttribute("aria-pressed", String(withClosed));
+  drawAll();
+}
+
+function openHelp() {
+  if (!$("#helping").open) $("#helping").showModal();
+}
+
+const KEYS = {
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
+  Home: () => focusRow(0),
+  End: () => focusRow(Infinity),
+  "/": () => $("#filter").focus(),
+  c: toggleClosed,
+  "?": openHelp,
+  d: () => {
+    const row = document.activeElement?.closest?.("#board li");
+    if (row) dismiss(row.dataset.id);
+  },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if ($("#details").open) {
+    if (event.key === "d") dismiss(shownDetails());
+    return;
+  }
+  if ($("#helping").open) return;
+  if (event.target === $("#filter")) {
+    if (event.key === "Escape") {
+      $("#filter").value = "";
+      drawAll();
+    }
+    if (["Escape", "Enter", "ArrowDown"].includes(event.key)) {
+      event.preventDefault();
+      focusRow(0);
+      if (event.target === document.activeElement) event.target.blur();
+    }
+    return;
+  }
+  const act = KEYS[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+$("#filter").addEventListener("input", drawAll);
+$("#closed").addEventListener("click", toggleClosed);
+$("#help").addEventListener("click", openHelp);
+$("#details .dismiss").addEventListener("click", () => dismiss(shownDetails()));
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}
+for (const [status, [symbol, words]] of Object.entries(STATUS)) {
+  const sign = make("dt", { "data-status": status, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
+  $("#helping .signs").append(make("div", {}, sign, make("dd", {}, words)));
+}
+
+options();
+listen();
+setInterval(drawAges, AGES);

@@ -1,0 +1,132 @@
+// One session's details: its timeline, the agent's last words, and its events.
+
+import { clock, summary, stretches, timeline } from "./timeline.js";
+import { clean, line, make, names, STATUS } from "./words.js";
+
+const EVENTS = 1000; // those of the timeline
+const LISTED = 200; // those of the list
+const PAUSE = 250; // milliseconds in which changes are gathered
+const TICK = 1000; // milliseconds between two drawings of the timeline
+
+const dialog = document.getElementById("details");
+const part = (selector) => dialog.querySelector(selector);
+let shown = null; // the plate
+let events = [];
+let soon = 0;
+
+// The session whose details are shown.
+export const shownDetails = () => shown?.session_id;
+
+export function openDetails(plate) {
+  if (!plate) return;
+  shown = plate;
+  events = [];
+  part(".message").textContent = "";
+  part(".events").replaceChildren();
+  part("figure").querySelector("svg")?.remove();
+  part("figcaption").textContent = "";
+  drawPlate();
+  if (!dialog.open) dialog.showModal();
+  load();
+}
+
+// A plate changed: the details follow it.
+export function plateChanged(plate) {
+  if (!dialog.open || plate.session_id !== shown.session_id) return;
+  shown = plate;
+  drawPlate();
+  soon ||= setTimeout(() => {
+    soon = 0;
+    load();
+  }, PAUSE);
+}
+
+async function load() {
+  const id = shown.session_id;
+  try {
+    const answer = await fetch(`/plates/${encodeURIComponent(id)}?events=${EVENTS}`);
+    const found = await answer.json();
+    if (id !== shown.session_id) return;
+    if (!answer.ok) throw new Error(found.error);
+    events = found.events;
+    part(".message").textContent = clean(found.last_message) || "Nothing that could be read.";
+    drawEvents();
+    drawTimeline();
+  } catch (error) {
+    part(".message").textContent = `The daemon does not tell: ${line(error.message)}`;
+  }
+}
+
+function drawPlate() {
+  const [symbol, words] = STATUS[shown.status] ?? ["?", shown.status];
+  part("#details-title").textContent = names(shown.project_path)[0];
+  const status = part(".status");
+  status.dataset.status = shown.status;
+  const sign = make("span", { class: "sign", "aria-hidden": "true" }, symbol);
+  status.replaceChildren(sign, make("span", { class: "words" }, words));
+  if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
+  const facts = [
+    ["Project", shown.project_path],
+    ["Branch", shown.git_branch],
+    ["Tool", shown.last_tool],
+    ["To do", shown.todo_progress && `${shown.todo_progress} done`],
+    ["Began", when(shown.created_at)],
+    ["Changed", when(shown.updated_at)],
+    ["Host", shown.host],
+    ["User", shown.user],
+    ["Process", shown.pid],
+    ["Session", shown.session_id],
+    ["Transcript", shown.transcript_path],
+  ].filter(([, value]) => value);
+  part("dl").replaceChildren(
+    ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("bdi", {}, line(value, 1000))))),
+  );
+}
+
+const when = (stamp) => new Date(stamp).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
+
+function drawEvents() {
+  const newest = events.slice(-LISTED).reverse();
+  part(".events").replaceChildren(...newest.map(eventLine));
+  part(".events").start = events.length;
+}
+
+function eventLine({ ts, event_type, tool_name, tool_params, error, status }) {
+  const about = error || tool_params?.command || tool_params?.file_path || todos(tool_params);
+  const said = make("li", {}, make("time", { datetime: new Date(ts).toISOString() }, clock(ts, true)));
+  said.append(make("span", { class: "what" }, happened(event_type)));
+  said.append(make("span", { class: "tool" }, line(tool_name, 100)), make("bdi", { class: "about" }, line(about)));
+  if (status) {
+    const sign = make("span", { class: "sign", "data-status": status }, (STATUS[status] ?? ["?"])[0]);
+    sign.title = STATUS[status]?.[1] ?? "";
+    sign.setAttribute("role", "img");
+    sign.setAttribute("aria-label", sign.title);
+    said.prepend(sign);
+  } else {
+    said.prepend(make("span", { class: "sign" }));
+  }
+  return said;
+}
+
+const SAID = { tool_start: "tool starts", tool_call: "tool ends" };
+
+const happened = (type) => SAID[type] ?? line(type, 100).replaceAll("_", " ");
+
+const todos = (params) => (params?.todos ? `${params.todos_done}/${params.todos} done` : "");
+
+function drawTimeline() {
+  const figure = part("figure");
+  const width = Math.floor(figure.clientWidth);
+  if (!dialog.open || width < 100) return;
+  const now = Date.now();
+  const picture = timeline(events, width, now);
+  const before = figure.querySelector("svg");
+  if (before && picture) before.replaceWith(picture);
+  else if (picture) figure.prepend(picture);
+  else before?.remove();
+  const words = summary(stretches(events, now));
+  if (part("figcaption").textContent !== words) part("figcaption").textContent = words;
+}
+
+new ResizeObserver(drawTimeline).observe(part("figure"));
+setInterval(() => dialog.open && shown.status !== "closed" && drawTimeline(), TICK);

@@ -1,0 +1,110 @@
+// A session's timeline as a picture: what the agent was doing when, and when it waited for whom.
+
+import { draw, line, span, STATUS } from "./words.js";
+
+const LANES = ["agent", "you", "tools"];
+const LEFT = 52; // width of the lanes' names
+const HEIGHT = 26;
+const GAP = 8;
+const AXIS = 22;
+const LETTER = 7; // about the width of one in a bar
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const SHORT = { awaiting_input: "input", awaiting_approval: "approval" };
+
+// The stretches in which a session was in one status, and those in which it ran a tool:
+// {lane, kind, label, start, end}, milliseconds.
+export function stretches(events, now) {
+  const found = [];
+  const changes = events.filter((event) => event.status);
+  const ends = changes.at(-1)?.status === "closed" ? changes.at(-1).ts : now;
+  let open = null;
+  let tool = null;
+  const endTool = (at) => {
+    if (tool) found.push({ ...tool, end: Math.max(tool.start, at) });
+    tool = null;
+  };
+  for (const { status, event_type, tool_name, ts } of changes) {
+    if (open?.kind !== status) {
+      if (open) found.push({ ...open, end: Math.max(open.start, ts) });
+      open = { lane: status === "running" || status === "starting" ? 0 : 1, kind: status, start: ts };
+      open.label = SHORT[status] ?? STATUS[status]?.[1] ?? "";
+    }
+    endTool(ts);
+    if (event_type === "tool_start") tool = { lane: 2, kind: "tool", label: line(tool_name, 80), start: ts };
+  }
+  if (open && open.kind !== "closed") found.push({ ...open, end: Math.max(open.start, ends) });
+  endTool(ends);
+  return found;
+}
+
+// The picture in words: how long it worked and how long it waited.
+export function summary(parts) {
+  const total = (chosen) => parts.filter(chosen).reduce((sum, part) => sum + part.end - part.start, 0);
+  const told = [
+    ["worked", total((part) => part.lane === 0)],
+    ["waited for an answer", total((part) => part.kind === "awaiting_input")],
+    ["waited for approval", total((part) => part.kind === "awaiting_approval")],
+    ["was in error", total((part) => part.kind === "error")],
+    ["was idle", total((part) => part.kind === "idle")],
+  ].filter(([, time]) => time >= 1000);
+  return told.length ? `The agent ${told.map(([what, time]) => `${what} ${span(time, true)}`).join(", ")}.` : "";
+}
+
+// The picture, `width` pixels wide; null where there is nothing to be seen.
+export function timeline(events, width, now) {
+  const parts = stretches(events, now);
+  if (!parts.length) return null;
+  const first = Math.min(...parts.map((part) => part.start));
+  const last = Math.max(first + 1000, ...parts.map((part) => part.end));
+  const x = (at) => LEFT + ((at - first) / (last - first)) * (width - LEFT - 1);
+  const y = (lane) => lane * (HEIGHT + GAP);
+  const height = y(LANES.length) + AXIS;
+  const label = summary(parts) || "The timeline has just begun.";
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
+  picture.append(...axis(first, last, x, y(LANES.length)));
+  for (const [lane, name] of LANES.entries()) {
+    picture.append(
+      draw("rect", { class: "lane", x: LEFT, y: y(lane), width: width - LEFT, height: HEIGHT, rx: 4 }),
+      draw("text", { class: "name", x: 0, y: y(lane) + 17 }, name),
+    );
+  }
+  for (const part of parts) picture.append(bar(part, x, y(part.lane)));
+  return picture;
+}
+
+function bar(part, x, y) {
+  const left = x(part.start);
+  const width = Math.max(1.5, x(part.end) - left);
+  const title = `${part.label}, ${span(part.end - part.start, true)} from ${clock(part.start, true)}`;
+  const drawn = draw("g", { class: `bar ${part.kind}` }, draw("title", {}, title));
+  drawn.append(draw("rect", { x: left, y, width, height: HEIGHT, rx: Math.min(4, width / 2) }));
+  const room = Math.floor((width - 10) / LETTER);
+  const label = part.label.length > room ? `${part.label.slice(0, room - 1)}…` : part.label;
+  if (label.length <= room && room > 3) drawn.append(draw("text", { x: left + 6, y: y + 17 }, label));
+  return drawn;
+}
+
+// Ticks at whole minutes or hours of the reader's own clock.
+function axis(first, last, x, y) {
+  const room = Math.max(2, Math.floor((x(last) - x(first)) / 84));
+  const step = (STEPS.find((seconds) => (last - first) / 1000 / seconds <= room) ?? STEPS.at(-1)) * 1000;
+  const zone = new Date(first).getTimezoneOffset() * 60_000;
+  const ticks = [];
+  for (let at = Math.ceil((first - zone) / step) * step + zone; at <= last; at += step) {
+    const left = x(at);
+    ticks.push(draw("line", { class: "tick", x1: left, x2: left, y1: 0, y2: y }));
+    const anchor = left > x(last) - 24 ? "end" : left < x(first) + 20 ? "start" : "middle";
+    const text = step >= 86_400_000 ? day(at) : clock(at, step < 60_000);
+    ticks.push(draw("text", { class: "time", x: left, y: y + 12, "text-anchor": anchor }, text));
+    if (ticks.length > 1000) break;
+  }
+  return ticks;
+}
+
+const day = (at) => new Date(at).toLocaleDateString([], { month: "short", day: "numeric" });
+
+// A time of day.
+export function clock(at, seconds = false) {
+  const parts = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  return new Date(at).toLocaleTimeString([], seconds ? { ...parts, second: "2-digit" } : parts);
+}

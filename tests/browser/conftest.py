@@ -1,0 +1,81 @@
+"""A page in a real browser, signed in at a running daemon."""
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from browser_here import launch  # noqa: E402
+from daemon import daemon_in  # noqa: E402
+
+PATIENCE = 30_000  # milliseconds that a busy machine may take
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The browser, one for all tests."""
+    with sync_api.sync_playwright() as playwright:
+        one = launch(playwright)
+        if isinstance(one, str):
+            pytest.skip(one)
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A daemon that a module's tests share."""
+    with daemon_in(tmp_path_factory.mktemp("browser")) as one:
+        yield one.start()
+
+
+@pytest.fixture
+def daemon(shared):
+    """A running daemon without plates."""
+    for session in shared.plates():
+        shared.ask("DELETE", f"/plates/{session}")
+    return shared
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A daemon of the test's own, not started."""
+    with daemon_in(tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def open_board(browser):
+    """Call it with a daemon and a context's options: its board in a page that is signed in.
+
+    What the page logs as an error, and what the browser refuses it, is in its `faults`, and fails the test.
+    """
+    contexts, faults = [], []
+
+    def open_one(daemon, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        context.add_cookies([{"name": "tailhook_token", "value": daemon.token, "url": daemon.base}])
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
+        page.goto(daemon.base)
+        page.get_by_text("live", exact=True).wait_for()
+        return page
+
+    open_one.faults = faults
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def is_fault(said) -> bool:
+    """Whether a line of the console tells of a fault; that the daemon was away is none."""
+    return said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text and "ERR_INCOMPLETE" not in said.text
+
+
+@pytest.fixture
+def board(daemon, open_board):
+    """The shared daemon's board in a page."""
+    return open_board(daemon)

@@ -1,0 +1,484 @@
+"""The web board in a real browser, against the running daemon."""
+
+import json
+import re
+from urllib.parse import quote
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from daemon import wait_until
+from playwright.sync_api import expect
+from sessions import LAST_WORDS, sessions
+
+expect.set_options(timeout=30_000)
+
+PHONE = {"width": 360, "height": 740}
+HOSTILE = {
+    "a tag": "<script>document.title='owned'</script>",
+    "an image": "<img src=x onerror=document.title='owned'>",
+    "a turned direction": "\u202egpj.exe\u2066",
+    "a terminal's commands": "\x1b[31mred\x1b]0;owned\x07",
+    "an entity": "&lt;b&gt;",
+}
+
+
+def rows(page, section="board"):
+    """The projects that are shown, from the top."""
+    return page.locator(f"#{section} li .project").all_inner_texts()
+
+
+def row(page, project):
+    """A project's row."""
+    return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))
+
+
+def fill(daemon, folder):
+    """The simulated sessions."""
+    with daemon.client() as client:
+        for event in sessions(folder):
+            client.post("/events", json=event).raise_for_status()
+
+
+def focused(page):
+    """The project whose row has the focus."""
+    return page.evaluate("document.activeElement.closest('li')?.querySelector('.project').textContent ?? ''")
+
+
+# ---- getting in --------------------------------------------------------------
+
+
+def test_the_one_time_link_signs_a_browser_in_and_another_one_not(own, browser):
+    own.start().post("stop", project_path="/src/first")
+    context, another = browser.new_context(), browser.new_context()
+    try:
+        page = context.new_page()
+        page.goto(own.link)
+        expect(page).to_have_url(f"{own.base}/")
+        expect(row(page, "first")).to_be_visible()
+        assert another.new_page().goto(own.link).status == 401
+        assert context.new_page().goto(own.base).status == 200
+    finally:
+        context.close()
+        another.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/web/board.js", "/web/board.css", "/plates", "/health", "/nothing", "/stream"])
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_every_answer_tells_the_browser_how_little_it_may_do(daemon, path, signed_in):
+    headers = {"authorization": f"Bearer {daemon.token}"} if signed_in else {}
+    with httpx.stream("GET", f"{daemon.base}{path}", headers=headers) as answer:
+        told = answer.headers
+    policy = told["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert (told["x-content-type-options"], told["x-frame-options"]) == ("nosniff", "DENY")
+    assert (told["referrer-policy"], told["cache-control"]) == ("no-referrer", "no-store")
+
+
+def test_the_files_of_the_board_are_no_way_to_other_files(daemon):
+    headers = {"authorization": f"Bearer {daemon.token}"}
+    for path in ("/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web/", "/web/nothing"):
+        answer = httpx.get(f"{daemon.base}{path}", headers=headers)
+        assert (answer.status_code, set(answer.json())) == (404, {"error"}), path
+
+
+def test_nothing_comes_from_elsewhere(daemon, open_board, tmp_path):
+    fill(daemon, tmp_path)
+    page = open_board(daemon)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    row(page, "payments").click()
+    expect(page.locator("#details svg")).to_be_visible()
+    assert len(asked) > 5
+    assert [url for url in asked if not url.startswith(f"{daemon.base}/")] == []
+
+
+# ---- what is shown -----------------------------------------------------------
+
+
+def test_plates_appear_and_change_while_one_looks(daemon, board):
+    expect(board.get_by_text("No sessions yet")).to_be_visible()
+    daemon.post("prompt_submit", project_path="/home/me/src/parser", git_branch="fuzz", ts=1)
+    shown = row(board, "parser")
+    expect(shown.locator(".status")).to_have_text("running")
+    expect(shown.locator(".branch")).to_have_text("fuzz")
+    expect(shown.locator(".folder")).to_have_text("~/src")
+    daemon.post(
+        "tool_start", tool_name="TodoWrite", tool_params={"todos_done": 2, "todos": 9}, project_path="/parser", ts=2
+    )
+    expect(shown.locator(".tool")).to_have_text("TodoWrite")
+    expect(shown.locator(".todo")).to_have_text("2/9")
+    daemon.post("tool_start", tool_name="AskUserQuestion", project_path="/parser", ts=3)
+    expect(shown.locator(".status")).to_have_text("awaiting input")
+    expect(board).to_have_title("(1) tailhook")
+    assert rows(board, "attention") == ["parser"]
+    daemon.post("stop", project_path="/parser", ts=4)
+    expect(shown.locator(".status")).to_have_text("idle")
+    expect(board).to_have_title("tailhook")
+    daemon.ask("DELETE", "/plates/s")
+    expect(shown).to_have_count(0)
+
+
+def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_path):
+    fill(daemon, tmp_path)
+    expect(row(board, "parser").locator(".todo")).to_have_text("2/9")
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    assert set(rows(board, "attention")) == {"website", "payments", "etl"}
+    assert rows(board, "running") == ["terraform", "parser", "tailhook"]
+    assert set(rows(board, "rest")) == {"mobile", "notes"}
+    assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
+    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "At rest 2"]
+
+
+@pytest.mark.parametrize(
+    ("event", "words", "symbol"),
+    [
+        ({"event_type": "prompt_submit"}, "running", "▶"),
+        ({"event_type": "stop"}, "idle", "●"),
+        ({"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input", "?"),
+        ({"event_type": "permission_asked"}, "awaiting approval", "!"),
+        ({"event_type": "stop", "error": "overloaded"}, "error", "✕"),
+    ],
+)
+def test_each_status_has_its_words_and_its_symbol(daemon, board, event, words, symbol):
+    daemon.post(session="s", **event)
+    expect(row(board, "p").locator(".status")).to_have_text(words)
+    expect(row(board, "p").locator(".sign")).to_have_text(symbol)
+
+
+def test_closed_ones_are_shown_when_asked_for(daemon, board):
+    daemon.post("session_end", project_path="/over")
+    expect(board.get_by_role("button", name="Closed 1")).to_have_attribute("aria-pressed", "false")
+    expect(board.get_by_text("All sessions are closed.")).to_be_visible()
+    board.get_by_role("button", name="Closed 1").click()
+    expect(row(board, "over").locator(".status")).to_have_text("closed")
+    board.keyboard.press("c")
+    expect(row(board, "over")).to_have_count(0)
+
+
+def test_a_placeholder_gives_way_to_its_session(daemon, board):
+    daemon.ask("POST", "/plates/register", json={"project_path": "/run", "run_id": "r"})
+    expect(row(board, "run").locator(".status")).to_have_text("starting")
+    daemon.post("session_start", "real", project_path="/run", run_id="r")
+    expect(row(board, "run").locator(".status")).to_have_text("running")
+    assert rows(board) == ["run"]
+
+
+def test_the_filter_takes_all_its_words(daemon, board, tmp_path):
+    fill(daemon, tmp_path)
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    board.keyboard.press("/")
+    board.keyboard.type("SRC run")
+    expect(board.locator("#board li")).to_have_count(2)
+    assert rows(board) == ["parser", "tailhook"]
+    board.keyboard.type(" nothing")
+    expect(board.get_by_text("No session matches “SRC run nothing”.")).to_be_visible()
+    board.keyboard.press("Escape")
+    expect(board.locator("#board li")).to_have_count(8)
+
+
+# ---- what the person does ----------------------------------------------------
+
+
+def test_a_plate_is_dismissed_by_its_button_and_by_its_key(daemon, board):
+    for name in ("one", "two"):
+        daemon.post("stop", name, project_path=f"/{name}")
+    row(board, "one").hover()
+    board.get_by_role("button", name="Dismiss one").click()
+    expect(row(board, "one")).to_have_count(0)
+    expect(board.locator("#said")).to_have_text("one dismissed")
+    row(board, "two").locator(".open").focus()
+    board.keyboard.press("d")
+    expect(row(board, "two")).to_have_count(0)
+    assert daemon.plates() == {}
+
+
+def test_a_plate_whose_name_is_no_path_is_dismissed_too(daemon, board):
+    name = "a/b?c=d#e %2F é"
+    daemon.post("stop", name, project_path="/odd")
+    row(board, "odd").locator(".open").focus()
+    board.keyboard.press("d")
+    expect(row(board, "odd")).to_have_count(0)
+    assert daemon.ask("GET", f"/plates/{quote(name, safe='')}").status_code == 404
+
+
+def test_it_is_used_by_keys_alone(daemon, board, tmp_path):
+    fill(daemon, tmp_path)
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    names = rows(board)
+    board.keyboard.press("ArrowDown")
+    assert focused(board) == names[0]
+    board.keyboard.press("ArrowDown")
+    board.keyboard.press("ArrowDown")
+    board.keyboard.press("ArrowUp")
+    assert focused(board) == names[1]
+    board.keyboard.press("Enter")
+    expect(board.get_by_role("dialog")).to_be_visible()
+    board.keyboard.press("Escape")
+    expect(board.get_by_role("dialog")).to_have_count(0)
+    assert focused(board) == names[1]
+    board.keyboard.press("d")
+    expect(board.locator("#board li")).to_have_count(7)
+    assert focused(board) == names[2]
+    board.keyboard.press("End")
+    assert focused(board) == names[-1]
+    board.keyboard.press("?")
+    expect(board.get_by_role("dialog", name="Help and options")).to_be_visible()
+    board.keyboard.press("Escape")
+    expect(board.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_focus_stays_with_a_row_that_moves(daemon, board):
+    for name in ("one", "two"):
+        daemon.post("prompt_submit", name, project_path=f"/{name}", ts=1)
+    expect(row(board, "two")).to_be_visible()
+    row(board, "two").locator(".open").focus()
+    daemon.post("permission_asked", "two", project_path="/two", ts=2)
+    expect(row(board, "two").locator(".status")).to_have_text("awaiting approval")
+    assert rows(board) == ["two", "one"]
+    assert focused(board) == "two"
+
+
+# ---- details -----------------------------------------------------------------
+
+
+def test_details_show_events_last_words_and_the_timeline(daemon, board, tmp_path):
+    fill(daemon, tmp_path)
+    row(board, "payments").click()
+    details = board.get_by_role("dialog", name="payments")
+    expect(details.locator(".message")).to_have_text(LAST_WORDS)
+    events = details.locator(".events li")
+    expect(events).to_have_count(20)
+    assert events.first.inner_text().split("\n")[2] == "permission asked"
+    expect(events.nth(1)).to_contain_text("git push --force-with-lease")
+    picture = details.get_by_role("img", name=re.compile("^The agent worked 30m 30s, waited for an answer 5m, "))
+    expect(picture).to_be_visible()
+    assert picture.locator(".bar.awaiting_approval").count() == 2
+    assert picture.locator(".bar.awaiting_input").count() == 1
+    assert picture.locator(".bar.tool title").first.text_content().startswith("Read, 1m from ")
+    expect(details.locator("figcaption")).to_contain_text("waited for approval 10m")
+
+
+def test_bars_stand_where_they_belong(daemon, board, tmp_path):
+    fill(daemon, tmp_path)
+    row(board, "payments").click()
+    picture = board.locator("#details svg")
+    expect(picture).to_be_visible()
+    whole = picture.bounding_box()
+    bars = [bar.bounding_box() for bar in picture.locator(".bar rect").all()]
+    assert all(bar["x"] >= whole["x"] and bar["x"] + bar["width"] <= whole["x"] + whole["width"] + 1 for bar in bars)
+    agent, waiting = picture.locator(".bar.running rect"), picture.locator(".bar.awaiting_input rect")
+    assert agent.first.bounding_box()["y"] < waiting.first.bounding_box()["y"]
+    assert agent.nth(1).bounding_box()["x"] < waiting.first.bounding_box()["x"] < agent.nth(2).bounding_box()["x"]
+
+
+def test_open_details_follow_the_session(daemon, board):
+    daemon.post("prompt_submit", ts=1)
+    row(board, "p").click()
+    details = board.get_by_role("dialog")
+    expect(details.locator(".events li")).to_have_count(1)
+    daemon.post("permission_asked", ts=2)
+    expect(details.locator(".status .words")).to_have_text("awaiting approval")
+    expect(details.locator(".events li")).to_have_count(2)
+    details.get_by_role("button", name="Dismiss").click()
+    expect(board.get_by_role("dialog")).to_have_count(0)
+    assert daemon.plates() == {}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_text_of_a_session_stays_text(daemon, board, text, tmp_path):
+    transcript = tmp_path / "t.jsonl"
+    record = {"type": "assistant", "message": {"role": "assistant", "content": text}}
+    transcript.write_text(json.dumps(record) + "\n")
+    daemon.post(
+        "tool_start",
+        tool_name=text,
+        git_branch=text,
+        project_path=f"/src/{text.replace('/', '')}",
+        tool_params={"command": text},
+        transcript_path=str(transcript),
+        ts=1,
+    )
+    daemon.post("stop", error=text, project_path=f"/src/{text.replace('/', '')}", ts=2)
+    shown = board.locator("#board li").first
+    expect(shown.locator(".status")).to_have_text("error")
+    shown.click()
+    details = board.get_by_role("dialog")
+    expect(details.locator(".events li")).to_have_count(2)
+    kept = re.sub(r"[\x00-\x1f\u2028-\u202e\u2066-\u2069]", "\ufffd", text)
+    expect(shown.locator(".branch")).to_have_text(kept)
+    expect(details.locator(".message")).to_have_text(kept)
+    expect(details.locator(".events .tool").last).to_have_text(kept)
+    whole = board.locator("body").inner_text()
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", whole)
+    assert board.title() == "(1) tailhook"
+    assert board.locator("img, #board script, #details script, #board b").count() == 0
+
+
+# ---- away and back -----------------------------------------------------------
+
+
+def test_it_says_that_the_daemon_is_away_and_comes_back_by_itself(own, open_board):
+    own.start().post("prompt_submit", "s", ts=1)
+    page = open_board(own)
+    expect(row(page, "p").locator(".status")).to_have_text("running")
+    port = own.base.rpartition(":")[2]
+    own.stop()
+    expect(page.locator("#away")).to_contain_text("The daemon is away")
+    expect(page.locator("#connection")).to_have_text("away")
+    expect(row(page, "p")).to_be_visible()
+    own.start("--port", port)
+    own.post("stop", "s", ts=2)
+    own.post("stop", "new", project_path="/new", ts=3)
+    expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator("#away")).to_be_hidden()
+    expect(row(page, "p").locator(".status")).to_have_text("idle")
+    expect(row(page, "new")).to_be_visible()
+
+
+def test_a_browser_that_is_signed_out_is_told_so(own, open_board):
+    own.start()
+    page = open_board(own)
+    port = own.base.rpartition(":")[2]
+    own.stop()
+    expect(page.locator("#away")).to_be_visible()
+    page.context.clear_cookies()
+    own.start("--port", port)
+    expect(page.locator("#away")).to_contain_text("not signed in any more")
+    page.close()
+    assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
+    open_board.faults.clear()
+
+
+# ---- how it looks and to whom ------------------------------------------------
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}], ids=["phone", "desktop"])
+@pytest.mark.parametrize("opened", ["board", "details", "helping"])
+def test_axe_finds_nothing(daemon, open_board, tmp_path, colours, size, opened):
+    fill(daemon, tmp_path)
+    page = open_board(daemon, color_scheme=colours, viewport=size, reduced_motion="reduce")
+    page.keyboard.press("c")
+    expect(row(page, "old-api")).to_be_visible()
+    if opened == "details":
+        row(page, "payments").click()
+        expect(page.locator("#details .events li")).to_have_count(20)
+    elif opened == "helping":
+        page.keyboard.press("?")
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], node["html"], node["failureSummary"]) for one in found for node in one["nodes"]] == []
+
+
+@pytest.mark.parametrize("width", [320, 360, 414, 600, 768])
+def test_a_narrow_screen_needs_no_scrolling_sideways(daemon, open_board, tmp_path, width):
+    fill(daemon, tmp_path)
+    daemon.post("prompt_submit", "long", project_path="/src/" + "x" * 200, git_branch="y" * 300)
+    page = open_board(daemon, viewport={"width": width, "height": 700})
+    expect(page.locator("#running li")).to_have_count(4)
+
+    def is_wide():
+        return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+    assert not is_wide()
+    for shown in page.locator("#board li .project, #board li .status, #board li .age").all():
+        box = shown.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    page.locator("#running li").last.locator(".open").click()
+    expect(page.locator("#details .events li").first).to_be_visible()
+    assert not is_wide()
+    assert not page.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('#details .scroll'))")
+
+
+def test_light_and_dark_follow_the_browser(daemon, open_board):
+    def brightness(colours):
+        page = open_board(daemon, color_scheme=colours)
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", back)[:3]))
+
+    assert brightness("light") > 600
+    assert brightness("dark") < 150
+
+
+def test_a_screen_reader_is_told_of_attention_and_finds_names(daemon, board):
+    daemon.post("prompt_submit", project_path="/src/parser", git_branch="fuzz", ts=1)
+    expect(row(board, "parser")).to_be_visible()
+    daemon.post("permission_asked", project_path="/src/parser", ts=2)
+    said = board.locator("[aria-live=polite]")
+    expect(said).to_have_text("parser: awaiting approval")
+    name = re.compile("awaiting approval.*parser.*fuzz")
+    expect(board.get_by_role("region", name="Needs attention").get_by_role("button", name=name)).to_be_visible()
+    expect(board.get_by_role("searchbox", name="Filter the sessions")).to_be_visible()
+    expect(board.get_by_role("status")).to_have_text("live")
+
+
+# ---- sound and notification --------------------------------------------------
+
+WATCHED = """
+window.heard = [];
+window.Notification = class {
+  static permission = "granted";
+  static requestPermission = async () => "granted";
+  constructor(words, options) { window.heard.push([words, options.body]); }
+};
+AudioContext.prototype.createOscillator = new Proxy(AudioContext.prototype.createOscillator, {
+  apply(make, audio, given) { window.heard.push("tone"); return Reflect.apply(make, audio, given); },
+});
+"""
+
+
+def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon, open_board):
+    page = open_board(daemon)
+    page.add_init_script(WATCHED)
+    page.reload()
+    expect(page.locator("#connection")).to_have_text("live")
+    daemon.post("permission_asked", ts=1)
+    expect(row(page, "p")).to_be_visible()
+    assert page.evaluate("heard") == []
+    page.keyboard.press("?")
+    page.get_by_label("show a desktop notification").check()
+    page.get_by_label("play a sound").check()
+    page.reload()
+    expect(row(page, "p")).to_be_visible()
+    assert page.evaluate("heard") == []  # it waited before
+    daemon.post("prompt_submit", ts=2)
+    expect(row(page, "p").locator(".status")).to_have_text("running")
+    daemon.post("stop", error="overloaded", ts=3)
+    expect(row(page, "p").locator(".status")).to_have_text("error")
+    assert page.evaluate("heard") == ["tone", "tone", ["p: error", "/p"]]
+    page.keyboard.press("?")
+    expect(page.get_by_label("show a desktop notification")).to_be_checked()
+    page.get_by_label("show a desktop notification").uncheck()
+    page.get_by_label("play a sound").uncheck()
+    daemon.post("prompt_submit", ts=4)
+    daemon.post("permission_asked", ts=5)
+    expect(page.locator("#said")).to_have_text("p: awaiting approval")
+    assert len(page.evaluate("heard")) == 3
+
+
+def test_without_the_browsers_leave_there_is_no_notification(daemon, board):
+    board.evaluate("Notification.requestPermission = async () => 'denied'")
+    board.keyboard.press("?")
+    board.get_by_label("show a desktop notification").click()
+    expect(board.get_by_text("The browser does not let this page show notifications.")).to_be_visible()
+    expect(board.get_by_label("show a desktop notification")).not_to_be_checked()
+
+
+# ---- many --------------------------------------------------------------------
+
+
+def test_two_thousand_sessions_are_shown_and_stay_live(daemon, open_board):
+    with daemon.client() as client:
+        for number in range(2000):
+            body = {"session_id": f"s{number}", "project_path": f"/src/p{number}", "event_type": "stop", "ts": 1}
+            client.post("/events", json=body).raise_for_status()
+    page = open_board(daemon)
+    expect(page.locator("#rest .count")).to_have_text("2000")
+    daemon.post("permission_asked", "s7", project_path="/src/p7", ts=2)
+    wait_until(lambda: rows(page, "attention") == ["p7"])
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "p7"

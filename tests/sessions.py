@@ -1,0 +1,104 @@
+"""Simulated sessions, as a day at work leaves them on the board."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+MINUTE = 60_000
+
+# project, branch, what happened so many minutes ago: (minutes, event, tool, parameters)
+SESSIONS = [
+    (
+        "/home/me/src/payments",
+        "refund-races",
+        [
+            (46, "session_start", None, None),
+            (45.5, "prompt_submit", None, None),
+            (45, "tool_start", "Read", {"file_path": "src/refunds.py"}),
+            (44, "tool_call", "Read", None),
+            (43.5, "tool_start", "ExitPlanMode", None),
+            (37, "tool_call", "ExitPlanMode", None),
+            (36.5, "tool_start", "Edit", {"file_path": "src/refunds.py"}),
+            (35, "tool_call", "Edit", None),
+            (34, "tool_start", "Bash", {"command": "make test"}),
+            (26, "tool_call", "Bash", None),
+            (25, "tool_start", "TodoWrite", {"todos_done": 3, "todos": 7}),
+            (24.9, "tool_call", "TodoWrite", None),
+            (22, "tool_start", "AskUserQuestion", None),
+            (17, "tool_call", "AskUserQuestion", None),
+            (16, "tool_start", "Bash", {"command": "make test"}),
+            (9, "tool_call", "Bash", None),
+            (8, "tool_start", "TodoWrite", {"todos_done": 5, "todos": 7}),
+            (7.9, "tool_call", "TodoWrite", None),
+            (5, "tool_start", "Bash", {"command": "git push --force-with-lease"}),
+            (4, "permission_asked", None, None),
+        ],
+    ),
+    (
+        "/home/me/src/website",
+        "main",
+        [(30, "prompt_submit", None, None), (2, "tool_start", "AskUserQuestion", None)],
+    ),
+    (
+        "/home/me/work/etl",
+        "nightly",
+        [(80, "prompt_submit", None, None), (12, "stop_failure", None, "overloaded: try again later")],
+    ),
+    (
+        "/home/me/src/parser",
+        "fuzz-findings",
+        [
+            (19, "prompt_submit", None, None),
+            (6, "tool_start", "TodoWrite", {"todos_done": 2, "todos": 9}),
+            (0.4, "tool_start", "Bash", {"command": "cargo fuzz run lines"}),
+        ],
+    ),
+    (
+        "/home/me/src/tailhook",
+        "docs",
+        [(8, "prompt_submit", None, None), (0.1, "tool_start", "Edit", {"file_path": "docs/board.md"})],
+    ),
+    (
+        "/home/me/infra/terraform",
+        "eu-west",
+        [(50, "prompt_submit", None, None), (0.8, "tool_start", "Grep", {"command": "module"})],
+    ),
+    (
+        "/home/me/src/mobile",
+        "release-4.2",
+        [
+            (90, "prompt_submit", None, None),
+            (60, "tool_start", "TodoWrite", {"todos_done": 4, "todos": 4}),
+            (35, "stop", None, None),
+        ],
+    ),
+    ("/home/me/notes", None, [(240, "prompt_submit", None, None), (200, "stop", None, None)]),
+    ("/home/me/src/old-api", "main", [(700, "prompt_submit", None, None), (600, "session_end", None, None)]),
+]
+LAST_WORDS = (
+    "The race is fixed: a refund now takes the row's lock before it reads the balance.\n\n"
+    "All 214 tests pass. I would like to push the branch, rebased on main."
+)
+
+
+def sessions(folder: Path) -> "list[dict]":
+    """The events of all, in the order in which they happened; a transcript for the first in the folder."""
+    now = time.time_ns() // 1_000_000
+    transcript = folder / "transcript.jsonl"
+    record = {"type": "assistant", "message": {"role": "assistant", "content": LAST_WORDS}}
+    transcript.write_text(json.dumps(record) + "\n")
+    os.utime(transcript, ns=((now - 5 * MINUTE) * 1_000_000,) * 2)  # the session waits: it did not go on since
+    found = []
+    for number, (project, branch, happened) in enumerate(SESSIONS):
+        for minutes, event_type, tool, about in happened:
+            fields = {"event_type": event_type, "tool_name": tool, "git_branch": branch, "project_path": project}
+            fields["error" if isinstance(about, str) else "tool_params"] = about
+            at = now - int(minutes * MINUTE)
+            event_id = f"{number}-{at}"
+            kept = {name: value for name, value in fields.items() if value is not None}
+            found.append({"event_id": event_id, "session_id": f"session-{number}", "ts": at, **kept})
+    for event in found:
+        if event["session_id"] == "session-0":
+            event["transcript_path"] = str(transcript)
+    return sorted(found, key=lambda event: event["ts"])
