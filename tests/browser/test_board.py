@@ -127,20 +127,20 @@ def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_pat
     expect(row(board, "parser").locator(".todo")).to_have_text("2/9")
     expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
     assert set(rows(board, "attention")) == {"website", "payments", "etl"}
-    assert rows(board, "running") == ["terraform", "parser", "tailhook"]
+    assert rows(board, "running") == ["parser", "tailhook", "terraform"]
     assert set(rows(board, "rest")) == {"mobile", "notes"}
     assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
-    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "At rest 2"]
+    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "The rest 2"]
 
 
 @pytest.mark.parametrize(
     ("event", "words", "symbol"),
     [
-        ({"event_type": "prompt_submit"}, "running", "▶"),
-        ({"event_type": "stop"}, "idle", "●"),
+        ({"event_type": "prompt_submit"}, "running", "●"),
+        ({"event_type": "stop"}, "idle", "○"),
         ({"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input", "?"),
         ({"event_type": "permission_asked"}, "awaiting approval", "!"),
-        ({"event_type": "stop", "error": "overloaded"}, "error", "✕"),
+        ({"event_type": "stop", "error": "overloaded"}, "error", "✗"),
     ],
 )
 def test_each_status_has_its_words_and_its_symbol(daemon, board, event, words, symbol):

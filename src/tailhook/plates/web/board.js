@@ -102,8 +102,9 @@ function drawAll() {
   for (const plate of shown) sections[sectionOf(plate)].push(plate);
   const newest = (a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
   const oldest = (a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0);
-  sections.attention.sort(newest);
-  sections.running.sort(oldest); // every tool changes them: they would never stand still
+  const named = (a, b) => names(a.project_path)[0].localeCompare(names(b.project_path)[0]);
+  sections.attention.sort((a, b) => -newest(a, b)); // who waits longest
+  sections.running.sort((a, b) => named(a, b) || oldest(a, b)); // every tool changes them: they would never stand still
   sections.rest.sort((a, b) => (a.status === "closed") - (b.status === "closed") || newest(a, b));
   const focused = document.activeElement?.closest?.("#board li");
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);

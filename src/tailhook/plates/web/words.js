@@ -4,11 +4,11 @@
 export const STATUS = {
   awaiting_input: ["?", "awaiting input", "attention"],
   awaiting_approval: ["!", "awaiting approval", "attention"],
-  error: ["✕", "error", "attention"],
-  running: ["▶", "running", "running"],
-  starting: ["…", "starting", "rest"],
-  idle: ["●", "idle", "rest"],
-  closed: ["○", "closed", "rest"],
+  error: ["✗", "error", "attention"],
+  running: ["●", "running", "running"],
+  starting: ["◌", "starting", "rest"],
+  idle: ["○", "idle", "rest"],
+  closed: ["·", "closed", "rest"],
 };
 
 export const sectionOf = (plate) => (STATUS[plate.status] ?? STATUS.idle)[2];
