@@ -265,14 +265,17 @@ def test_details_show_events_last_words_and_the_timeline(daemon, board, tmp_path
 def test_bars_stand_where_they_belong(daemon, board, tmp_path):
     fill(daemon, tmp_path)
     row(board, "payments").click()
-    picture = board.locator("#details svg")
-    expect(picture).to_be_visible()
-    whole = picture.bounding_box()
-    bars = [bar.bounding_box() for bar in picture.locator(".bar rect").all()]
+    expect(board.locator("#details .events li")).to_have_count(20)
+    # All of it at one moment: the picture is drawn anew as time goes on.
+    places = board.locator("#details svg").evaluate(
+        """svg => Object.fromEntries(["", ".bar rect", ".bar.running rect", ".bar.awaiting_input rect"].map(name =>
+            [name, [...(name ? svg.querySelectorAll(name) : [svg])].map(one => one.getBoundingClientRect().toJSON())]))"""
+    )
+    (whole,), bars = places[""], places[".bar rect"]
     assert all(bar["x"] >= whole["x"] and bar["x"] + bar["width"] <= whole["x"] + whole["width"] + 1 for bar in bars)
-    agent, waiting = picture.locator(".bar.running rect"), picture.locator(".bar.awaiting_input rect")
-    assert agent.first.bounding_box()["y"] < waiting.first.bounding_box()["y"]
-    assert agent.nth(1).bounding_box()["x"] < waiting.first.bounding_box()["x"] < agent.nth(2).bounding_box()["x"]
+    agent, waiting = places[".bar.running rect"], places[".bar.awaiting_input rect"]
+    assert agent[0]["y"] < waiting[0]["y"]
+    assert agent[1]["x"] < waiting[0]["x"] < agent[2]["x"]
 
 
 def test_open_details_follow_the_session(daemon, board):
