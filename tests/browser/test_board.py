@@ -267,9 +267,13 @@ def test_bars_stand_where_they_belong(daemon, board, tmp_path):
     row(board, "payments").click()
     expect(board.locator("#details .events li")).to_have_count(20)
     # All of it at one moment: the picture is drawn anew as time goes on.
-    places = board.locator("#details svg").evaluate(
-        """svg => Object.fromEntries(["", ".bar rect", ".bar.running rect", ".bar.awaiting_input rect"].map(name =>
-            [name, [...(name ? svg.querySelectorAll(name) : [svg])].map(one => one.getBoundingClientRect().toJSON())]))"""
+    places = board.evaluate(
+        """() => {
+            const svg = document.querySelector("#details svg");
+            const place = one => one.getBoundingClientRect().toJSON();
+            const all = name => [name, [...(name ? svg.querySelectorAll(name) : [svg])].map(place)];
+            return Object.fromEntries(["", ".bar rect", ".bar.running rect", ".bar.awaiting_input rect"].map(all));
+        }"""
     )
     (whole,), bars = places[""], places[".bar rect"]
     assert all(bar["x"] >= whole["x"] and bar["x"] + bar["width"] <= whole["x"] + whole["width"] + 1 for bar in bars)
