@@ -70,8 +70,8 @@ corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests co
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-interpreters: ## the suite on every CPython from 3.10 up that is at hand
-	@set -e; for python in $$(.ci/interpreters); do \
+interpreters: ## the suite on every CPython from 3.10 up that is at hand, BUT=3.11 without that
+	@set -e; for python in $$(.ci/interpreters $(BUT)); do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version; \
