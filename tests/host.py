@@ -7,6 +7,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import jwz
 
@@ -116,6 +118,12 @@ class Project:
     def tailhook(self, *words: str, stdin: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
         """Run the command in the project."""
         return tailhook(*words, env={**self.env, **env}, cwd=self.folder, stdin=stdin)
+
+    def as_agent(self, group: str, *words: str, session: str | None = None, **options: Any) -> CompletedProcess[str]:
+        """Run `tailhook GROUP …` in the project, `session` being the agent's that runs it."""
+        if session:
+            options["CLAUDE_CODE_SESSION_ID"] = session
+        return self.tailhook(group, *words, **options)
 
     def ralph(self, prompt: str = PROMPT, **values: object) -> Path:
         """Write the state file of a ralph loop, and have the hook ask the ralph machine; returns the file."""

@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 
 import jwz
 import pytest
@@ -18,12 +19,7 @@ FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prom
 def loop(project):
     """Run `tailhook loop …`; `session` is the agent's that runs it."""
 
-    def run(*words, session=None, stdin=None, **env):
-        if session:
-            env["CLAUDE_CODE_SESSION_ID"] = session
-        return project.tailhook("loop", *words, stdin=stdin, **env)
-
-    return run
+    return partial(project.as_agent, "loop")
 
 
 def test_start_posts_a_state_that_the_hook_goes_on_from(project, loop):

@@ -1,6 +1,7 @@
 """`tailhook ralph`: what a person and an agent do with it, and that the hook agrees."""
 
 import json
+from functools import partial
 
 import pytest
 from host import PROMPT, ralph_page
@@ -10,12 +11,7 @@ from host import PROMPT, ralph_page
 def ralph(project):
     """Run `tailhook ralph …`; `session` is the agent's that runs it."""
 
-    def run(*words, session=None, stdin=None, **env):
-        if session:
-            env["CLAUDE_CODE_SESSION_ID"] = session
-        return project.tailhook("ralph", *words, stdin=stdin, **env)
-
-    return run
+    return partial(project.as_agent, "ralph")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from host import PROMPT, assistant, ralph_page
@@ -21,12 +22,7 @@ def goes_on(stop):
 def ralph(project):
     """Run `tailhook ralph …`; `session` is the agent's that runs it."""
 
-    def run(*words, session=None, stdin=None, **env):
-        if session:
-            env["CLAUDE_CODE_SESSION_ID"] = session
-        return project.tailhook("ralph", *words, stdin=stdin, **env)
-
-    return run
+    return partial(project.as_agent, "ralph")
 
 
 @pytest.mark.parametrize(("owner", "session"), [("mine", "other"), ('""', "other"), ('""', ""), ("", ""), ("mine", "")])

@@ -18,7 +18,7 @@ from tailhook.cli.output import (
     report,
     say,
 )
-from tailhook.cli.session import add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.process import load_config
@@ -56,12 +56,7 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    for name, run, about in (
-        ("status", status, "say where the loop of this project stands"),
-        ("adopt", adopt, "hand the loop over to this session"),
-        ("cancel", cancel, "end the loop of this project"),
-    ):
-        add_json(command(actions, name, run, about, f"tailhook loop {name}"))
+    add_actions(actions, "loop", "loop", status, adopt, cancel)
 
 
 # ---- start -------------------------------------------------------------------

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, report, whole
-from tailhook.cli.session import add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.machines import CLAIM, iso, ralph
@@ -37,12 +37,7 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    for name, run, about in (
-        ("status", status, "say where the ralph loop of this project stands"),
-        ("adopt", adopt, "hand the ralph loop over to this session"),
-        ("cancel", cancel, "end the ralph loop of this project"),
-    ):
-        add_json(command(actions, name, run, about, f"tailhook ralph {name}"))
+    add_actions(actions, "ralph", "ralph loop", status, adopt, cancel)
 
 
 # ---- start -------------------------------------------------------------------

@@ -3,19 +3,32 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tailhook.cli.output import UsageError
+from tailhook.cli.output import Commands, UsageError, add_json, command
 from tailhook.machines import whole_number
 
 BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
 # The other hosts', by a variable of their agents' shells; 0 for none (Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102).
 OTHER_CAPS = {"CODEX_SESSION_ID": 0, "GEMINI_CLI": 0, "COPILOT_CLI": 8}
 
+Run = Callable[[argparse.Namespace], int | None]
+
 
 def session_id() -> str:
     """The session whose agent runs this command, "" outside of one."""
     return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
+    """Declare what can be done with a loop that runs; `loop` is what it is called."""
+    for name, run, about in (
+        ("status", status, f"say where the {loop} of this project stands"),
+        ("adopt", adopt, f"hand the {loop} over to this session"),
+        ("cancel", cancel, f"end the {loop} of this project"),
+    ):
+        add_json(command(actions, name, run, about, f"tailhook {group} {name}"))
 
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
