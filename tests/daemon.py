@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 from host import ENVIRONMENT
 
+SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
 STARTS = 30  # seconds that a daemon may take to start on a busy machine
 
 
@@ -28,7 +29,7 @@ class Daemon:
 
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port; it takes requests when this returns."""
-        argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--port", "0", *flags]
+        argv = [*SERVE, "--port", "0", *flags]
         self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         words = self.process.stdout.readline()
         assert words, self.process.communicate()
@@ -101,3 +102,11 @@ def wait_until(there, seconds: float = STARTS):
         assert time.monotonic() < end, "it did not come to be so"
         time.sleep(0.01)
     return found
+
+
+def refused(one: Daemon, *flags: str) -> str:
+    """What a daemon says that does not start."""
+    done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    return done.stderr

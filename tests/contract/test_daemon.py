@@ -1,38 +1,15 @@
-"""The daemon as a process: its routes, who may use them, and that it loses nothing."""
+"""The daemon as a process: its routes, its stream, and that there is one of it."""
 
 import json
 import os
 import signal
 import socket
-import stat
 import subprocess
-import sys
 import threading
 import time
 
-import httpx
 import pytest
-from daemon import daemon_in, wait_until
-from httpx import Client
-
-from tailhook.plates.guard import LARGEST_BODY
-
-SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    """A running daemon that the tests of this module share."""
-    with daemon_in(tmp_path_factory.mktemp("daemon")) as one:
-        yield one.start()
-
-
-@pytest.fixture
-def own(tmp_path):
-    """A daemon of the test's own, not started."""
-    with daemon_in(tmp_path) as one:
-        yield one
-
+from daemon import SERVE, refused, wait_until
 
 # ---- routes ------------------------------------------------------------------
 
@@ -145,119 +122,7 @@ def sse(response):
             yield name, json.loads(value)
 
 
-# ---- who gets in -------------------------------------------------------------
-
-
-def over_tcp(daemon, path="/plates", **headers):
-    """A request to the port."""
-    return httpx.get(f"{daemon.base}{path}", headers=headers)
-
-
-def test_without_the_token_the_port_tells_its_health_alone(daemon):
-    assert over_tcp(daemon, "/health").status_code == 200
-    for path in ("/plates", "/", "/status", "/stream", "/openapi.json", "/nothing"):
-        refused = over_tcp(daemon, path)
-        assert (refused.status_code, set(refused.json())) == (401, {"error"}), path
-
-
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_the_token_lets_in(daemon, scheme):
-    assert over_tcp(daemon, authorization=f"{scheme} {daemon.token}").status_code == 200
-
-
-@pytest.mark.parametrize("given", ["Bearer", "Bearer x", "Basic {}", "{}", "Bearer {}x", "Bearer \xe9"])
-def test_another_word_than_the_token_does_not(daemon, given):
-    headers = {"authorization": given.format(daemon.token).encode("latin-1")}
-    assert httpx.get(f"{daemon.base}/plates", headers=headers).status_code == 401
-
-
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:7890", "127.0.0.1.evil.example", "", "[", "169.254.169.254"]
-)
-def test_a_rebound_name_is_refused_even_with_the_token(daemon, host):
-    refused = over_tcp(daemon, host=host, authorization=f"Bearer {daemon.token}")
-    assert refused.status_code in (400, 421)
-
-
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1"])
-def test_another_origin_is_refused_even_with_the_token(daemon, origin):
-    refused = over_tcp(daemon, origin=origin, authorization=f"Bearer {daemon.token}")
-    assert (refused.status_code, refused.json()) == (403, {"error": "another page's request"})
-
-
-def test_the_boards_own_origin_is_let_in(daemon):
-    assert over_tcp(daemon, origin=daemon.base, authorization=f"Bearer {daemon.token}").status_code == 200
-
-
-def test_the_link_signs_one_browser_in_once(own):
-    own.start()
-    with Client(base_url=own.base) as browser:
-        signed = browser.get(own.link.removeprefix(own.base))
-        assert (signed.status_code, signed.headers["location"]) == (303, "/")
-        cookie = signed.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=Strict" in cookie
-        assert browser.get("/plates").status_code == 200
-    with Client(base_url=own.base) as another:
-        assert another.get(own.link.removeprefix(own.base)).status_code == 401
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_a_body_over_8_mb_is_refused(daemon, told):
-    body = b" " * (LARGEST_BODY + 1)
-    content = body if told else iter([body[: 1 << 20]] * 9)
-    response = daemon.ask("POST", "/events", content=content)
-    assert (response.status_code, set(response.json())) == (413, {"error"})
-    assert daemon.ask("GET", "/health").status_code == 200
-
-
-def test_sockets_token_and_database_are_the_users_alone(daemon):
-    for path in (daemon.runtime / "http", daemon.runtime / "poke", daemon.state / "token", daemon.state / "plates.db"):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    assert stat.S_IMODE(daemon.runtime.stat().st_mode) == 0o700
-
-
-def refused(own, *flags):
-    """What a daemon says that does not start."""
-    argv = [*SERVE, *flags]
-    done = subprocess.run(argv, env=own.env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    return done.stderr
-
-
-def test_an_address_that_others_reach_needs_a_token(own):
-    assert "needs a token" in refused(own, "--host", "0.0.0.0", "--port", "0", "--token", "")
-
-
-def test_a_token_that_others_can_read_is_refused(own):
-    own.state.mkdir(parents=True, mode=0o700)
-    (own.state / "token").write_text("known\n")
-    (own.state / "token").chmod(0o644)
-    assert "can be read by others" in refused(own, "--port", "0")
-
-
-def test_a_token_that_is_a_link_is_refused(own, tmp_path):
-    own.state.mkdir(parents=True, mode=0o700)
-    (tmp_path / "theirs").write_text("known\n")
-    (tmp_path / "theirs").chmod(0o600)
-    (own.state / "token").symlink_to(tmp_path / "theirs")
-    assert "is a link" in refused(own, "--port", "0")
-
-
-def test_a_folder_of_sockets_that_is_a_link_is_refused(own, tmp_path):
-    (tmp_path / "theirs").mkdir(mode=0o700)
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "theirs")
-    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-    assert "not a folder of yours alone" in refused(own)
-
-
-def test_a_folder_of_sockets_that_others_can_enter_is_refused(own, tmp_path):
-    (tmp_path / "run" / "tailhook").mkdir(parents=True)
-    (tmp_path / "run" / "tailhook").chmod(0o755)
-    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-    assert "not a folder of yours alone" in refused(own)
+# ---- one process -----------------------------------------------------------
 
 
 def test_a_port_that_is_taken_is_told(own):
@@ -269,9 +134,6 @@ def test_a_port_that_is_taken_is_told(own):
 def test_a_database_that_cannot_be_opened_is_told(own):
     assert "the database cannot be opened" in refused(own, "--db", "sqlite:////nowhere/plates.db")
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
-
-
-# ---- one process -------------------------------------------------------------
 
 
 def test_there_is_one_daemon_for_a_user(own):

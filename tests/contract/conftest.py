@@ -1,0 +1,18 @@
+"""Daemons for the tests of whole processes."""
+
+import pytest
+from daemon import daemon_in
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """A running daemon that the tests of a module share."""
+    with daemon_in(tmp_path_factory.mktemp("daemon")) as one:
+        yield one.start()
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A daemon of the test's own, not started."""
+    with daemon_in(tmp_path) as one:
+        yield one

@@ -1,0 +1,246 @@
+"""Nobody gets in: a class for each who is named in the promise, each test one that is refused by the running daemon."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import httpx
+import pytest
+from daemon import SERVE, daemon_in, refused, wait_until
+from host import tailhook
+
+from tailhook.plates.guard import LARGEST_BODY
+
+
+def over_tcp(daemon, path="/plates", **headers):
+    """A request to the port."""
+    return httpx.get(f"{daemon.base}{path}", headers=headers)
+
+
+# Prints which of the files it may read or write, or, a socket, connect to: that asks for writing.
+MAY_USE = ["sh", "-c", 'for path; do if test -r "$path" || test -w "$path"; then echo "$path"; fi; done', "sh"]
+NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
+
+
+class TestAnotherUser:
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+    @pytest.mark.parametrize("folders_open", [False, True])
+    def test_reaches_no_socket_and_no_file(self, folders_open):
+        with tempfile.TemporaryDirectory(prefix="tailhook-") as home, daemon_in(Path(home)) as daemon:
+            daemon.start()
+            daemon.spool({})
+            files = [daemon.runtime / name for name in ("http", "poke")]
+            files += [daemon.state / name for name in ("token", "events", "plates.db", "daemon-argv")]
+            assert all(path.exists() for path in files)
+            if folders_open:  # each file's own mode stands, too
+                for folder in (daemon.home, *daemon.runtime.parents):
+                    if folder.is_relative_to(daemon.home):
+                        folder.chmod(0o755)
+                daemon.runtime.chmod(0o755)
+            argv, options = [*MAY_USE, *map(str, files)], {"cwd": "/", "stdout": subprocess.PIPE, "text": True}
+            assert subprocess.run(argv, **options, check=True).stdout.split() == argv[-len(files) :]
+            assert subprocess.run(argv, **options, **NOBODY, check=True).stdout == ""
+
+    def test_finds_sockets_token_and_database_closed(self, daemon):
+        paths = [daemon.runtime / "http", daemon.runtime / "poke", daemon.state / "token", daemon.state / "plates.db"]
+        assert {path: stat.S_IMODE(path.stat().st_mode) for path in paths} == dict.fromkeys(paths, 0o600)
+        assert stat.S_IMODE(daemon.runtime.stat().st_mode) == 0o700
+
+    def test_cannot_have_left_a_token_that_is_known(self, own):
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "token").write_text("known\n")
+        (own.state / "token").chmod(0o644)
+        assert "can be read by others" in refused(own, "--port", "0")
+
+    def test_cannot_enter_the_folder_of_the_sockets(self, own, tmp_path):
+        (tmp_path / "run" / "tailhook").mkdir(parents=True)
+        (tmp_path / "run" / "tailhook").chmod(0o755)
+        own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+        assert "not a folder of yours alone" in refused(own)
+
+
+class TestAnotherOrigin:
+    @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1"])
+    def test_is_refused_even_with_the_token(self, daemon, origin):
+        answer = over_tcp(daemon, origin=origin, authorization=f"Bearer {daemon.token}")
+        assert (answer.status_code, answer.json()) == (403, {"error": "another page's request"})
+
+    def test_the_boards_own_is_let_in(self, daemon):
+        assert over_tcp(daemon, origin=daemon.base, authorization=f"Bearer {daemon.token}").status_code == 200
+
+
+class TestARebindingHost:
+    @pytest.mark.parametrize(
+        "host", ["evil.example", "evil.example:7890", "127.0.0.1.evil.example", "", "[", "169.254.169.254"]
+    )
+    def test_is_refused_even_with_the_token(self, daemon, host):
+        answer = over_tcp(daemon, host=host, authorization=f"Bearer {daemon.token}")
+        assert answer.status_code in (400, 421)
+
+
+class TestNoToken:
+    def test_is_told_the_health_alone(self, daemon):
+        assert over_tcp(daemon, "/health").status_code == 200
+        for path in ("/plates", "/", "/status", "/stream", "/openapi.json", "/web/board.js", "/nothing"):
+            answer = over_tcp(daemon, path)
+            assert (answer.status_code, set(answer.json())) == (401, {"error"}), path
+
+    @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+    def test_the_token_lets_in(self, daemon, scheme):
+        assert over_tcp(daemon, authorization=f"{scheme} {daemon.token}").status_code == 200
+
+    @pytest.mark.parametrize("given", ["Bearer", "Bearer x", "Basic {}", "{}", "Bearer {}x", "Bearer \xe9"])
+    def test_another_word_does_not(self, daemon, given):
+        headers = {"authorization": given.format(daemon.token).encode("latin-1")}
+        assert httpx.get(f"{daemon.base}/plates", headers=headers).status_code == 401
+
+    def test_the_link_signs_one_browser_in_once(self, own):
+        own.start()
+        with httpx.Client(base_url=own.base) as browser:
+            signed = browser.get(own.link.removeprefix(own.base))
+            assert (signed.status_code, signed.headers["location"]) == (303, "/")
+            cookie = signed.headers["set-cookie"]
+            assert "HttpOnly" in cookie
+            assert "SameSite=Strict" in cookie
+            assert browser.get("/plates").status_code == 200
+        with httpx.Client(base_url=own.base) as another:
+            assert another.get(own.link.removeprefix(own.base)).status_code == 401
+
+    def test_an_address_that_others_reach_needs_one(self, own):
+        assert "needs a token" in refused(own, "--host", "0.0.0.0", "--port", "0", "--token", "")
+
+
+class TestPathTraversalInIds:
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    @pytest.mark.parametrize(
+        "path", ["../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..", "/etc/passwd", "%00", "a%00b"]
+    )
+    def test_is_no_plate(self, daemon, method, path):
+        assert raw(daemon, method, f"/plates/{path}") == (404, {"error": "no such plate"})
+
+    @pytest.mark.parametrize("path", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "%2fetc%2fpasswd", "//etc/passwd"])
+    def test_leads_to_no_file(self, daemon, path):
+        status, answer = raw(daemon, "GET", f"/web/{path}")
+        assert (status, set(answer)) == (404, {"error"})
+
+    def test_an_id_that_looks_like_a_path_is_a_name(self, daemon):
+        daemon.post("stop", "../../etc/passwd")
+        assert raw(daemon, "GET", "/plates/../../etc/passwd")[1]["session_id"] == "../../etc/passwd"
+        assert raw(daemon, "DELETE", "/plates/%2e%2e/%2e%2e/etc/passwd")[0] == 200
+
+
+def raw(daemon, method, path):
+    """The answer to a request whose path nobody tidies up."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(str(daemon.runtime / "http"))
+        one.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = b"".join(iter(lambda: one.recv(1 << 16), b"")).partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+class TestSymbolicLinksInPlaceOfState:
+    @pytest.fixture
+    def theirs(self, tmp_path):
+        """A file somewhere else, that nobody may touch."""
+        path = tmp_path / "theirs"
+        path.write_text("known\n")
+        path.chmod(0o600)
+        return path
+
+    def test_a_token_that_is_a_link_is_refused(self, own, theirs):
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "token").symlink_to(theirs)
+        assert "is a link" in refused(own, "--port", "0")
+
+    def test_a_folder_of_sockets_that_is_a_link_is_refused(self, own, tmp_path):
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "elsewhere")
+        own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+        assert "not a folder of yours alone" in refused(own)
+
+    def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
+        own.runtime.mkdir(parents=True, mode=0o700)
+        (own.runtime / "lock").symlink_to(theirs)
+        assert "lock" in refused(own, "--no-port")
+        assert theirs.read_text() == "known\n"
+
+    def test_a_spool_that_is_a_link_is_not_read(self, own, theirs):
+        event = {"event_id": "e", "event_type": "stop", "session_id": "s", "project_path": "/p", "ts": 1}
+        theirs.write_text(json.dumps(event) + "\n")
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "events").symlink_to(theirs)
+        own.start()
+        own.post("stop", "another")
+        assert set(own.plates()) == {"another"}
+
+    def test_sockets_that_are_links_are_replaced(self, own, theirs):
+        own.runtime.mkdir(parents=True, mode=0o700)
+        for name in ("http", "poke"):
+            (own.runtime / name).symlink_to(theirs)
+        own.start()
+        assert own.ask("GET", "/health").status_code == 200
+        assert theirs.read_text() == "known\n"
+
+
+class TestOversizedBodies:
+    @pytest.mark.parametrize("told", [True, False])
+    def test_over_8_mb_are_refused(self, daemon, told):
+        body = b" " * (LARGEST_BODY + 1)
+        content = body if told else iter([body[: 1 << 20]] * 9)
+        response = daemon.ask("POST", "/events", content=content)
+        assert (response.status_code, set(response.json())) == (413, {"error"})
+        assert daemon.ask("GET", "/health").status_code == 200
+
+    def test_8_mb_are_read(self, daemon):
+        event = {"session_id": "large", "project_path": "/p", "event_type": "stop"}
+        body = json.dumps(event).encode().ljust(LARGEST_BODY)
+        assert daemon.ask("POST", "/events", content=body).status_code == 200
+
+
+class TestAHostileProjectsConfig:
+    @pytest.fixture
+    def hostile(self, project, own):
+        """A project whose configuration came with its clone, its hooks reporting to the user's own daemon."""
+        project.argv = [*project.argv[:-1], "plates"]
+        project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
+        (project.folder / ".claude").mkdir()
+        config = {
+            "plates": {"autostart": True, "db": "sqlite:////tmp/theirs.db", "argv": ["/bin/false"], "port": 1},
+            "hook": {"log": str(project.folder / "log"), "machines": []},
+        }
+        (project.folder / ".claude" / "tailhook.json").write_text(json.dumps(config))
+        return project
+
+    def test_starts_nothing_that_the_user_forbade(self, hostile, own):
+        del hostile.env["TAILHOOK_NO_AUTOSTART"]
+        own.state.mkdir(parents=True, mode=0o700)
+        says = own.home / "started"
+        (own.state / "daemon-argv").write_text("\0".join(["/bin/sh", "-c", f"echo started > '{says}'"]))
+        config = own.home / ".config" / "tailhook" / "config.json"
+        config.parent.mkdir(parents=True)
+        config.write_text('{"plates": {"autostart": false}}')
+        hostile.hook(json.dumps(hostile.payload()).encode(), read=False)
+        done = tailhook("run", "--", "true", env=own.env, cwd=hostile.folder)
+        assert done.returncode == 0
+        assert not says.exists()
+        assert not (own.runtime / "started").exists()
+
+    def test_changes_neither_where_events_go_nor_who_is_told(self, hostile, own):
+        own.start()
+        hostile.hook(json.dumps(hostile.payload()).encode(), read=False)
+        wait_until(lambda: "mine" in own.plates())
+        assert not (hostile.folder / "log").exists()
+
+    def test_and_a_daemon_started_in_its_folder_is_the_users_own(self, hostile, own):
+        argv = [*SERVE, "--no-port"]
+        with subprocess.Popen(argv, env=own.env, cwd=hostile.folder) as process:
+            try:
+                wait_until(lambda: (own.state / "plates.db").exists())
+                wait_until(lambda: (own.runtime / "http").exists())
+            finally:
+                process.terminate()
