@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from postgres import postgres
 
 from tailhook.machines.plates import parse_event
-from tailhook.plates.db import Database, Place, metadata, milliseconds, shown
+from tailhook.plates.db import Database, Place, milliseconds, shown
 from tailhook.plates.report import Report
+from tailhook.plates.tables import metadata
 
 numbers = count(1)
 
@@ -243,7 +244,7 @@ def test_a_recovery_overwrites_no_newer_event(database):
 
 
 def test_a_session_takes_its_placeholders_place(database):
-    placeholder = database.register("/p", "run", 77, "here")
+    placeholder = database.register("/p", "run", pid=77)
     assert (placeholder["session_id"], placeholder["status"]) == ("pending:/p", "starting")
     database.record(report("session_start", run_id="run"))
     [plate] = database.all()
@@ -252,8 +253,8 @@ def test_a_session_takes_its_placeholders_place(database):
 
 
 def test_two_sessions_in_one_folder_do_not_close_each_other(database):
-    database.register("/p", "one", 1, "here")
-    database.register("/p", "two", 2, "here")
+    database.register("/p", "one")
+    database.register("/p", "two")
     database.record(report("session_start", session="a", run_id="one"))
     database.record(report("session_start", session="b", run_id="two"))
     assert [plate["session_id"] for plate in database.stopped(run_id="one")] == ["a"]
@@ -269,9 +270,9 @@ def test_a_project_alone_closes_one_plate_and_not_two(database):
 
 
 def test_a_placeholder_of_a_run_that_is_over_makes_room(database):
-    database.register("/p", "one", 1, "here")
+    database.register("/p", "one")
     database.stopped(run_id="one")
-    assert database.register("/p", "two", 2, "here")["session_id"] == "pending:/p"
+    assert database.register("/p", "two")["session_id"] == "pending:/p"
     assert len(database.all()) == 1
 
 

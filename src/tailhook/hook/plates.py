@@ -10,7 +10,7 @@ from time import clock_gettime_ns, time
 
 from tailhook._core import poke, write_json
 from tailhook.hook.payload import environment, text, working_folder
-from tailhook.stores.atomic import make_folders, read_file, state_folder_path
+from tailhook.stores.atomic import SAFE, make_folders, read_file, state_folder_path
 from tailhook.stores.spool import append
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ KINDS = {
 }
 LONGEST = 200  # characters of a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
+YOUNG = 1000  # milliseconds; a parent that is no older was started for the hook: a shell, not the host
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
@@ -52,11 +53,13 @@ def tell(event: "Event", blocked: bool = False) -> None:
         return
     if blocked and kind == "stop":
         kind = "stop_blocked"
+    mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
+    pid, started = host_process(mono)
     fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),
-        "mono": clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000,
+        "mono": mono,
         "session_id": event.session_id,
         "project_path": working_folder(event.payload),
         "transcript_path": event.transcript_path(),
@@ -65,7 +68,8 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "tool_params": tool_params(event.payload),
         "error": error_of(event.payload),
         "run_id": environment(RUN_ID),
-        "pid": host_pid(),
+        "pid": pid,
+        "pid_started": started,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
     if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
@@ -120,10 +124,28 @@ def git_branch(root: str) -> str:
     return name[16:] if name.startswith("ref: refs/heads/") else name[:7]
 
 
-def host_pid() -> int:
-    """The process of the agent's host."""
+def host_process(mono: int) -> tuple[int, int]:
+    """The process of the agent's host, and its start as `process_start` tells it; zeros where it is not known.
+
+    mono: milliseconds since the machine's start.  A host that does not name itself is the hook's parent, unless that is
+    a shell around the hook.
+    """
     given = environment(b"CLAUDE_PID")
-    return int(given) if given.isascii() and given.isdigit() else posix.getppid()
+    if given.isascii() and given.isdigit():
+        return int(given), process_start(int(given))
+    pid = posix.getppid()
+    started = process_start(pid)
+    is_shell = started and mono - started * 1000 // posix.sysconf("SC_CLK_TCK") < YOUNG
+    return (0, 0) if is_shell else (pid, started)
+
+
+def process_start(pid: int) -> int:
+    """When a process started, in clock ticks since the machine's start (proc(5)); 0 where it is gone, or on macOS."""
+    try:
+        fields = read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 # ---- the daemon --------------------------------------------------------------
@@ -150,7 +172,7 @@ def start_daemon(event: "Event") -> None:
             return
     except FileNotFoundError:
         pass
-    posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600))
+    posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | SAFE, 0o600))
     posix.utime(attempt)
     nothing = posix.open("/dev/null", posix.O_RDWR)
     actions = [(posix.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)]

@@ -23,10 +23,11 @@ from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import Kind, Status
-from tailhook.plates.db import Database, Plate, shown
+from tailhook.plates.db import Database, shown
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
-from tailhook.plates.report import Name, Report, Word
+from tailhook.plates.report import Milliseconds, Name, Report, Word
+from tailhook.plates.tables import Plate
 
 WEB = Path(__file__).with_name("web")
 LAGS = 1000  # events whose time from the hook to here is remembered
@@ -102,7 +103,9 @@ class Registration(BaseModel):
     project_path: Name
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
+    pid_started: Milliseconds | None = None
     host: Word | None = None
+    user: Word | None = None
 
 
 class Ending(BaseModel):
@@ -211,9 +214,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     @app.post("/plates/register")
     def register(registration: Registration) -> PlateOut:
         """A placeholder for a session that is about to start."""
-        plate = database.register(
-            registration.project_path, registration.run_id, registration.pid, registration.host or inbox.here["host"]
-        )
+        plate = database.register(**{**inbox.here, **registration.model_dump(exclude_none=True)})
         return PlateOut.model_validate(shown(plate))
 
     @app.post("/plates/stopped")

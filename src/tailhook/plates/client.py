@@ -57,7 +57,8 @@ def start() -> None:
             if time.monotonic() > end or not may_start():
                 raise
         if not started:
-            places.leave_argv()
+            if not daemon_argv():
+                places.leave_argv()
             subprocess.Popen(  # noqa: S603 - our own argv
                 daemon_argv(),
                 stdin=subprocess.DEVNULL,

@@ -5,116 +5,39 @@ never overwrites a newer event.
 """
 
 import platform
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timezone
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection, Engine, RowMapping
-from sqlalchemy.event import listen
+from sqlalchemy.engine import Connection, RowMapping
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import Event, Kind, Status, admits, precedes, transition
 from tailhook.plates.report import Report
+from tailhook.plates.tables import (
+    EVENT_COLUMNS,
+    FIND,
+    UPDATE,
+    Plate,
+    events,
+    migrate,
+    open_engine,
+    plates,
+    spool,
+    statements,
+)
 
+CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
+LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
+HELD = ("created_at", "pid", "pid_started", "host", "user", "status", "event_ts", "event_mono")  # of a placeholder
+NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
 INTERNAL = ("pid_started", "event_ts", "event_mono", "version")  # of a plate, what is told to nobody
-
-metadata = sa.MetaData()
-
-plates = sa.Table(
-    "plates",
-    metadata,
-    sa.Column("session_id", sa.Text, primary_key=True),
-    sa.Column("project_path", sa.Text, nullable=False, index=True),
-    sa.Column("transcript_path", sa.Text),
-    sa.Column("git_branch", sa.Text),
-    sa.Column("status", sa.Text, nullable=False, index=True),
-    sa.Column("last_event_type", sa.Text),
-    sa.Column("last_tool", sa.Text),
-    sa.Column("todo_progress", sa.Text),
-    sa.Column("error", sa.Text),
-    sa.Column("run_id", sa.Text, index=True),
-    sa.Column("pid", sa.BigInteger),
-    sa.Column("pid_started", sa.Float),  # Unix seconds; known once the process was seen
-    sa.Column("host", sa.Text),
-    sa.Column("user", sa.Text),
-    sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
-    sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
-    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
-    sa.Column("event_mono", sa.BigInteger),
-    sa.Column("version", sa.BigInteger, nullable=False),
-)
-events = sa.Table(
-    "events",
-    metadata,
-    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
-    sa.Column("event_id", sa.Text, nullable=False, unique=True),
-    sa.Column(
-        "session_id", sa.Text, sa.ForeignKey("plates.session_id", ondelete="CASCADE"), nullable=False, index=True
-    ),
-    sa.Column("event_type", sa.Text, nullable=False),
-    sa.Column("tool_name", sa.Text),
-    sa.Column("tool_params", sa.JSON),
-    sa.Column("error", sa.Text),
-    sa.Column("ts", sa.BigInteger, nullable=False),
-    sa.Column("received_at", sa.BigInteger, nullable=False),
-    sa.Column("status", sa.Text),  # after it; null where it changed nothing
-)
-spool = sa.Table(
-    "spool",
-    metadata,
-    sa.Column("file", sa.Text, primary_key=True),  # its device and inode: a spool's file may get another name
-    sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
-)
-
-Plate = dict[str, Any]
-
-# ---- statements --------------------------------------------------------------
-#
-# Made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
-
-EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
-PLATE_COLUMNS = [column.name for column in plates.columns]
-FIND = sa.select(plates).where(plates.c.session_id == sa.bindparam("id"))
-UPDATE = (
-    sa.update(plates)
-    .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))
-    .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name not in ("session_id", "created_at")})
-)
-
-
-class Statements(NamedTuple):
-    """Those that databases spell in their own way."""
-
-    keep_event: Any
-    begin_plate: Any
-    move_offset: Any
-
-
-@cache
-def statements(dialect: str) -> Statements:
-    """The statements of a dialect: "sqlite" or "postgresql"."""
-    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
-
-    def filled(table: sa.Table, columns: Iterable[str]) -> Any:
-        return insert(table).values({name: sa.bindparam(name) for name in columns})
-
-    offset = filled(spool, ("file", "offset"))
-    return Statements(
-        # psycopg has no row count of such an INSERT, so the new event's id is asked for.
-        filled(events, EVENT_COLUMNS).on_conflict_do_nothing(index_elements=["event_id"]).returning(events.c.event_id),
-        filled(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
-        offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
-    )
 
 
 class Place(NamedTuple):
@@ -122,6 +45,13 @@ class Place(NamedTuple):
 
     file: str
     end: int
+
+
+class Moment(NamedTuple):
+    """When something happened, in milliseconds.  ts: Unix time.  mono: since its machine's start, None if not known."""
+
+    ts: int
+    mono: int | None
 
 
 class Kept(NamedTuple):
@@ -140,7 +70,8 @@ class Database:
     """The plates of everyone who reports here.
 
     url: an SQLAlchemy URL, `sqlite:///…` or `postgresql+psycopg://…`.  changed: called with each plate that changed,
-    after the transaction, in the thread of whoever changed it; removed: likewise with the id of one that is gone.
+    after the transaction, in the order of the changes; removed: likewise with the id of one that is gone. Neither may
+    call anything here.
     """
 
     def __init__(
@@ -152,7 +83,9 @@ class Database:
         self.engine = open_engine(url)
         self.changed = changed
         self.removed = removed
-        self.writing = threading.Lock()  # SQLite has one writer; waiting here is fairer than its own waiting
+        # SQLite has one writer, and waiting here is fairer than its own waiting; and what changed is told in its order.
+        self.writing = threading.Lock()
+        self.name = secrets.token_hex(8)  # among the daemons on the same database
         migrate(self.engine)
 
     def close(self) -> None:
@@ -173,42 +106,46 @@ class Database:
                         kept = keep(tx, report)
                         if place:
                             move_offset(tx, place)
+                        self.tell_others(tx, kept.gone, kept.plate["session_id"] if kept.plate else "")
                     break
                 except RacedError:
                     continue
-        if kept.gone:
-            self.removed(kept.gone)
-        if kept.plate:
-            self.changed(kept.plate)
+            if kept.gone:
+                self.removed(kept.gone)
+            if kept.plate:
+                self.changed(kept.plate)
         return kept.is_new
 
-    def apply(self, plate: Plate, event: Event) -> bool:
-        """Do an event of the daemon's own to a plate, unless it changed since it was read."""
+    def apply(self, plate: Plate, event: Event, at: Moment | None = None) -> bool:
+        """Do an event of the daemon's own to a plate, unless it changed since it was read.  at: now if not given."""
         now = milliseconds()
         status = transition(Status(plate["status"]), event)
         event_id = f"{plate['session_id']}:{event.kind.value}:{plate['version']}"
         try:
-            with self.writing, self.engine.begin() as tx:
-                row = find(tx, plate["session_id"])
-                if row is None or row["version"] != plate["version"]:
-                    return False
-                kept = {
-                    **dict.fromkeys(EVENT_COLUMNS),
-                    "event_id": event_id,
-                    "session_id": plate["session_id"],
-                    "event_type": event.kind.value,
-                    "ts": now,
-                    "received_at": now,
-                    "status": status.value,
-                }
-                tx.execute(statements(tx.dialect.name).keep_event, kept)
-                new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
-                if status is Status.CLOSED:  # nothing from before may open it again
-                    new |= {"event_ts": now, "event_mono": uptime() if row["host"] == platform.node() else None}
-                changed = update(tx, row, new, now)
+            with self.writing:
+                with self.engine.begin() as tx:
+                    row = find(tx, plate["session_id"])
+                    if row is None or row["version"] != plate["version"]:
+                        return False
+                    at = at or Moment(now, uptime() if row["host"] == platform.node() else None)
+                    kept = {
+                        **dict.fromkeys(EVENT_COLUMNS),
+                        "event_id": event_id,
+                        "session_id": plate["session_id"],
+                        "event_type": event.kind.value,
+                        "ts": at.ts,
+                        "received_at": now,
+                        "status": status.value,
+                    }
+                    tx.execute(statements(tx.dialect.name).keep_event, kept)
+                    new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
+                    if status is Status.CLOSED:  # nothing from before may open it again
+                        new |= {"event_ts": at.ts, "event_mono": at.mono}
+                    changed = update(tx, row, new, now)
+                    self.tell_others(tx, plate["session_id"])
+                self.changed(changed)
         except RacedError:
             return False
-        self.changed(changed)
         return True
 
     def seen(self, plate: Plate, started: float) -> None:
@@ -219,32 +156,35 @@ class Database:
 
     # ---- sessions that the wrapper runs ----
 
-    def register(self, project_path: str, run_id: str | None, pid: int | None, host: str | None) -> Plate:
-        """A placeholder for a session that is about to start."""
+    def register(self, project_path: str, run_id: str | None = None, **facts: Any) -> Plate:
+        """A placeholder for a session that is about to start.  facts: pid, pid_started, host, user."""
         now = milliseconds()
-        with self.writing, self.engine.begin() as tx:
-            name = f"{PENDING}{project_path}"
-            there = find(tx, name)
-            if there and there["status"] == Status.CLOSED.value:
-                tx.execute(sa.delete(plates).where(plates.c.session_id == name))
-            elif there and there["run_id"] != run_id:
-                name = f"{name}#{run_id}"
-            row = {
-                **empty_plate(name, project_path, now),
-                "run_id": run_id,
-                "pid": pid,
-                "host": host,
-                "status": Status.STARTING.value,
-            }
-            tx.execute(statements(tx.dialect.name).begin_plate, row)
-            plate = dict(find(tx, name) or row)
-        self.changed(plate)
+        with self.writing:
+            with self.engine.begin() as tx:
+                name = f"{PENDING}{project_path}"
+                there = find(tx, name)
+                if there and there["status"] == Status.CLOSED.value:
+                    tx.execute(sa.delete(plates).where(plates.c.session_id == name))
+                elif there and there["run_id"] != run_id:
+                    name = f"{name}#{run_id}"
+                row = {**empty_plate(name, project_path, now), "run_id": run_id, **facts}
+                tx.execute(statements(tx.dialect.name).begin_plate, row)
+                plate = dict(find(tx, name) or row)
+                self.tell_others(tx, name)
+            self.changed(plate)
         return plate
 
     def stopped(
-        self, run_id: str | None = None, session_id: str | None = None, project_path: str | None = None
+        self,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        project_path: str | None = None,
+        at: Moment | None = None,
     ) -> list[Plate]:
-        """Close the plates of a process that ended; by its project alone only where that means one plate."""
+        """Close the plates of a process that ended; by its project alone only where that means one plate.
+
+        at: when it ended, now if not given; a plate that went on after that stays open.
+        """
         if run_id:
             condition = plates.c.run_id == run_id
         elif session_id:
@@ -256,12 +196,14 @@ class Database:
             rows = [dict(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
-        return [row for row in rows if self.close_plate(row)]
+        return [row for row in rows if self.close_plate(row, at)]
 
-    def close_plate(self, plate: Plate | None) -> bool:
-        """Close a plate, whatever happens to it meanwhile; False where somebody else did."""
+    def close_plate(self, plate: Plate | None, at: Moment | None) -> bool:
+        """Close a plate, whatever happens to it meanwhile; False where somebody else did, or where it went on since."""
         while plate and plate["status"] != Status.CLOSED.value:
-            if self.apply(plate, Event(Kind.SESSION_END)):
+            if at and precedes(*at, plate["event_ts"], plate["event_mono"]):
+                return False
+            if self.apply(plate, Event(Kind.SESSION_END), at):
                 return True
             plate = self.get(plate["session_id"])
         return False
@@ -307,21 +249,45 @@ class Database:
 
     def delete(self, session_id: str) -> bool:
         """Remove a plate and its events."""
-        with self.writing, self.engine.begin() as tx:
-            was_there = bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
-        if was_there:
-            self.removed(session_id)
+        with self.writing:
+            with self.engine.begin() as tx:
+                was_there = bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
+                self.tell_others(tx, session_id)
+            if was_there:
+                self.removed(session_id)
         return was_there
 
     def forget(self, days: float) -> int:
         """Remove the plates that did not change for so many days."""
         before = milliseconds() - int(days * DAY)
-        with self.writing, self.engine.begin() as tx:
-            query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
-            gone = list(tx.execute(query).scalars())
-        for session_id in gone:
-            self.removed(session_id)
+        with self.writing:
+            with self.engine.begin() as tx:
+                query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
+                gone = list(tx.execute(query).scalars())
+                self.tell_others(tx, *gone)
+            for session_id in gone:
+                self.removed(session_id)
         return len(gone)
+
+    # ---- other daemons on the same database ----
+
+    def tell_others(self, tx: Connection, *session_ids: str) -> None:
+        """Tell them, once the transaction is done, which plates changed; where the database can: PostgreSQL."""
+        if tx.dialect.name == "postgresql":
+            for session_id in filter(None, session_ids):
+                tx.execute(NOTIFY, {"words": f"{self.name} {session_id}"[:LONGEST_NOTE]})
+
+    def heard(self, words: str) -> None:
+        """What another daemon told: tell of the plate as it is now."""
+        name, _, session_id = words.partition(" ")
+        if name == self.name:
+            return
+        with self.writing:
+            plate = self.get(session_id)
+            if plate:
+                self.changed(plate)
+            else:
+                self.removed(session_id)
 
     # ---- the spool ----
 
@@ -398,7 +364,7 @@ def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, s
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
         query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
         if held := tx.execute(query).mappings().first():
-            row |= {name: held[name] for name in ("created_at", "pid", "pid_started", "host")}
+            row |= {name: held[name] for name in HELD}
             gone = held["session_id"]
             tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
     tx.execute(statements(tx.dialect.name).begin_plate, row)
@@ -415,7 +381,6 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
         "transcript_path": report.transcript_path,
         "git_branch": report.git_branch,
         "run_id": report.run_id,
-        "pid": report.pid,
         "host": report.host,
         "user": report.user,
         "todo_progress": report.todo_progress(),
@@ -427,8 +392,8 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
     late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
     if late or not admits(Status(row["status"]), event):
         return {name: value for name, value in told.items() if row[name] is None}
-    if report.pid not in (None, row["pid"]):
-        told["pid_started"] = None
+    if report.pid is not None and (report.pid != row["pid"] or report.pid_started is not None):
+        told |= {"pid": report.pid, "pid_started": report.pid_started}
     return {
         **told,
         "project_path": report.project_path,
@@ -472,29 +437,3 @@ def uptime() -> int:
 def move_offset(tx: Connection, place: Place) -> None:
     """Note how far the file is read."""
     tx.execute(statements(tx.dialect.name).move_offset, {"file": place.file, "offset": place.end})
-
-
-# ---- opening -----------------------------------------------------------------
-
-
-def open_engine(url: str) -> Engine:
-    """An engine for the URL; SQLite's connections as they should be."""
-    engine = sa.create_engine(url)
-    if engine.dialect.name == "sqlite":
-        listen(engine, "connect", prepare_sqlite)
-    return engine
-
-
-def prepare_sqlite(connection: Any, _: object) -> None:
-    """A journal that readers need not wait for, and foreign keys."""
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "busy_timeout = 10000"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest version."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")

@@ -1,6 +1,6 @@
 """What no hook told: transcripts that went on, and processes that are gone."""
 
-import platform
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -8,8 +8,11 @@ from pathlib import Path
 
 import psutil
 
+from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.machines.plates import Event, Kind, Look, Status, examine
-from tailhook.plates.db import Database, Plate
+from tailhook.plates.db import Database
+from tailhook.plates.places import here
+from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
 from tailhook.transcript import open as open_transcript
 
@@ -20,7 +23,7 @@ RECORDS_BACK = 50  # records from the transcript's end among which the session's
 
 
 class Health:
-    """Looks at every open plate of this machine, as often as `check` is called: every 10 s.
+    """Looks at every open plate of this user on this machine, as often as `check` is called: every 10 s.
 
     clock: Unix seconds.  look: what a transcript shows, None where there is none.  started: when a process started,
     None where it is gone.
@@ -37,7 +40,7 @@ class Health:
         self.clock = clock
         self.look = look or look_at
         self.started = started or process_start
-        self.host = platform.node()
+        self.here = here()
         self.last = clock()
         self.resting = 0.0  # until then nothing is judged
 
@@ -51,10 +54,14 @@ class Health:
             return 0
         changed = 0
         for plate in self.database.all():
-            if plate["status"] != Status.CLOSED.value and plate["host"] in (None, self.host):
+            if plate["status"] != Status.CLOSED.value and self.is_local(plate):
                 event = self.event_of(plate, now)
                 changed += event is not None and self.database.apply(plate, event)
         return changed
+
+    def is_local(self, plate: Plate) -> bool:
+        """Whether the plate's process and transcript are this user's on this machine."""
+        return all(plate[name] in (None, value) for name, value in self.here.items())
 
     def event_of(self, plate: Plate, now: float) -> Event | None:
         """What has become of a plate."""
@@ -64,7 +71,10 @@ class Health:
         return examine(Status(plate["status"]), plate["event_ts"] / 1000, look, now) if look else None
 
     def is_gone(self, plate: Plate) -> bool:
-        """Whether the process that was seen has ended, or its number belongs to another one."""
+        """Whether the process has ended, or its number belongs to another one.
+
+        One of which no start is known has to be seen first: it may have been a shell around a hook.
+        """
         if plate["pid"] is None:
             return False
         started = self.started(plate["pid"])
@@ -112,7 +122,12 @@ def seconds(stamp: str | None) -> float | None:
 
 
 def process_start(pid: int) -> float | None:
-    """When the process started, in Unix seconds; None where it is gone."""
+    """When the process started: on Linux as the hooks tell it, elsewhere in Unix seconds; None where it is gone.
+
+    psutil reckons Linux's times from the machine's start by a clock that may be set, so they differ from run to run.
+    """
+    if sys.platform == "linux":
+        return ticks_at_start(pid) or None
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

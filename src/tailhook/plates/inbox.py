@@ -4,17 +4,18 @@ The offset moves in an event's own transaction. A file is removed when it has go
 it is taken; what a hook wrote into it at that moment, it writes again.
 """
 
-import getpass
 import json
 import os
-import platform
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tailhook.hook.plates import RUN_ENDED
-from tailhook.plates.db import Database, Place
-from tailhook.plates.report import Report
+from tailhook.plates.db import Database, Moment, Place
+from tailhook.plates.places import here
+from tailhook.plates.report import Report, RunEnd
+from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
 CHUNK = 1 << 20  # bytes that are read at a time
@@ -31,7 +32,8 @@ class Inbox:
         self.folder = folder
         self.database = database
         self.lost = 0
-        self.here = {"host": platform.node(), "user": getpass.getuser()}
+        self.here = here()
+        self.id = spool_id(folder)
 
     def files(self) -> list[Path]:
         """The spool's files, oldest first: those that were full, then the one that hooks append to."""
@@ -46,9 +48,13 @@ class Inbox:
     def offset(self, path: Path) -> int:
         """How far the file is taken."""
         try:
-            return self.database.offset(file_key(path.stat()))
+            return self.database.offset(self.key(path.stat()))
         except FileNotFoundError:
             return 0
+
+    def key(self, state: os.stat_result) -> str:
+        """What stays of a file when it gets another name; different from that of any other spool's."""
+        return f"{self.id}:{state.st_dev}:{state.st_ino}"
 
     def take(self) -> int:
         """Take all that is there; returns how many events came."""
@@ -59,29 +65,34 @@ class Inbox:
             except FileNotFoundError:
                 continue
             try:
-                taken += self.take_file(fd)
+                count, end = self.take_file(fd)
+                taken += count
                 if path.name != NAME:
-                    self.database.forget_file(file_key(os.fstat(fd)))
+                    self.database.forget_file(self.key(os.fstat(fd)))
                     path.unlink()
-                    taken += self.take_file(fd, known=False)  # what was appended before it was unlinked
+                    taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
             finally:
                 os.close(fd)
         return taken
 
-    def take_file(self, fd: int, known: bool = True) -> int:
-        """Take the rest of one file.  known: whether the database knows how far it is taken."""
+    def take_file(self, fd: int, removed_at: int | None = None) -> tuple[int, int]:
+        """Take the rest of one file; how many events came, and where it ends.
+
+        removed_at: how far a file was taken of which the database knows nothing any more.
+        """
         state = os.fstat(fd)
-        key = file_key(state)
-        start = self.database.offset(key) if known else 0
-        if start > state.st_size:
-            start = 0  # it was emptied
+        key = self.key(state)
+        end = self.database.offset(key) if removed_at is None else removed_at
+        if end > state.st_size:
+            end = 0  # it was emptied
         taken = 0
-        for line, end in lines(fd, start):
-            place = Place(key, end) if known else None
+        for line, end in lines(fd, end):  # noqa: B020 - read once
+            place = Place(key, end) if removed_at is None else None
             fields = parse(line)
             try:
                 if fields.get("event_type") == RUN_ENDED:
-                    self.database.stopped(str(fields.get("run_id")))
+                    end_of_run = RunEnd.model_validate(fields)
+                    self.database.stopped(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
                 else:
                     taken += self.database.record(Report.model_validate({**self.here, **fields}), place)
                     continue
@@ -89,7 +100,7 @@ class Inbox:
                 self.lost += bool(line.strip())
             if place:
                 self.database.move_offset(place)
-        return taken
+        return taken, end
 
 
 def parse(line: bytes) -> dict[str, Any]:
@@ -126,9 +137,15 @@ def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
             yield line, at
 
 
-def file_key(state: os.stat_result) -> str:
-    """What stays of a file when it gets another name."""
-    return f"{state.st_dev}:{state.st_ino}"
+def spool_id(folder: Path) -> str:
+    """What this spool is called in the database, which may be one of several machines; made with the spool."""
+    path = str(folder / f"{NAME}-id")
+    try:
+        return read_file(path).decode()
+    except FileNotFoundError:
+        made = secrets.token_hex(8)
+        replace_file(path, made.encode())
+        return made
 
 
 def size_of(path: Path) -> int:

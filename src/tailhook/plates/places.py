@@ -1,6 +1,8 @@
 """Where the daemon's files are: its database, its token, its sockets."""
 
+import getpass
 import os
+import platform
 import secrets
 import stat
 import sys
@@ -11,6 +13,11 @@ from tailhook.hook.plates import runtime_folder
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 
 ARGV = "daemon-argv"  # what the hook starts the daemon with
+
+
+def here() -> dict[str, str]:
+    """The host and the user of whom this daemon is."""
+    return {"host": platform.node(), "user": getpass.getuser()}
 
 
 def private_state() -> Path:
@@ -53,7 +60,7 @@ def token() -> str:
     return found
 
 
-def leave_argv() -> None:
-    """Leave for the hooks what starts the daemon."""
-    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port"]
+def leave_argv(*flags: str) -> None:
+    """Leave for the hooks what starts the daemon.  flags: what it shall serve with."""
+    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port", *flags]
     replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))

@@ -13,11 +13,20 @@ Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 Milliseconds = Annotated[int, Field(ge=0, le=1 << 53)]
 
 
+class RunEnd(BaseModel):
+    """The end of a wrapper's command, in the spool.  ts, mono: as in a Report."""
+
+    run_id: Name
+    ts: Milliseconds = Field(default_factory=lambda: time.time_ns() // 1_000_000)
+    mono: Milliseconds | None = None
+
+
 class Report(BaseModel):
     """One event of a session.
 
     ts: Unix milliseconds by the clock of the hook; mono: milliseconds since its machine's start, which tell late events
-    from a clock that was set back.  event_id: the same event is kept once.
+    from a clock that was set back.  event_id: the same event is kept once.  pid_started: of the process, in
+    clock ticks since its machine's start, as Linux tells it.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
@@ -35,6 +44,7 @@ class Report(BaseModel):
     mono: Milliseconds | None = None
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
+    pid_started: Milliseconds | None = None
     host: Word | None = None
     user: Word | None = None
 

@@ -6,7 +6,6 @@ wrapper sees its signals in a queue: one that somebody sent to it alone goes on 
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tailhook.errors import TailhookError
-from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID
+from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID, process_start
 from tailhook.stores.spool import append
 
 PASSED_ON = (
@@ -72,7 +71,7 @@ def next_signal(watched: "set[signal.Signals]") -> tuple[int, bool]:
 
 def register(run_id: str, pid: int) -> None:
     """Show the session before it has said anything; without a daemon it shows itself."""
-    fields = {"project_path": str(Path.cwd()), "run_id": run_id, "pid": pid, "host": platform.node()}
+    fields = {"project_path": str(Path.cwd()), "run_id": run_id, "pid": pid, "pid_started": process_start(pid) or None}
     from tailhook.plates import client  # takes longer to load than the command may wait for
 
     try:

@@ -23,6 +23,7 @@ from tailhook.plates.db import Database
 from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
+from tailhook.plates.others import hear
 
 log = logging.getLogger("tailhook.plates")
 
@@ -52,6 +53,11 @@ class Options:
     token: str | None = None
     retention: float = RETENTION
 
+    def kept(self) -> list[str]:
+        """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
+        db = [] if self.db is None else ["--db", self.db]
+        return [*db, "--retention", f"{self.retention:g}"]
+
 
 def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
     """Serve until SIGINT or SIGTERM.  ready: called with the board's link, "" without a port, once requests are taken.
@@ -62,14 +68,18 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     runtime = places.runtime()
     with only_one(runtime / "lock"):
-        places.leave_argv()
+        places.leave_argv(*options.kept())
         asyncio.run(Daemon(options, runtime).run(ready))
 
 
 @contextlib.contextmanager
 def only_one(path: Path) -> Iterator[None]:
     """Hold the lock that a user's one daemon has."""
-    with path.open("w") as lock:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
+    with os.fdopen(fd, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -109,7 +119,10 @@ class Daemon:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             tasks = [asyncio.create_task(server.serve([listener])) for server, listener in servers]
-            tasks += [asyncio.create_task(work) for work in (self.take(poked), self.check(), self.forget())]
+            works = [self.take(poked), self.check(), self.forget()]
+            if self.database.engine.dialect.name == "postgresql":
+                works.append(hear(self.database, self.hub))
+            tasks += [asyncio.create_task(work) for work in works]
             while not all(server.started for server, _ in servers):
                 await asyncio.sleep(0.01)
                 if failed := [task for task in tasks if task.done()]:

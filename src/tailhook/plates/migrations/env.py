@@ -1,8 +1,8 @@
-"""Alembic's way in: the connection comes from `tailhook.plates.db.migrate`."""
+"""Alembic's way in: the connection comes from `tailhook.plates.tables.migrate`."""
 
 from alembic import context
 
-from tailhook.plates.db import metadata
+from tailhook.plates.tables import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata, render_as_batch=connection.dialect.name == "sqlite")

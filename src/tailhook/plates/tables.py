@@ -1,0 +1,127 @@
+"""The tables of the plates, the statements on them, and how they are opened and brought to their newest form."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Engine
+from sqlalchemy.event import listen
+
+metadata = sa.MetaData()
+
+plates = sa.Table(
+    "plates",
+    metadata,
+    sa.Column("session_id", sa.Text, primary_key=True),
+    sa.Column("project_path", sa.Text, nullable=False, index=True),
+    sa.Column("transcript_path", sa.Text),
+    sa.Column("git_branch", sa.Text),
+    sa.Column("status", sa.Text, nullable=False, index=True),
+    sa.Column("last_event_type", sa.Text),
+    sa.Column("last_tool", sa.Text),
+    sa.Column("todo_progress", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("run_id", sa.Text, index=True),
+    sa.Column("pid", sa.BigInteger),
+    sa.Column("pid_started", sa.Float),  # Unix seconds; known once the process was seen
+    sa.Column("host", sa.Text),
+    sa.Column("user", sa.Text),
+    sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
+    sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
+    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
+    sa.Column("event_mono", sa.BigInteger),
+    sa.Column("version", sa.BigInteger, nullable=False),
+)
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("event_id", sa.Text, nullable=False, unique=True),
+    sa.Column(
+        "session_id", sa.Text, sa.ForeignKey("plates.session_id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("tool_name", sa.Text),
+    sa.Column("tool_params", sa.JSON),
+    sa.Column("error", sa.Text),
+    sa.Column("ts", sa.BigInteger, nullable=False),
+    sa.Column("received_at", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.Text),  # after it; null where it changed nothing
+)
+spool = sa.Table(
+    "spool",
+    metadata,
+    sa.Column("file", sa.Text, primary_key=True),  # its device and inode: a spool's file may get another name
+    sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
+)
+
+Plate = dict[str, Any]
+
+# ---- statements --------------------------------------------------------------
+#
+# Made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
+
+EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
+PLATE_COLUMNS = [column.name for column in plates.columns]
+FIND = sa.select(plates).where(plates.c.session_id == sa.bindparam("id"))
+UPDATE = (
+    sa.update(plates)
+    .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))
+    .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name not in ("session_id", "created_at")})
+)
+
+
+class Statements(NamedTuple):
+    """Those that databases spell in their own way."""
+
+    keep_event: Any
+    begin_plate: Any
+    move_offset: Any
+
+
+@cache
+def statements(dialect: str) -> Statements:
+    """The statements of a dialect: "sqlite" or "postgresql"."""
+    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
+
+    def filled(table: sa.Table, columns: Iterable[str]) -> Any:
+        return insert(table).values({name: sa.bindparam(name) for name in columns})
+
+    offset = filled(spool, ("file", "offset"))
+    return Statements(
+        # psycopg has no row count of such an INSERT, so the new event's id is asked for.
+        filled(events, EVENT_COLUMNS).on_conflict_do_nothing(index_elements=["event_id"]).returning(events.c.event_id),
+        filled(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
+        offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
+    )
+
+
+# ---- opening -----------------------------------------------------------------
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for the URL; SQLite's connections as they should be."""
+    engine = sa.create_engine(url)
+    if engine.dialect.name == "sqlite":
+        listen(engine, "connect", prepare_sqlite)
+    return engine
+
+
+def prepare_sqlite(connection: Any, _: object) -> None:
+    """A journal that readers need not wait for, and foreign keys."""
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "busy_timeout = 10000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest version."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
