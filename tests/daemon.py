@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 from host import ENVIRONMENT
 
+from tailhook._core import poke
+
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
 STARTS = 30  # seconds that a daemon may take to start on a busy machine
 
@@ -24,12 +26,13 @@ class Daemon:
         self.env = {**ENVIRONMENT, "HOME": str(home)}
         self.state = home / ".local" / "state" / "tailhook"
         self.runtime = self.state / "run"
+        self.before: list[str] = []  # the argv before the daemon's own
         self.process = None
         self.link = ""
 
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port; it takes requests when this returns."""
-        argv = [*SERVE, "--port", "0", *flags]
+        argv = [*self.before, *SERVE, "--port", "0", *flags]
         self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         words = self.process.stdout.readline()
         assert words, self.process.communicate()
@@ -76,12 +79,13 @@ class Daemon:
         return {plate["session_id"]: plate for plate in self.ask("GET", "/plates").json()}
 
     def spool(self, *events: dict) -> None:
-        """Append events as hooks do, without poking."""
+        """Append events as hooks do, and poke."""
         self.state.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events).encode()
         fd = os.open(self.state / "events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(fd, lines)
         os.close(fd)
+        poke(os.fsencode(self.runtime / "poke"))
 
 
 @contextmanager
@@ -104,9 +108,33 @@ def wait_until(there, seconds: float = STARTS):
     return found
 
 
+def spooled(number: int, session: str = "s", **fields: object) -> dict:
+    """An event as a hook appends it."""
+    return {
+        "event_id": f"{session}-{number}",
+        "event_type": "tool_call",
+        "ts": number,
+        "mono": number,
+        "session_id": session,
+        "project_path": "/p",
+        **fields,
+    }
+
+
 def refused(one: Daemon, *flags: str) -> str:
     """What a daemon says that does not start."""
     done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def sse(response: httpx.Response):
+    """The server-sent events of a response: name and value."""
+    name = ""
+    for line in response.iter_lines():
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, json.loads(value)

@@ -6,8 +6,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import sqlalchemy as sa
 
 
 def program(name):
@@ -42,3 +45,16 @@ def postgres():
         finally:
             running.send_signal(signal.SIGQUIT)  # leaves at once, whoever is connected
             running.wait(30)
+
+
+def wait_for(url):
+    """Wait until the server takes connections."""
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    end = time.monotonic() + 30
+    while True:
+        try:
+            engine.connect().close()
+            return
+        except sa.exc.OperationalError:
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -2,14 +2,15 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
+import stat
 import subprocess
-import threading
-import time
+import sys
 
 import pytest
-from daemon import SERVE, refused, wait_until
+from daemon import SERVE, refused, spooled, sse, wait_until
 
 # ---- routes ------------------------------------------------------------------
 
@@ -111,17 +112,6 @@ def test_the_stream_tells_all_plates_and_then_each_change(daemon):
         assert next(told) == ("removed", {"session_id": "streamed"})
 
 
-def sse(response):
-    """The server-sent events of a response: name and value."""
-    name = ""
-    for line in response.iter_lines():
-        field, _, value = line.partition(": ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            yield name, json.loads(value)
-
-
 # ---- one process -----------------------------------------------------------
 
 
@@ -172,19 +162,6 @@ def test_started_by_itself_it_opens_no_port(own):
 # ---- the spool ---------------------------------------------------------------
 
 
-def spooled(number, session="s", **fields):
-    """An event as a hook appends it."""
-    return {
-        "event_id": f"{session}-{number}",
-        "event_type": "tool_call",
-        "ts": number,
-        "mono": number,
-        "session_id": session,
-        "project_path": "/p",
-        **fields,
-    }
-
-
 def test_what_came_while_it_was_away_is_there_when_it_is_back(own):
     own.spool(spooled(1), spooled(2, event_type="stop"))
     own.start()
@@ -224,27 +201,57 @@ def daemon_pid(own):
     return int.from_bytes(credentials[:4], "little")
 
 
-def test_killed_in_the_middle_again_and_again_it_loses_and_doubles_nothing(own, report):
-    total, kills = 3000, 4
-    done = threading.Event()
+def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
+    url = f"sqlite:///{tmp_path}/team.db"
+    own.start("--db", url, "--retention", "7").stop()
+    argv = (own.state / "daemon-argv").read_text().split("\0")
+    assert argv[-5:] == ["--no-port", "--db", url, "--retention", "7"]
+    assert stat.S_IMODE((own.state / "daemon-argv").stat().st_mode) == 0o600  # there may be a password in it
 
-    def keep_writing():
-        for number in range(total):
-            own.spool(spooled(number, session=f"s{number % 20}"))
-            time.sleep(0.0005)
-        done.set()
 
-    writer = threading.Thread(target=keep_writing)
+# ---- sessions without the wrapper --------------------------------------------
+
+# A host: it has a hook run at the start of its session, then waits for its end.
+HOST = """
+import json, subprocess, sys
+subprocess.run(json.loads(sys.argv[1]), input=sys.argv[2].encode(), check=True)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def host_of(own, project, session, names_itself):
+    """A running host whose session has begun.  names_itself: as Claude Code does; its hook may run in a shell."""
+    argv = project.argv
+    if names_itself:
+        argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
+    payload = json.dumps(project.payload(session_id=session, hook_event_name="UserPromptSubmit"))
+    host = subprocess.Popen(
+        [sys.executable, "-c", f"import time; time.sleep(1.1){HOST}", json.dumps(argv), payload],
+        env={**own.env, "TAILHOOK_NO_AUTOSTART": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert host.stdout.readline() == b"ready\n"
+    return host
+
+
+def test_a_session_without_the_wrapper_is_closed_when_its_host_is_killed(own, project):
+    project.argv = [*project.argv[:-1], "plates"]
+    dead = [host_of(own, project, f"dead {names}", names) for names in (True, False)]
+    alive = [host_of(own, project, f"alive {names}", names) for names in (True, False)]
+    for host in dead:
+        host.kill()  # before the daemon has seen it
+        host.communicate()
     own.start()
-    writer.start()
-    for _ in range(kills):
-        time.sleep(0.3)
-        own.stop(signal.SIGKILL)
-        own.start()
-    writer.join()
-    wait_until(lambda: own.ask("GET", "/status").json()["spool_bytes"] == 0)
-    assert own.ask("GET", "/status").json()["events"] == {"tool_call": total}
-    for session in range(20):
-        events = own.ask("GET", f"/plates/s{session}?events=1000").json()["events"]
-        assert [event["ts"] for event in events] == list(range(session, total, 20))
-    report(f"plates: {total:,} events, the daemon killed {kills} times: each arrived once, in order per session")
+    wait_until(lambda: sum(plate["status"] == "closed" for plate in own.plates().values()) == 2)
+    statuses = {name: plate["status"] for name, plate in own.plates().items()}
+    for host in alive:
+        host.kill()
+        host.communicate()
+    assert statuses == {
+        "dead True": "closed",
+        "dead False": "closed",
+        "alive True": "running",
+        "alive False": "running",
+    }

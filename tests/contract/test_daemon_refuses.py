@@ -199,7 +199,8 @@ class TestOversizedBodies:
     def test_8_mb_are_read(self, daemon):
         event = {"session_id": "large", "project_path": "/p", "event_type": "stop"}
         body = json.dumps(event).encode().ljust(LARGEST_BODY)
-        assert daemon.ask("POST", "/events", content=body).status_code == 200
+        headers = {"content-type": "application/json"}
+        assert daemon.ask("POST", "/events", content=body, headers=headers).status_code == 200
 
 
 class TestAHostileProjectsConfig:

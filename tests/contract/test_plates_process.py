@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import time
@@ -9,6 +10,8 @@ from collections import Counter
 
 import pytest
 from host import frame
+
+from tailhook.hook.plates import process_start
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 
@@ -95,7 +98,7 @@ def test_a_session_without_an_id_has_no_plate(plates):
 
 def test_what_it_is_told_of_every_event(plates):
     (plates.folder / ".git" / "HEAD").write_text("ref: refs/heads/feature/one\n")
-    plates.env |= {"CLAUDE_PID": "4711", "TAILHOOK_RUN_ID": "run"}
+    plates.env |= {"CLAUDE_PID": str(os.getpid()), "TAILHOOK_RUN_ID": "run"}
     before = time.time() * 1000
     event = send(plates, hook_event_name="PreToolUse", tool_name="Bash", tool_input={"command": "make test"})
     assert before - 1 <= event.pop("ts") <= time.time() * 1000
@@ -110,12 +113,26 @@ def test_what_it_is_told_of_every_event(plates):
         "tool_name": "Bash",
         "tool_params": {"command": "make test"},
         "run_id": "run",
-        "pid": 4711,
+        "pid": os.getpid(),
+        "pid_started": process_start(os.getpid()),
     }
 
 
 def test_without_the_hosts_variable_its_process_is_the_hooks_parent(plates):
-    assert send(plates)["pid"] == os.getpid()
+    assert (event := send(plates))["pid"] == os.getpid()
+    assert event["pid_started"] == process_start(os.getpid())
+
+
+def test_a_shell_that_was_started_for_the_hook_is_not_the_host(plates):
+    plates.argv = ["/bin/sh", "-c", f"{shlex.join(plates.argv)}; true"]
+    assert {"pid", "pid_started"}.isdisjoint(send(plates))
+
+
+@pytest.mark.parametrize("given", ["", "x", "-1", "4194305", "99999999999999999999", "\u0664"])
+def test_a_variable_that_names_no_process_has_no_start(plates, given):
+    plates.env["CLAUDE_PID"] = given
+    event = send(plates)
+    assert (event["pid"], "pid_started" in event) == ((4194305, False) if given == "4194305" else (os.getpid(), True))
 
 
 # ---- what of a tool's input --------------------------------------------------
@@ -171,6 +188,12 @@ def test_a_detached_head_is_shown_by_its_commit(plates):
     assert send(plates)["git_branch"] == "0123456"
 
 
+def test_names_that_never_end_are_cut(plates):
+    (plates.folder / ".git" / "HEAD").write_text("ref: refs/heads/" + "b" * 200_000)
+    event = send(plates, hook_event_name="PreToolUse", tool_name="T" * 200_000)
+    assert (event["git_branch"], event["tool_name"]) == ("b" * 200, "T" * 200)
+
+
 # ---- the verdict of the others -----------------------------------------------
 
 
@@ -219,7 +242,7 @@ def test_a_spool_that_is_a_link_is_not_written_to(plates, tmp_path):
 
 def test_64_hooks_at_once_report_64_whole_events(plates):
     payload = plates.home / "payload.json"
-    payload.write_text(json.dumps(plates.payload(hook_event_name="PostToolUse", tool_name="T" * 3000)))
+    payload.write_text(json.dumps(plates.payload(hook_event_name="PostToolUse", tool_name="T")))
     hooks = []
     for _ in range(64):
         with payload.open("rb") as stdin:

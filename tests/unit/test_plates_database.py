@@ -7,10 +7,10 @@ from itertools import count
 
 import pytest
 import sqlalchemy as sa
-from postgres import postgres
+from postgres import postgres, wait_for
 
 from tailhook.machines.plates import parse_event
-from tailhook.plates.db import Database, Place, milliseconds, shown
+from tailhook.plates.db import Database, Moment, Place, milliseconds, shown
 from tailhook.plates.report import Report
 from tailhook.plates.tables import metadata
 
@@ -39,19 +39,6 @@ def url(request, tmp_path):
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
     admin.dispose()
     return base.replace("/postgres", f"/{name}")
-
-
-def wait_for(url):
-    """Wait until the server takes connections."""
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
-    end = time.monotonic() + 30
-    while True:
-        try:
-            engine.connect().close()
-            return
-        except sa.exc.OperationalError:
-            assert time.monotonic() < end
-            time.sleep(0.05)
 
 
 @pytest.fixture
@@ -155,6 +142,13 @@ def test_a_plate_that_an_unknown_type_begins_is_told(database):
     assert [plate["status"] for plate in database.told] == ["starting"]
 
 
+def test_the_longest_names_are_kept(database):
+    letters = "".join(chr(0x10000 + number * 7919 % 100_000) for number in range(4000))
+    one = report("stop", session=letters[:500], event_id=letters[500:1000], run_id=letters[-500:], project_path=letters)
+    assert database.record(one)
+    assert database.all(project=letters)[0]["session_id"] == letters[:500]
+
+
 def test_an_unknown_type_is_kept_and_changes_nothing(database):
     database.record(report("stop"))
     before = database.get("s")
@@ -250,6 +244,22 @@ def test_a_session_takes_its_placeholders_place(database):
     [plate] = database.all()
     assert (plate["session_id"], plate["pid"], plate["created_at"]) == ("s", 77, placeholder["created_at"])
     assert database.gone == ["pending:/p"]
+
+
+def test_a_run_that_is_over_before_its_first_event_came_is_over(database):
+    database.register("/p", "run", pid=77)
+    database.stopped(run_id="run")
+    database.record(report("session_start", run_id="run"))
+    assert [(plate["session_id"], plate["status"]) for plate in database.all()] == [("s", "closed")]
+
+
+def test_an_end_that_is_told_late_closes_nothing_that_went_on_since(database):
+    database.record(report("session_start", run_id="run", ts=100, mono=None))
+    database.record(report("prompt_submit", ts=300, mono=None))
+    assert database.stopped(run_id="run", at=Moment(200, None)) == []
+    assert len(database.stopped(run_id="run", at=Moment(400, None))) == 1
+    database.record(report("session_start", ts=500, mono=None))
+    assert status(database) == "running"
 
 
 def test_two_sessions_in_one_folder_do_not_close_each_other(database):

@@ -6,7 +6,6 @@ import platform
 import random
 import subprocess
 import sys
-import time
 
 import pytest
 from host import assistant
@@ -112,7 +111,10 @@ class World:
         self.looks = {}
         self.processes = {}
         self.database = Database(f"sqlite:///{folder}/plates.db")
-        self.health = Health(self.database, lambda: self.now, self.looks.get, self.processes.get)
+        self.set_forward = 0.0
+        self.health = Health(
+            self.database, lambda: self.now + self.set_forward, lambda: self.now, self.looks.get, self.processes.get
+        )
 
     def event(self, session, kind, **fields):
         """Something happens, and its hook tells of it."""
@@ -190,8 +192,16 @@ def test_after_sleep_nothing_is_judged_for_ten_seconds(world):
     assert world.health.check() == 1
 
 
-def test_a_plate_of_another_machine_is_left_to_that(world):
-    world.event("s", "tool_start:ExitPlanMode", host="elsewhere", pid=5)
+def test_a_clock_that_is_set_is_no_sleep(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.set_forward = 3600.0
+    world.looks["s"] = Look(world.now + 3600, at=world.now + 3600)
+    assert world.health.check() == 1
+
+
+@pytest.mark.parametrize("elsewhere", [{"host": "elsewhere"}, {"user": "somebody else"}])
+def test_a_plate_of_another_machine_or_user_is_left_to_their_daemon(world, elsewhere):
+    world.event("s", "tool_start:ExitPlanMode", **elsewhere, pid=5, pid_started=1)
     world.now += 5
     world.looks["s"] = Look(world.now, at=world.now)
     assert world.health.check() == 0
@@ -216,6 +226,30 @@ def test_another_process_with_the_same_number_is_not_the_session(world):
     assert world.status("s") == "closed"
 
 
+def test_a_process_that_was_gone_before_the_first_look_closes_its_session_when_its_start_is_known(world):
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+    assert world.health.check() == 1
+    assert world.status("s") == "closed"
+
+
+def test_a_process_whose_start_is_known_is_the_session_while_it_lives(world):
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+    world.processes[5] = 1234
+    assert world.health.check() == 0
+    world.event("s", "tool_call", pid=5)  # by a hook that knows less
+    world.processes[5] = 999
+    assert world.health.check() == 1
+
+
+def test_an_older_event_says_nothing_of_the_process(world):
+    world.event("s", "session_start", pid=6, pid_started=600)
+    world.processes[6] = 600
+    world.now -= 5
+    world.event("s", "stop", pid=5, pid_started=500)
+    world.now += 5
+    assert world.health.check() == 0
+
+
 def test_a_process_that_was_never_seen_closes_nothing(world):
     world.event("s", "prompt_submit", pid=5)  # a shell around the hook, gone at once
     world.health.check()
@@ -234,10 +268,9 @@ def test_a_session_that_goes_on_in_another_process_is_open(world):
 
 
 def test_a_real_process_is_seen_and_missed():
-    started = time.time()
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert abs(process_start(process.pid) - started) < 5
+        assert process_start(process.pid) == process_start(process.pid) > process_start(os.getpid())
     finally:
         process.kill()
         assert process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

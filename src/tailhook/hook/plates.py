@@ -37,7 +37,7 @@ KINDS = {
     "stop": "stop",
     "": "stop",
 }
-LONGEST = 200  # characters of a file's path or a command
+LONGEST = 200  # characters of a name, a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 YOUNG = 1000  # milliseconds; a parent that is no older was started for the hook: a shell, not the host
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
@@ -64,7 +64,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "project_path": working_folder(event.payload),
         "transcript_path": event.transcript_path(),
         "git_branch": git_branch(event.root),
-        "tool_name": text(event.payload, "tool_name"),
+        "tool_name": text(event.payload, "tool_name")[:LONGEST],
         "tool_params": tool_params(event.payload),
         "error": error_of(event.payload),
         "run_id": environment(RUN_ID),
@@ -121,7 +121,7 @@ def git_branch(root: str) -> str:
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
-    return name[16:] if name.startswith("ref: refs/heads/") else name[:7]
+    return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
 
 
 def host_process(mono: int) -> tuple[int, int]:
@@ -131,7 +131,7 @@ def host_process(mono: int) -> tuple[int, int]:
     a shell around the hook.
     """
     given = environment(b"CLAUDE_PID")
-    if given.isascii() and given.isdigit():
+    if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), process_start(int(given))
     pid = posix.getppid()
     started = process_start(pid)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.machines.plates import Event, Kind, Look, Status, examine
 from tailhook.plates.db import Database
@@ -25,28 +26,30 @@ RECORDS_BACK = 50  # records from the transcript's end among which the session's
 class Health:
     """Looks at every open plate of this user on this machine, as often as `check` is called: every 10 s.
 
-    clock: Unix seconds.  look: what a transcript shows, None where there is none.  started: when a process started,
-    None where it is gone.
+    clock: Unix seconds.  uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows,
+    None where there is none.  started: when a process started, None where it is gone.
     """
 
     def __init__(
         self,
         database: Database,
         clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
         look: "Callable[[str], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
         self.clock = clock
+        self.uptime = uptime
         self.look = look or look_at
         self.started = started or process_start
         self.here = here()
-        self.last = clock()
-        self.resting = 0.0  # until then nothing is judged
+        self.last = uptime()
+        self.resting = 0.0  # until that uptime nothing is judged
 
     def check(self) -> int:
         """Look once; returns how many plates it changed."""
-        now = self.clock()
+        now = self.uptime()
         if now - self.last > SLEPT:
             self.resting = now + WAKING
         self.last = now
@@ -55,7 +58,7 @@ class Health:
         changed = 0
         for plate in self.database.all():
             if plate["status"] != Status.CLOSED.value and self.is_local(plate):
-                event = self.event_of(plate, now)
+                event = self.event_of(plate, self.clock())
                 changed += event is not None and self.database.apply(plate, event)
         return changed
 

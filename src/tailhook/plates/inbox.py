@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import DataError
+
 from tailhook.hook.plates import RUN_ENDED
 from tailhook.plates.db import Database, Moment, Place
 from tailhook.plates.places import here
@@ -96,7 +98,7 @@ class Inbox:
                 else:
                     taken += self.database.record(Report.model_validate({**self.here, **fields}), place)
                     continue
-            except ValueError:
+            except (ValueError, DataError):
                 self.lost += bool(line.strip())
             if place:
                 self.database.move_offset(place)

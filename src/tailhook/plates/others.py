@@ -3,6 +3,8 @@
 import asyncio
 import logging
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from tailhook.plates.app import Hub
 from tailhook.plates.db import CHANNEL, Database
 
@@ -23,6 +25,6 @@ async def hear(database: Database, hub: Hub) -> None:
                 hub.put(None)  # what was told meanwhile was missed: who listens begins anew
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.heard, note.payload)
-        except psycopg.Error as error:
+        except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("the other daemons cannot be heard: %s", error)
             await asyncio.sleep(AGAIN)

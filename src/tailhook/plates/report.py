@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tailhook.machines.plates import Event, Kind
 
-Name = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 Milliseconds = Annotated[int, Field(ge=0, le=1 << 53)]
 
@@ -32,7 +32,7 @@ class Report(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
 
     session_id: Name
-    project_path: Name
+    project_path: Annotated[Word, Field(min_length=1)]
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None

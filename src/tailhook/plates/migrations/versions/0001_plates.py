@@ -12,7 +12,7 @@ def upgrade() -> None:
     op.create_table(
         "plates",
         sa.Column("session_id", sa.Text, primary_key=True),
-        sa.Column("project_path", sa.Text, nullable=False, index=True),
+        sa.Column("project_path", sa.Text, nullable=False),
         sa.Column("transcript_path", sa.Text),
         sa.Column("git_branch", sa.Text),
         sa.Column("status", sa.Text, nullable=False, index=True),

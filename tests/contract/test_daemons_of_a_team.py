@@ -1,0 +1,79 @@
+"""Several daemons on one PostgreSQL: each takes its own spool, and every board shows what any of them took."""
+
+import os
+from contextlib import ExitStack
+
+import pytest
+import sqlalchemy as sa
+from daemon import daemon_in, spooled, sse, wait_until
+from postgres import postgres, wait_for
+
+
+@pytest.fixture(scope="module")
+def url():
+    """The URL of a real server."""
+    with postgres() as server:
+        if server is None:
+            pytest.skip("PostgreSQL is not installed")
+        wait_for(server)
+        yield server
+
+
+@pytest.fixture
+def team(url, tmp_path):
+    """Two daemons on an empty database."""
+    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    name = f"team_{os.urandom(4).hex()}"
+    with server.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    server.dispose()
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(daemon_in(tmp_path / word)).start("--db", url.replace("/postgres", f"/{name}"))
+            for word in ("one", "two")
+        ]
+
+
+def test_each_takes_its_own_spool(team):
+    for number, daemon in enumerate(team):
+        daemon.spool(*(spooled(one, session=f"of-{number}") for one in range(100)))
+    for daemon in team:
+        wait_until(lambda: sum(team[0].ask("GET", "/status").json()["events"].values()) == 200)
+        assert daemon.ask("GET", "/status").json()["spool_bytes"] == 0
+        assert daemon.plates().keys() == {"of-0", "of-1"}
+
+
+def test_who_listens_to_one_is_told_what_another_one_took(team):
+    one, two = team
+    with one.client() as client, client.stream("GET", "/stream") as response:
+        told = sse(response)
+        assert next(told) == ("plates", [])
+        two.post("prompt_submit", "s")
+        name, plate = next(told)
+        assert (name, plate["session_id"], plate["status"]) == ("plate", "s", "running")
+        two.ask("DELETE", "/plates/s")
+        assert next(told) == ("removed", {"session_id": "s"})
+        one.post("stop", "own")
+        two.post("stop", "theirs")
+        assert [next(told)[1]["session_id"] for _ in range(2)] == ["own", "theirs"]  # its own once
+
+
+def test_one_goes_on_when_its_connections_are_cut(team, url):
+    one, two = team
+    server = sa.create_engine(url)
+    with server.connect() as connection:
+        cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname LIKE 'team_%'"
+        assert connection.execute(sa.text(cut)).scalar() >= 2
+    server.dispose()
+    two.spool(*(spooled(number) for number in range(20)))
+    wait_until(lambda: two.ask("GET", "/status").status_code == 200 and two.plates().keys() == {"s"})
+    wait_until(lambda: two.ask("GET", "/status").json()["events"] == {"tool_call": 20})
+
+    def is_heard():
+        with one.client() as client, client.stream("GET", "/stream") as response:
+            told = sse(response)
+            next(told)
+            two.post("stop", "again")
+            return next(told, ("end",))[0] == "plate"
+
+    assert wait_until(is_heard)
