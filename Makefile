@@ -64,9 +64,10 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/python benches/report.py build/benches.json benches/results
 	$(BIN)/tailhook bench --max-ratio 1.35
 
-load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed
+load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
 	$(BIN)/python benches/plates_load.py
 	$(BIN)/python benches/plates_load.py --kill
+	$(BIN)/python benches/plates_load.py --spool 100000
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py

@@ -1,14 +1,16 @@
 """The daemon under the load of a large team: from a hook's clock to the board, and what a kill costs.
 
-usage: plates_load.py [SECONDS] [--sessions N] [--rate N] [--kill]
+usage: plates_load.py [SECONDS] [--sessions N] [--rate N] [--kill]        plates_load.py --spool N
     2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a poke. A board
     listens; meanwhile real hooks are timed beside bare Python. --kill: the daemon is killed in the middle and started
-    again. Exits 1 when an event is lost or doubled, or the goals are missed.
+    again. --spool: so many events are there before the daemon is, and it is killed while it takes them.
+    Exits 1 when an event is lost or doubled, or the goals are missed.
 """
 
 import argparse
 import json
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -18,12 +20,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from daemon import daemon_in, wait_until
+from daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import poke
+from tailhook.hook.plates import process_start
 from tailhook.hosts.command import hook_command, real_interpreter
+from tailhook.machines import iso
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")
+MESSAGE = {"role": "assistant", "content": "word " * 150}
 GOAL = 200  # milliseconds, p99 from a hook's clock to the board
 RATIO = 1.35  # of a hook's time to bare Python's
 
@@ -56,7 +61,10 @@ class Board:
 
 
 def send(daemon, sessions, rate, seconds):
-    """Send events at that rate; returns how many."""
+    """Send events at that rate; returns how many.  Every session has a transcript that goes on, and a process."""
+    transcripts = daemon.home / "transcripts"
+    transcripts.mkdir()
+    pid, started = os.getpid(), process_start(os.getpid())
     fd = os.open(daemon.state / "events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     path = str(daemon.runtime / "poke").encode()
     begun, count = time.monotonic(), 0
@@ -72,7 +80,13 @@ def send(daemon, sessions, rate, seconds):
                 "project_path": f"/p{count % 40}",
                 "git_branch": str(now),
                 "tool_name": "Bash",
+                "transcript_path": f"{transcripts}/{count % sessions}.jsonl",
+                "pid": pid,
+                "pid_started": started,
             }
+            said = {"type": "assistant", "timestamp": iso(now / 1000), "message": MESSAGE}
+            with open(event["transcript_path"], "a") as transcript:
+                transcript.write(json.dumps(said) + "\n")
             os.write(fd, json.dumps(event, separators=(",", ":")).encode() + b"\n")
             poke(path)
             count += 1
@@ -95,6 +109,30 @@ def time_hooks(daemon, folder, leaving, times):
         time.sleep(0.1)
 
 
+def take_spool(count, sessions):
+    """Have a daemon take a spool of so many events, and kill it twice meanwhile; 1 when they did not all come once."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-load-") as folder, daemon_in(Path(folder) / "home") as daemon:
+        for begin in range(0, count, 1000):
+            daemon.spool(*(spooled(number, f"s{number % sessions}") for number in range(begin, begin + 1000)))
+        begun = time.monotonic()
+        for _ in range(2):
+            daemon.start()
+            time.sleep(3)
+            daemon.stop(9)
+        daemon.start()
+        wait_until(lambda: figures(daemon)["spool_bytes"] == 0, seconds=600)
+        took, arrived = time.monotonic() - begun, sum(figures(daemon)["events"].values())
+        with sqlite3.connect(daemon.state / "plates.db") as database:
+            found = database.execute("SELECT session_id, ts FROM events ORDER BY id").fetchall()
+    order = {}
+    for session, number in found:
+        order.setdefault(session, []).append(number)
+    in_order = all(numbers == sorted(numbers) for numbers in order.values())
+    print(f"{count:,} events in the spool, the daemon killed twice")
+    print(f"  arrived: {arrived:,}; lost or doubled: {abs(count - arrived)}; in order: {in_order}; {took:.0f} s")
+    return int(arrived != count or not in_order)
+
+
 def main():
     """Run the load, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -102,7 +140,10 @@ def main():
     parser.add_argument("--sessions", type=int, default=2000)
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--spool", type=int)
     options = parser.parse_args()
+    if options.spool:
+        return take_spool(options.spool, options.sessions)
     with tempfile.TemporaryDirectory(prefix="tailhook-load-") as folder, daemon_in(Path(folder) / "home") as daemon:
         daemon.env["TAILHOOK_NO_AUTOSTART"] = "1"
         daemon.start()

@@ -51,6 +51,7 @@ class Event(NamedTuple):
 
 WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, "ExitPlanMode": Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look
+EXAMINED = (*ATTENTION, Status.RUNNING)  # the others are what their transcript says, too
 
 # The status after an event, whatever it was before ...
 AFTER = {

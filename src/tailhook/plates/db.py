@@ -34,6 +34,7 @@ from tailhook.plates.tables import (
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
 HELD = ("created_at", "pid", "pid_started", "host", "user", "status", "event_ts", "event_mono")  # of a placeholder
+UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value)
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
@@ -219,6 +220,11 @@ class Database:
             query = query.where(plates.c.project_path == project)
         with self.engine.connect() as tx:
             return [dict(row) for row in tx.execute(query).mappings()]
+
+    def unclosed(self) -> list[Plate]:
+        """The plates that are not closed."""
+        with self.engine.connect() as tx:
+            return [dict(row) for row in tx.execute(UNCLOSED).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
         """One plate."""

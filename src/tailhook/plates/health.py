@@ -10,7 +10,7 @@ import psutil
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
-from tailhook.machines.plates import Event, Kind, Look, Status, examine
+from tailhook.machines.plates import EXAMINED, Event, Kind, Look, Status, examine
 from tailhook.plates.db import Database
 from tailhook.plates.places import here
 from tailhook.plates.tables import Plate
@@ -56,8 +56,8 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
-        for plate in self.database.all():
-            if plate["status"] != Status.CLOSED.value and self.is_local(plate):
+        for plate in self.database.unclosed():
+            if self.is_local(plate):
                 event = self.event_of(plate, self.clock())
                 changed += event is not None and self.database.apply(plate, event)
         return changed
@@ -70,8 +70,11 @@ class Health:
         """What has become of a plate."""
         if self.is_gone(plate):
             return Event(Kind.SESSION_END)
-        look = self.look(plate["transcript_path"]) if plate["transcript_path"] else None
-        return examine(Status(plate["status"]), plate["event_ts"] / 1000, look, now) if look else None
+        status = Status(plate["status"])
+        if status not in EXAMINED or not plate["transcript_path"]:
+            return None
+        look = self.look(plate["transcript_path"])
+        return examine(status, plate["event_ts"] / 1000, look, now) if look else None
 
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ RETENTION = 30.0  # days
 SWEEP = 3600  # seconds between two looks for plates that are too old
 QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
+SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 LEAVING = 2  # seconds that open connections have at the end
 
 
@@ -66,6 +68,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     """
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
+    sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
     with only_one(runtime / "lock"):
         places.leave_argv(*options.kept())
@@ -183,9 +186,12 @@ class Daemon:
                 await asyncio.wait_for(poked.wait(), QUIET)
 
     async def check(self) -> None:
-        """Look for what no hook told."""
+        """Look for what no hook told, at an even pace."""
+        loop = asyncio.get_running_loop()
+        at = loop.time()
         while True:
-            await asyncio.sleep(HEALTH_CHECK_INTERVAL)
+            at = max(at + HEALTH_CHECK_INTERVAL, loop.time())
+            await asyncio.sleep(at - loop.time())
             await self.again("the health check", self.health.check)
 
     async def forget(self) -> None:
