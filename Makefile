@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wi
 help: ## show the goals
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-demo: $(VENV)/built ## every machine's hook on a large transcript: decisions, and milliseconds beside bare Python's
+demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/built $(VENV)/test ## all tests
@@ -112,6 +112,6 @@ $(VENV)/built: $(VENV)/made $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
+$(VENV)/board $(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@

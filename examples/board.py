@@ -1,6 +1,7 @@
 """The terminal board with made-up sessions: run it to see it, or have its picture drawn.
 
 usage: board.py [FILE.svg [KEYS...]]        the keys that are pressed before the picture is drawn, such as: enter
+       board.py --live [SECONDS]            sessions that change, for so long (8); without a terminal, their rows
 """
 
 import asyncio
@@ -8,12 +9,18 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timezone
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
+from tailhook.board.rows import wide
 from tailhook.board.tui import Board
+from tailhook.board.view import GROUPS, group_of, names, ordered, read_plate
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
 WIDTH, HEIGHT = 104, 22
@@ -33,6 +40,18 @@ SESSIONS = (
     ("lib/legacy", "cleanup", "closed", "Bash", "3/3", 86400),
 )
 QUESTION = "Two coupons on one order: should the better one win, or should both count?\n\nBoth are a line in totals.py."
+# What happens while one looks: seconds since the step before, project, status, tool, todo progress.
+STEPS = (
+    (0.8, "lib/clock", "running", "Read", ""),
+    (0.8, "docs/handbook", "running", "Bash", "3/9"),
+    (0.7, "lib/parser", "idle", "Bash", "6/6"),
+    (0.9, "shop/search", "awaiting_approval", "Bash", ""),
+    (0.8, "shop/checkout", "running", "Edit", "4/7"),
+    (0.6, "lib/clock", "running", "Edit", "1/4"),
+    (0.9, "infra/dns", "running", "Write", ""),
+    (0.7, "shop/checkout", "running", "Bash", "5/7"),
+    (0.8, "shop/mailer", "running", "Bash", "1/3"),
+)
 # Seconds before NOW, event, tool, what about, status after it.
 EVENTS = (
     (3720, "session_start", "", "", "running"),
@@ -107,6 +126,49 @@ class Sessions:
         """There is nothing to start."""
 
 
+class LiveSessions(Sessions):
+    """Made-up sessions to which the STEPS happen.  now: Unix seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__()
+        self.now = now
+
+    async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
+        """All of them; then each step."""
+        yield "plates", list(self.plates.values())
+        for pause, path, status, tool, todo in STEPS:
+            await asyncio.sleep(pause)
+            facts = {"status": status, "last_tool": tool, "todo_progress": todo, "error": None}
+            self.plates[path] |= {**facts, "updated_at": iso(NOW - self.now())}
+            yield "plate", self.plates[path]
+        async for change in super().changes():
+            yield change
+
+
+async def show(seconds: float) -> None:
+    """The board in this terminal, for so long or until the person leaves it."""
+    begun = time.monotonic()
+
+    def now() -> float:
+        return NOW + time.monotonic() - begun
+
+    app = Board(LiveSessions(now), now=now)
+    leaving = asyncio.get_running_loop().call_later(seconds, app.exit)
+    await app.run_async()
+    leaving.cancel()
+
+
+def in_words() -> None:
+    """The board's rows on stdout, as a terminal of that width would show them."""
+    console = Console(width=WIDTH, highlight=False)
+    plates = [read_plate(fields) for fields in Sessions().plates.values()]
+    called = names(plates)
+    for group, same in groupby(ordered(plates), group_of):
+        console.print(Text(f"\n {GROUPS[group]}", "bold"))
+        for plate in same:
+            console.print(wide(plate, called[plate.path], NOW, WIDTH))
+
+
 def board() -> Board:
     """The board at the time that the sessions are made up for."""
     return Board(Sessions(), now=lambda: NOW)
@@ -126,7 +188,12 @@ async def draw(path: Path, keys: list[str]) -> None:
 if __name__ == "__main__":
     os.environ["TZ"] = "UTC"
     time.tzset()
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["--live"]:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            asyncio.run(show(float(sys.argv[2]) if len(sys.argv) > 2 else 8))
+        else:
+            in_words()
+    elif len(sys.argv) > 1:
         asyncio.run(draw(Path(sys.argv[1]), sys.argv[2:]))
     else:
         board().run()

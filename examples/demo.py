@@ -1,5 +1,7 @@
 """Every machine's hook on a large transcript, through the argv that a host would run: the decisions and their time.
 
+Then the board with sessions that are made up, for a few seconds; without a terminal, a picture of it in words.
+
 usage: demo.py [MEGABYTES]        the transcript's size, 500 when not given
 """
 
@@ -74,6 +76,11 @@ def main() -> None:
 
         say(coloured("The memory machine, asked by name.", GREY))
         session.play("memory", MEMORY_STOPS, bare)
+
+    say(coloured("$ tailhook board", GREY), "Every session's status, live; these are made up.")
+    sys.stdout.flush()
+    board = [sys.executable, str(Path(__file__).with_name("board.py")), "--live"]
+    subprocess.run(board, check=True)
 
 
 class Session:

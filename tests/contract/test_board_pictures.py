@@ -4,10 +4,14 @@ After a change that is meant: `pytest tests/contract/test_board_pictures.py --sn
 """
 
 import runpy
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from host import ENVIRONMENT
+from terminal import Terminal
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
 
@@ -48,3 +52,18 @@ def test_the_picture_in_the_readme_is_the_boards(tmp_path, board):
     drawn["asyncio"].run(drawn["draw"](tmp_path / "board.svg", []))
     kept = EXAMPLE.parents[1] / "docs" / "images" / "board-terminal.svg"
     assert (tmp_path / "board.svg").read_text() == kept.read_text()
+
+
+def test_the_demo_shows_it_for_a_while_where_there_is_a_terminal_and_its_rows_where_there_is_none(tmp_path):
+    argv = [sys.executable, str(EXAMPLE), "--live", "2"]
+    env = {**ENVIRONMENT, "TERM": "xterm-256color"}
+    terminal = Terminal(argv, env, tmp_path)
+    terminal.until("checkout")
+    terminal.until("live")
+    assert terminal.wait() == 0
+    words = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in words.splitlines() if line] == [
+        *("Needs", "?", "!", "✗"),
+        *("Running", "●", "●", "●"),
+        *("The", "◌", "○", "○"),
+    ]
