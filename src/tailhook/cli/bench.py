@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -240,7 +239,8 @@ class Stop:
             self.changed.write_bytes(self.before)
         elif self.changed:
             self.changed.unlink(missing_ok=True)
-            shutil.rmtree(self.folder / ".local", ignore_errors=True)
+            for mark in self.folder.glob(".local/state/tailhook/*.memory"):
+                mark.unlink()
 
     def check(self) -> None:
         """Run the hook once; CommandError when it decides otherwise than the case says."""

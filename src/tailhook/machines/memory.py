@@ -7,7 +7,7 @@ from tailhook.machines import Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 CATEGORIES = ("DECISION", "RUNBOOK", "CONSTRAINT", "TECH_DEBT", "PREFERENCE")  # those that lines are scored for
 SUMMARY = "SESSION_SUMMARY"
@@ -26,14 +26,16 @@ REACH = 14  # bytes from a negation to the keyword that it takes back
 
 
 class Line:
-    """One line of a message, code removed.
+    """One line of a message, code removed, that holds keywords.
 
-    text: UTF-8 bytes.  keywords: of each keyword, primary or booster, its number and where it stands in the text.
+    number: its place among the message's lines.  text: UTF-8 bytes.  keywords: of each keyword, primary or booster, its
+    number and where it stands in the text.
     """
 
-    __slots__ = ("keywords", "text")
+    __slots__ = ("keywords", "number", "text")
 
-    def __init__(self, text: bytes, keywords: "Sequence[tuple[int, int, int]]" = ()) -> None:
+    def __init__(self, number: int, text: bytes, keywords: "list[tuple[int, int, int]]") -> None:
+        self.number = number
         self.text = text
         self.keywords = keywords
 
@@ -48,16 +50,15 @@ class Line:
 class Hit:
     """A line that scored.
 
-    line: Line.  message, number: where it stands.  keyword: str.  booster: str, "" for none.  share: of the 1.9 that
-    are a whole score.
+    line: Line.  message: its place.  keyword: str.  booster: str, "" for none.  share: of the 1.9 that are a whole
+    score.
     """
 
-    __slots__ = ("booster", "keyword", "line", "message", "number", "share")
+    __slots__ = ("booster", "keyword", "line", "message", "share")
 
-    def __init__(self, line: Line, message: int, number: int, keyword: str, booster: str, share: float) -> None:
+    def __init__(self, line: Line, message: int, keyword: str, booster: str, share: float) -> None:
         self.line = line
         self.message = message
-        self.number = number
         self.keyword = keyword
         self.booster = booster
         self.share = share
@@ -72,11 +73,12 @@ def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = F
     hits: list[Hit] = []
     boosted = plain = 0
     for message, lines in enumerate(messages):
-        for number, line in enumerate(lines):
+        for place, line in enumerate(lines):
             times = occurrences(line, primary)
             if not times:
                 continue
-            near = lines[max(0, number - LINES_BEFORE) : number + 1 + LINES_AFTER]
+            around = lines[max(0, place - LINES_BEFORE) : place + 1 + LINES_AFTER]
+            near = [one for one in around if -LINES_BEFORE <= one.number - line.number <= LINES_AFTER]
             booster = next(filter(None, (one.word(primary + 1) for one in near)), "")
             for _ in range(times if several else 1):
                 share = 0.0
@@ -86,7 +88,7 @@ def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = F
                 elif plain < MOST_PLAIN:
                     plain += 1
                     share = PLAIN
-                hits.append(Hit(line, message, number, line.word(primary), booster, share))
+                hits.append(Hit(line, message, line.word(primary), booster, share))
     return min(1.0, (boosted * BOOSTED + plain * PLAIN) / FULL), hits
 
 
@@ -220,9 +222,20 @@ SHORTEST_KEY = 28  # characters of letters and digits in one word
 
 def quoted(line: str) -> str:
     """A line as the message shows it."""
-    words = "".join(map(visible, line)).split()
-    shown = " ".join(masked(words))[:LONGEST_LINE].rstrip()
-    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    words = filter(None, map(shown, line.split()))
+    kept, length = [], -1
+    for word in masked(words):
+        kept.append(word)
+        length += 1 + len(word)
+        if length > LONGEST_LINE:
+            break
+    cut = " ".join(kept)[:LONGEST_LINE].rstrip()
+    return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def shown(word: str) -> str:
+    """A word without what cannot be seen."""
+    return word if word.isascii() and word.isprintable() and "`" not in word else "".join(map(visible, word))
 
 
 def visible(letter: str) -> str:
@@ -231,14 +244,11 @@ def visible(letter: str) -> str:
         return ""
     if letter.isprintable():
         return letter
-    if letter.isspace():
-        return " "
     return "\ufffd" if "\ud800" <= letter <= "\udfff" else ""
 
 
-def masked(words: "Sequence[str]") -> "list[str]":
+def masked(words: "Iterable[str]") -> "Iterator[str]":
     """The words without those that look like keys, tokens and passwords."""
-    found: list[str] = []
     before, awaited = "", False  # the word before; whether it said that a secret follows
     quote = ""  # the mark that ends a secret of several words
     for word in words:
@@ -248,15 +258,15 @@ def masked(words: "Sequence[str]") -> "list[str]":
         bare = word.strip("\"'()[]{},;.")
         name, sign, value = split_named(bare)
         if awaited and bare not in ("=", ":"):
-            found.append(MASK)
+            yield MASK
             awaited, quote = False, open_quote(word)
         elif (sign and value and is_secret_name(name)) or (sign and value and looks_secret(value)):
-            found.append(f"{name}{sign}{MASK}")
+            yield f"{name}{sign}{MASK}"
             quote = open_quote(word.partition(sign)[2])
         elif looks_secret(bare) or has_user_info(bare):
-            found.append(MASK)
+            yield MASK
         else:
-            found.append(word)
+            yield word
             introduced = bare in ("=", ":") or (bare == "is" and "pass" in before.lower())
             awaited = (
                 bare.lower() == "bearer"
@@ -265,7 +275,6 @@ def masked(words: "Sequence[str]") -> "list[str]":
                 or (introduced and (awaited or is_secret_name(before)))
             )
         before = bare
-    return found
 
 
 def split_named(word: str) -> "tuple[str, str, str]":
