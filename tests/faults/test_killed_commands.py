@@ -68,6 +68,7 @@ CASES = {
     "ralph start in place of another": Case(
         (*RALPH_LOOP, "--force"), RALPH, ralph_page("Another."), again=(0, "Ralph loop started")
     ),
+    "ralph adopt": Case(("ralph", "adopt"), RALPH, ralph_page(session_id="mine"), again=(0, "now belongs to")),
     "ralph cancel": Case(("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop runs here")),
 }
 
