@@ -249,7 +249,7 @@ def test_complaint_23_it_fires_while_background_tasks_run(project):
 
 
 @pytest.mark.parametrize("linked", ["ralph-loop.local.md", "."])
-def test_complaint_24_symbolic_links_to_a_state_are_followed(project, linked):
+def test_complaint_24_symbolic_links_to_a_state_are_followed(project, ralph, linked):
     path = project.ralph()
     elsewhere = path.parent.rename(project.home / "elsewhere")
     if linked != ".":
@@ -257,6 +257,7 @@ def test_complaint_24_symbolic_links_to_a_state_are_followed(project, linked):
     (path.parent / linked).symlink_to(elsewhere / linked)
     stop = project.stop(KEPT)
     assert (stop.allowed, stop.stderr) == (True, "")
+    assert ralph("start", "Go.").returncode == (linked == ".")
     assert [entry.name for entry in elsewhere.iterdir()] == [path.name]
     assert (elsewhere / path.name).read_text() == ralph_page()
 
