@@ -166,4 +166,4 @@ def test_killed_at_any_change_the_state_is_the_old_one_or_the_new_and_the_comman
             assert (scene.file.read_text() if scene.file.exists() else None) == case.file
     assert seen == sorted(seen), "once new, always new"
     assert set(seen) == set(range(len(stages)))
-    report(f"faults: {name} killed after {len(seen) - 1} of its {changes} changes of the disk, no state lost or torn")
+    report(f"faults: {name} killed {len(seen)} times in its {changes} changes of the disk, no state lost or torn")
