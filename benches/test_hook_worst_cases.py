@@ -53,9 +53,12 @@ def tiny_records(out):
 
 def long_session(out):
     """The fifty messages that memory reads, among a megabyte of what tools said."""
-    report = "We decided on `make all`, since it is faster.\n\n```sh\nmake all\n```\n\n- Always run it first.\n" * 5
+    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
+    report = (
+        f"We decided on one pass, because it is faster.\n\n{work * 10}\n```sh\nmake test\n```\n\nAlways run it first.\n"
+    )
     for _ in range(50):
-        out.write(TOOL_OUTPUT * 5 + said(report))
+        out.write(TOOL_OUTPUT * 5 + said(why + work * 10))
 
 
 def nothing_more(out):
@@ -117,6 +120,14 @@ def stop(request, tmp_path_factory):
 
 @pytest.mark.parametrize("engine", ["tailhook", "bare python"])
 def test_hook_worst_case(benchmark, stop, engine):
-    argv = stop.hook if engine == "tailhook" else [real_interpreter(), "-I", "-S", "-c", "pass"]
-    benchmark.pedantic(spawn, (argv, stop), setup=stop.reset, rounds=21, warmup_rounds=1, iterations=1)
+    argvs = {"tailhook": stop.hook, "bare python": [real_interpreter(), "-I", "-S", "-c", "pass"]}
+
+    def others_turn():
+        """Both take turns: what else the machine does slows the one as the other."""
+        for other, argv in argvs.items():
+            if other != engine:
+                spawn(argv, stop)
+        stop.reset()
+
+    benchmark.pedantic(spawn, (argvs[engine], stop), setup=others_turn, rounds=41, warmup_rounds=1, iterations=1)
     benchmark.extra_info["case"] = stop.case.about

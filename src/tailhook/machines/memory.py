@@ -64,13 +64,12 @@ class Hit:
         self.share = share
 
 
-def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = False) -> "tuple[float, list[Hit]]":
-    """A category's score, and the lines that it is made of, in the session's order.
+def hits_of(messages: "Sequence[Sequence[Line]]", category: str, several: bool = False) -> "Iterator[Hit]":
+    """The lines that a category's score is made of, in the session's order.
 
     messages: their lines, the oldest first.  several: each keyword of a line counts, not the line once.
     """
     primary = 2 * CATEGORIES.index(category)
-    hits: list[Hit] = []
     boosted = plain = 0
     for message, lines in enumerate(messages):
         for place, line in enumerate(lines):
@@ -88,16 +87,34 @@ def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = F
                 elif plain < MOST_PLAIN:
                     plain += 1
                     share = PLAIN
-                hits.append(Hit(line, message, line.word(primary), booster, share))
-    return min(1.0, (boosted * BOOSTED + plain * PLAIN) / FULL), hits
+                yield Hit(line, message, line.word(primary), booster, share)
+
+
+def score(hits: "Iterable[Hit]") -> "tuple[float, Hit | None]":
+    """A category's score, and the best of its lines: the first beside a booster, else the first; None without lines.
+
+    Goes no further than there is something to be won.
+    """
+    counts = {BOOSTED: 0, PLAIN: 0, 0.0: 0}
+    best: Hit | None = None
+    for hit in hits:
+        counts[hit.share] += 1
+        if best is None or (hit.booster and not best.booster):
+            best = hit
+        if counts[BOOSTED] == MOST_BOOSTED and counts[PLAIN] == MOST_PLAIN:
+            break
+    return min(1.0, (counts[BOOSTED] * BOOSTED + counts[PLAIN] * PLAIN) / FULL), best
 
 
 def occurrences(line: Line, primary: int) -> int:
     """How often a line holds a keyword that no negation takes back; keywords that overlap are one."""
+    found = [(start, end) for word, start, end in line.keywords if word == primary]
+    if not found:
+        return 0
     negated = [end for word, _, end in line.keywords if word == NEGATION]
     times, reached = 0, -1
-    for word, start, end in line.keywords:
-        if word == primary and not any(0 <= start - before <= REACH for before in negated):
+    for start, end in found:
+        if not any(0 <= start - before <= REACH for before in negated):
             times += start >= reached
             reached = max(reached, end)
     return times
@@ -142,10 +159,12 @@ class Facts:
 def decide(facts: Facts) -> Verdict:
     """What is to be saved before the agent stops; of the verdict `state` is whether the summary is among it."""
     items = []
-    for category in CATEGORIES:
-        points, hits = score(facts.messages, category, facts.several)
-        if hits and points >= facts.thresholds[category]:
-            best = max(hits, key=lambda hit: hit.booster != "")  # the first of several
+    present = {word for lines in facts.messages for line in lines for word, _, _ in line.keywords}
+    for place, category in enumerate(CATEGORIES):
+        if 2 * place not in present:
+            continue
+        points, best = score(hits_of(facts.messages, category, facts.several))
+        if best and points >= facts.thresholds[category]:
             words = quoted(best.line.text.decode("utf-8", "surrogatepass"))
             items.append(f"- [{category}] {words} (score: {points:.2f})")
     points = summary_score(facts.tool_uses, facts.tools, facts.exchanges)
