@@ -54,9 +54,7 @@ def tiny_records(out):
 def long_session(out):
     """The fifty messages that memory reads, among a megabyte of what tools said."""
     work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
-    report = (
-        f"We decided on one pass, because it is faster.\n\n{work * 10}\n```sh\nmake test\n```\n\nAlways run it first.\n"
-    )
+    why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
     for _ in range(50):
         out.write(TOOL_OUTPUT * 5 + said(why + work * 10))
 
