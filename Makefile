@@ -34,7 +34,7 @@ fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code
 	    .venv-fuzz/bin/python tests/fuzz/long.py; \
 	fi
 
-faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call of every case
+faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
 sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer

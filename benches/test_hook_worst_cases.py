@@ -51,6 +51,14 @@ def tiny_records(out):
     out.write('{"type":"mode"}\n' * 100_000)
 
 
+def long_session(out):
+    """The fifty messages that memory reads, among a megabyte of what tools said."""
+    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
+    why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
+    for _ in range(50):
+        out.write(TOOL_OUTPUT * 5 + said(why + work * 10))
+
+
 def nothing_more(out):
     """The transcript as it is."""
 
@@ -61,13 +69,18 @@ def prompt_of_128_kib(folder):
     return path
 
 
-def triage_state_of_2_mb(folder):
+def triage_state_of_2_mb(folder, pending=500):
     path = triage_pipeline(folder)
     result = {"is_true_positive": False, "group_id": "g", "root_cause": "c" * 100, "reasoning": "because " * 60}
     entry = {"name": "f", "signature": "s" * 120, "diagnosis": "d" * 80, "route": "llm-triage", "result": result}
-    entries = [{**entry, "name": f"f{n}", "status": "pending" if n > 1500 else "completed"} for n in range(2000)]
+    statuses = ["completed"] * (2000 - pending) + ["pending"] * pending
+    entries = [{**entry, "name": f"f{n}", "status": status} for n, status in enumerate(statuses)]
     path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))
     return path
+
+
+def triage_state_that_moves(folder):
+    return triage_state_of_2_mb(folder, pending=0)
 
 
 def active(about, machine="idle", begin=None, blocks=True):
@@ -85,6 +98,8 @@ CASES = {
         (tiny_records, active("100,000 tiny records", blocks=False), "10 KB"),
         (nothing_more, active("a prompt of 128 KiB, all machines", ALL, prompt_of_128_kib), "500 MB"),
         (nothing_more, active("a triage state of 2 MB, all machines", ALL, triage_state_of_2_mb), "500 MB"),
+        (nothing_more, active("a triage state of 2 MB that moves on", "triage", triage_state_that_moves), "10 KB"),
+        (long_session, active("memory, 50 long messages", "memory", memory_folder), "10 KB"),
         (nothing_more, active("a transcript of 500 MB, all machines", ALL, memory_folder, blocks=False), "500 MB"),
     )
 }
@@ -103,6 +118,14 @@ def stop(request, tmp_path_factory):
 
 @pytest.mark.parametrize("engine", ["tailhook", "bare python"])
 def test_hook_worst_case(benchmark, stop, engine):
-    argv = stop.hook if engine == "tailhook" else [real_interpreter(), "-I", "-S", "-c", "pass"]
-    benchmark.pedantic(spawn, (argv, stop), setup=stop.reset, rounds=21, warmup_rounds=1, iterations=1)
+    argvs = {"tailhook": stop.hook, "bare python": [real_interpreter(), "-I", "-S", "-c", "pass"]}
+
+    def others_turn():
+        """Both take turns: what else the machine does slows the one as the other."""
+        for other, argv in argvs.items():
+            if other != engine:
+                spawn(argv, stop)
+        stop.reset()
+
+    benchmark.pedantic(spawn, (argvs[engine], stop), setup=others_turn, rounds=41, warmup_rounds=1, iterations=1)
     benchmark.extra_info["case"] = stop.case.about

@@ -100,7 +100,8 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
 
 cdef enum:
     WINDOW_FIRST = 65536    # bytes of the first read
-    WINDOW_STEP = 524288    # bytes of a later one at most, each twice the one before
+    WINDOW_STEP = 524288    # bytes of a later one at most
+    WINDOW_REUSE = 8        # reads before they become twice as long: new memory costs more than a read
     WITNESS = 64
 
 cdef struct Line:
@@ -115,6 +116,7 @@ cdef struct Window:
     Py_ssize_t valid_start, valid_end
     Py_ssize_t start, end
     Py_ssize_t step        # bytes that the next read asks for
+    int reads              # how many asked for so many
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
     int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
@@ -140,6 +142,7 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     if lower < 0 or window.upper < 0 or window.longest < 0:
         raise ValueError("offsets and lengths must not be negative")
     window.step = WINDOW_FIRST
+    window.reads = 0
     window.passed = 0
     window.forward = forward
     window.passing = False
@@ -226,7 +229,10 @@ cdef bint window_extend(Window* window) except -1:
     cdef unsigned char witness[WITNESS]
     cdef Py_ssize_t wanted = window.step
     cdef Py_ssize_t count, known, position
-    window.step = min(2 * window.step, <Py_ssize_t>WINDOW_STEP)
+    window.reads += 1
+    if window.reads == WINDOW_REUSE and window.step < WINDOW_STEP:
+        window.step *= 2
+        window.reads = 0
     if not window.forward:
         wanted = min(wanted, window.origin + window.valid_start - max(window.lower - 1, 0))
     window_make_room(window, wanted)

@@ -307,12 +307,6 @@ cdef size_t marker_end(const Blocks* b, bint interrupts) noexcept nogil:
     return 0 if interrupts and only_blanks_from(b, p) else p
 
 
-cdef inline bint is_one(const char* text, size_t p, size_t end) noexcept nogil:
-    while p + 1 < end and text[p] == c'0':
-        p += 1
-    return p + 1 == end and text[p] == c'1'
-
-
 cdef int open_item(Blocks* b, size_t end) noexcept nogil:
     """Open the list item whose marker ends at `end`."""
     cdef CodeMap* map = b.map

@@ -33,6 +33,13 @@ cdef inline bint is_punctuation(char c) noexcept nogil:
     return c'!' <= c <= c'~' and not is_letter(c) and not is_digit(c)
 
 
+cdef inline bint is_one(const char* text, size_t p, size_t end) noexcept nogil:
+    """Are the digits from p to `end` those of 1?"""
+    while p + 1 < end and text[p] == c'0':
+        p += 1
+    return p + 1 == end and text[p] == c'1'
+
+
 cdef inline char peek(const Prose* prose, size_t p) noexcept nogil:
     """The byte at p; NUL, which means nothing in Markdown, where the prose has ended."""
     return prose.text[p] if p < prose.end else c'\0'

@@ -1,10 +1,10 @@
-"""Run a process and kill it as it enters its n-th system call (Linux, ptrace(2))."""
+"""Run a process and kill it as it enters one of its system calls (Linux, ptrace(2))."""
 
 import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -13,10 +13,13 @@ TRACE_SYSGOOD = 1
 STOPPED_BY_SYSCALL = signal.SIGTRAP | 0x80
 
 
-def run_until(argv: Sequence[str], env: Mapping[str, str], cwd: str, stdin: str, calls: int | None) -> tuple[int, int]:
-    """Run `argv`, killed on entering system call number `calls` (from 1), to its end when None.
+def run_until(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, stdin: str, is_last: Callable[[int], bool]
+) -> tuple[int, int]:
+    """Run `argv` to its end, or until it is killed on entering a system call.
 
-    stdin: a file's path; output is thrown away.  Returns the exit code (-9 when killed) and how many calls it entered.
+    stdin: a file's path; output is thrown away.  is_last: asked on entering each call, by its number (from 1).
+    Returns the exit code (-9 when killed) and how many calls it entered.
     """
     if not sys.platform.startswith("linux"):
         pytest.skip("system calls are counted with Linux's ptrace")
@@ -51,7 +54,7 @@ def run_until(argv: Sequence[str], env: Mapping[str, str], cwd: str, stdin: str,
             continue
         inside = not inside
         entered += inside
-        if inside and entered == calls:
+        if inside and is_last(entered):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return -signal.SIGKILL, entered

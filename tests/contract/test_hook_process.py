@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,8 +13,9 @@ import pytest
 from host import assistant, looping
 from triage import entry, pipeline
 
+import tailhook
+
 ALWAYS = {
-    "cython_runtime",  # made in memory by every Cython module
     "tailhook",
     "tailhook._core",
     "tailhook.hook",
@@ -63,21 +65,25 @@ def test_the_command_itself_answers_too(project):
     assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
 
 
-def loaded_by(project):
-    """The modules that a stop loads beyond those of bare Python."""
+def loaded_by(project, which="True"):
+    """The modules that a stop loads beyond those of bare Python, and beyond what Cython makes in memory.
+
+    which: an expression over a module's `spec`.
+    """
     interpreter, *flags, entry, machines = project.argv
     code = (
         "import sys, posix; before = set(sys.modules); leave = posix._exit\n"
         "def list_modules(code):\n"
-        "    posix.write(2, ('|' + ' '.join(sorted(set(sys.modules) - before))).encode()); leave(code)\n"
+        "    specs = {name: sys.modules[name].__spec__ for name in set(sys.modules) - before}\n"
+        f"    names = [name for name, spec in specs.items() if spec and {which}]\n"
+        "    posix.write(2, ('|' + ' '.join(names)).encode()); leave(code)\n"
         "posix._exit = list_modules\n"
         f"sys.argv = [{entry!r}, {machines!r}]; __file__ = {entry!r}\n"
         f"exec(compile(open({entry!r}).read(), {entry!r}, 'exec'))"
     )
     project.argv = [interpreter, *flags, "-c", code]
     stop = project.stop("Hm.")
-    loaded = set(stop.stderr.rpartition("|")[2].split())
-    return stop, {name for name in loaded if not name.startswith("_cython_")}
+    return stop, set(stop.stderr.rpartition("|")[2].split())
 
 
 def begin_idle(project):
@@ -111,6 +117,24 @@ def test_an_event_is_reported_with_the_spool_and_no_other_module(project):
     stop, loaded = loaded_by(project)
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert loaded == ALWAYS - {"tailhook.machines"} | {"tailhook.hook.plates", "tailhook.stores.spool"}
+
+
+def test_python_searches_for_no_module_but_the_package_and_its_core(project):
+    project.stop("Hm.")  # whatever was not compiled is now
+    begin_idle(project)
+    _, searched = loaded_by(project, "type(spec.loader).__name__ != 'ModuleFinder'")
+    assert searched == {"tailhook", "tailhook._core"}
+
+
+def test_a_source_that_changed_since_it_was_compiled_is_what_the_hook_runs(project, tmp_path):
+    package = Path(tailhook.__file__).parent
+    copy = shutil.copytree(package, tmp_path / "copy" / "tailhook")
+    project.argv = [*project.argv[:3], str(copy / "hook" / "entry.py"), *project.argv[4:]]
+    project.loop()
+    assert project.stop("Hm.").exit_code == 2
+    source = copy / "hook" / "idle.py"
+    source.write_text(f"{source.read_text()}\ndef ask(event):\n    return None\n")
+    assert project.stop("Hm.").exit_code == 0
 
 
 def test_without_anything_to_decide_no_machine_is_loaded(project):

@@ -246,6 +246,31 @@ def test_hooks_without_a_receipt_are_taken_out_all_the_same(project, settings, w
     assert settings.read_bytes() == before
 
 
+@pytest.mark.parametrize("text", [THEIRS, None])
+def test_uninstall_completes_one_that_was_killed_before_it_forgot_the_file(project, settings, written, text):
+    kept = project.home / ".local/state/tailhook/settings"
+    before = text and written(text)
+    install(project)
+    (receipt,) = (path for path in kept.iterdir() if path.suffix != ".backup")
+    data, installed = receipt.read_bytes(), settings.read_bytes()
+    uninstall(project)
+    settings.parent.mkdir(exist_ok=True)
+    receipt.write_bytes(data)
+    receipt.with_name(f"{receipt.name}.backup").write_bytes(installed)
+    assert "Nothing to remove" in uninstall(project).stdout
+    assert os.listdir(kept) == []
+    assert (settings.read_bytes() if settings.parent.exists() else None) == before
+
+
+def test_uninstall_keeps_the_backup_of_a_file_that_hooks_were_taken_out_of_by_hand(project, settings, written):
+    before = written(THEIRS)
+    path = Path(install(project).stdout.rpartition("The file as it was: ")[2].splitlines()[0])
+    settings.write_text(edited := THEIRS.replace("make stop", "make end"))
+    assert "Nothing to remove" in uninstall(project).stdout
+    assert (path.read_bytes(), settings.read_text()) == (before, edited)
+    assert os.listdir(path.parent) == [path.name]
+
+
 def test_the_file_as_it_was_is_kept_where_only_its_owner_reads_it(project, written):
     before = written(THEIRS)
     path = Path(install(project).stdout.rpartition("The file as it was: ")[2].splitlines()[0])

@@ -138,6 +138,22 @@ def test_replace_ends_the_old_loop_first(project, loop):
     assert "reason" not in begun
 
 
+@pytest.mark.parametrize("store", ["jwz", "file"])
+def test_a_loop_is_not_ended_for_one_whose_prompt_cannot_be_kept(project, loop, store):
+    if store == "jwz":
+        project.loop()
+    else:
+        path = project.folder / ".claude" / "idle-loop.local.md"
+        path.parent.mkdir()
+        path.write_text(FALLBACK)
+    prompts = project.home / ".local/state/tailhook/prompts"
+    prompts.parent.mkdir(parents=True)
+    prompts.write_text("in the way")
+    done = loop("start", "--replace", "Go.")
+    assert (done.returncode, str(prompts) in done.stderr) == (1, True)
+    assert project.stop("Hm.").answer["decision"] == "block"
+
+
 def test_replace_ends_a_loop_of_the_fallback_file_too(project, loop):
     path = project.folder / ".claude" / "idle-loop.local.md"
     path.parent.mkdir()

@@ -1,9 +1,7 @@
 """What users of ralph loops complain of, each a test through the whole process.  (docs/machines/ralph.md)"""
 
 import json
-import os
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,6 +16,11 @@ def goes_on(stop):
     return stop.exit_code == 0 and stop.answer["reason"] == PROMPT
 
 
+def is_kept(stop, path):
+    """The loop ended, and for no other reason than its promise."""
+    return stop.allowed and "the promise is kept" in stop.stderr and not path.exists()
+
+
 @pytest.fixture
 def ralph(project):
     """Run `tailhook ralph …`; `session` is the agent's that runs it."""
@@ -25,7 +28,9 @@ def ralph(project):
     return partial(project.as_agent, "ralph")
 
 
-@pytest.mark.parametrize(("owner", "session"), [("mine", "other"), ('""', "other"), ('""', ""), ("", ""), ("mine", "")])
+@pytest.mark.parametrize(
+    ("owner", "session"), [("mine", "other"), ('""', "other"), ('""', ""), ("", ""), ("mine", ""), ("claim", "")]
+)
 def test_complaint_01_another_session_is_captured_even_when_ids_are_blank(project, owner, session):
     path = project.ralph(session_id=owner)
     stop = project.stop(KEPT, session_id=session)
@@ -43,32 +48,57 @@ def test_complaint_02_a_second_loop_overwrites_the_first(project, ralph):
     assert "Two." in (project.folder / ".claude/ralph-loop.local.md").read_text()
 
 
+def test_complaint_02_of_several_loops_begun_at_once_the_first_stays(ralph):
+    with ThreadPoolExecutor(4) as pool:
+        begun = list(pool.map(lambda name: ralph("start", "--json", name), "ABCD"))
+    (first,) = [json.loads(done.stdout)["prompt"] for done in begun if done.returncode == 0]
+    assert json.loads(ralph("status", "--json").stdout)["prompt"] == first
+
+
 def test_complaint_03_the_promise_is_missed_because_the_transcript_lags(project):
     project.write(assistant("Still working."))
     path = project.ralph()
-    assert project.stop(KEPT).allowed is False or not path.exists()
-    assert not path.exists()
+    assert is_kept(project.stop(KEPT), path)
 
 
-def test_complaint_04_the_state_is_deleted_because_the_last_message_had_only_tool_calls_or_thinking(project):
+@pytest.mark.parametrize("kinds", [["thinking"], ["tool_use"], ["thinking", "tool_use"]])
+def test_complaint_04_the_state_is_deleted_because_the_last_message_had_only_tool_calls_or_thinking(project, kinds):
+    def think_and_call():
+        for kind in kinds:
+            block = {"type": kind, "thinking": KEPT, "name": "Bash", "input": {"command": KEPT}}
+            project.write({"type": "assistant", "message": {"id": kind, "role": "assistant", "content": [block]}})
+
     project.write(assistant("Working."))
-    for number, block in enumerate(({"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "name": "Bash"})):
-        project.write({"type": "assistant", "message": {"id": f"n{number}", "role": "assistant", "content": [block]}})
+    think_and_call()
     path = project.ralph()
     assert goes_on(project.stop())
-    assert path.exists()
+    assert path.read_text() == ralph_page(iteration=2)
+    project.write(assistant(KEPT, id="later"))
+    think_and_call()
+    assert is_kept(project.stop(), path)
 
 
 @pytest.mark.parametrize(
-    "bad", [b'{"type":"assistant","message":{"con\n', b"\0" * 4096 + b"\n", b"\x01\x02\xff\n", b"}{\n"]
+    "bad",
+    [
+        b'{"type":"assistant","message":{"con\n',
+        b'{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"a \x01\x1b b"}]}}\n',
+        b"\0" * 4096 + b"\n",
+        b"\x01\x02\xff\n",
+        b"}{\n",
+    ],
 )
 def test_complaint_05_control_characters_or_one_bad_line_break_the_parse(project, bad):
-    project.write(assistant("a \x01 \x1b[31m \u2028 " + KEPT))
-    with project.transcript.open("ab") as out:
-        out.write(bad)
+    def write(said):
+        project.write(assistant(f"a \x01 \x1b[31m \u2028 {said}"))
+        with project.transcript.open("ab") as out:
+            out.write(bad)
+
     path = project.ralph()
-    project.stop()
-    assert not path.exists()
+    write("Hm.")
+    assert goes_on(project.stop())
+    write(KEPT)
+    assert is_kept(project.stop(), path)
 
 
 @pytest.mark.parametrize("said", ["TESTS GREEN", "I will promise TESTS GREEN soon.", "promise: TESTS GREEN"])
@@ -85,14 +115,13 @@ def test_complaint_07_so_does_one_in_a_code_fence_or_in_backticks(project, said)
 
 def test_complaint_08_only_the_first_of_several_tags_is_compared(project):
     path = project.ralph()
-    project.stop(f"Not <promise>A</promise>, not <promise>B</promise>, but {KEPT}, not <promise>C</promise>.")
-    assert not path.exists()
+    said = f"Not <promise>A</promise>, not <promise>B</promise>, but {KEPT}, not <promise>C</promise>."
+    assert is_kept(project.stop(said), path)
 
 
 def test_complaint_09_white_space_in_the_stored_promise(project):
     path = project.ralph(completion_promise='"  TESTS\\n  GREEN "')
-    project.stop("<promise>\tTESTS GREEN\n</promise>")
-    assert not path.exists()
+    assert is_kept(project.stop("<promise>\tTESTS GREEN\n</promise>"), path)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +131,8 @@ def test_complaint_10_quotes_backslashes_newlines_in_the_promise(project, ralph,
     assert ralph("start", "--completion-promise", promise, PROMPT, session="mine").returncode == 0
     project.argv = [*project.argv[:-1], "ralph"]
     assert goes_on(project.stop("Hm."))
-    project.stop(f"<promise>{promise}</promise>")
-    assert not (project.folder / ".claude/ralph-loop.local.md").exists()
+    stop = project.stop(f"<promise>{promise}</promise>")
+    assert is_kept(stop, project.folder / ".claude/ralph-loop.local.md")
 
 
 def test_complaint_11_rules_are_lost_from_the_prompt_and_iteration_in_it_is_rewritten(project):
@@ -118,11 +147,14 @@ def test_complaint_12_iteration_without_the_space_never_advances(project):
     path.write_text("---\niteration:1\nmax_iterations:10\n---\n" + PROMPT)
     assert "iteration 2 of 10" in project.stop("Hm.").answer["systemMessage"]
     assert "iteration 3 of 10" in project.stop("Hm.").answer["systemMessage"]
+    assert path.read_text() == "---\niteration:3\nmax_iterations:10\n---\n" + PROMPT
 
 
 def test_complaint_13_08_is_read_as_octal_or_as_no_number(project):
     project.ralph(iteration="08", max_iterations="010")
-    assert "iteration 9 of 10" in project.stop("Hm.").answer["systemMessage"]
+    for count in (9, 10):
+        assert f"iteration {count} of 10" in project.stop("Hm.").answer["systemMessage"]
+    assert "limit of 10" in project.stop("Hm.").stderr
 
 
 @pytest.mark.parametrize(
@@ -174,17 +206,17 @@ def test_complaint_18_two_hooks_race_on_removal(project):
 
 
 def test_complaint_19_it_waits_on_stdin_at_every_ordinary_stop(project):
-    project.ralph().unlink()
-    reader, writer = os.pipe()
-    try:
-        started = time.monotonic()
-        env = {**project.env, "CLAUDE_PROJECT_DIR": str(project.folder)}
-        done = subprocess.run(project.argv, stdin=reader, env=env, cwd=project.folder, check=False, timeout=20)
-        assert done.returncode == 0
-        assert time.monotonic() - started < 1.9
-    finally:
-        os.close(reader)
-        os.close(writer)
+    path = project.ralph()
+
+    def start(folder):
+        env = {**project.env, "CLAUDE_PROJECT_DIR": str(folder)}
+        return subprocess.Popen(project.argv, stdin=subprocess.PIPE, env=env, cwd=folder)
+
+    with start(project.folder) as of_a_loop, start(project.home) as ordinary:
+        assert ordinary.wait(20) == 0
+        assert of_a_loop.poll() is None, "begun first, it still waits for its payload"
+        assert of_a_loop.wait(20) == 0
+        assert path.read_text() == ralph_page(), "a payload that does not come is unknown"
 
 
 def test_complaint_20_it_needs_programs_on_the_path(project):
@@ -216,27 +248,50 @@ def test_complaint_23_it_fires_while_background_tasks_run(project):
     assert path.read_text() == ralph_page()
 
 
-def test_complaint_24_symbolic_links_and_injected_yaml_are_followed(project, ralph):
-    target = project.home / "target.md"
-    target.write_text(ralph_page())
+@pytest.mark.parametrize("linked", ["ralph-loop.local.md", "."])
+def test_complaint_24_symbolic_links_to_a_state_are_followed(project, ralph, linked):
     path = project.ralph()
-    path.unlink()
-    path.symlink_to(target)
+    elsewhere = path.parent.rename(project.home / "elsewhere")
+    if linked != ".":
+        path.parent.mkdir()
+    (path.parent / linked).symlink_to(elsewhere / linked)
     stop = project.stop(KEPT)
     assert (stop.allowed, stop.stderr) == (True, "")
-    assert target.read_text() == ralph_page()
-    path.unlink()
-    promise = 'x"\nmax_iterations: 99\nsession_id: "evil'
-    assert ralph("start", "--completion-promise", promise, "Go.", session='s"\nactive: false').returncode == 0
+    assert ralph("start", "Go.").returncode == (linked == ".")
+    assert [entry.name for entry in elsewhere.iterdir()] == [path.name]
+    assert (elsewhere / path.name).read_text() == ralph_page()
+
+
+def test_complaint_24_a_symbolic_link_in_place_of_the_log_is_followed(project):
+    path = project.ralph()
+    target = project.home / "target"
+    target.write_text("mine\n")
+    path.with_name("ralph-debug.log").symlink_to(target)
+    assert goes_on(project.stop("Hm."))
+    assert target.read_text() == "mine\n"
+
+
+EVIL = 'x"\nactive: false\nmax_iterations: 99\n---\n'
+
+
+def test_complaint_24_injected_yaml_is_followed(project, ralph):
+    assert ralph("start", "--completion-promise", EVIL, "Go.", session=EVIL).returncode == 0
     state = json.loads(ralph("status", "--json").stdout)["state"]
-    assert (state["max_iterations"], state["active"]) == ("0", "true")
-    assert state["session_id"] == 's"\nactive: false'
+    assert (state["max_iterations"], state["active"], state["session_id"]) == ("0", "true", EVIL)
+
+
+def test_complaint_24_yaml_injected_by_the_session_that_claims_the_loop_is_followed(project):
+    path = project.ralph(session_id="claim")
+    assert goes_on(project.stop("Hm.", session_id=EVIL))
+    assert path.read_text() == ralph_page(iteration=2, session_id=json.dumps(EVIL))
+    assert goes_on(project.stop("Hm.", session_id=EVIL))
+    assert project.stop("Hm.", session_id="other").allowed
 
 
 def test_complaint_25_hooks_at_once_all_announce_the_same_iteration(project):
     path = project.ralph(max_iterations=100)
     with ThreadPoolExecutor(16) as pool:
         stops = list(pool.map(lambda _: project.stop("Hm."), range(64)))
-    messages = {stop.answer["systemMessage"] for stop in stops}
-    assert len(messages) == 64
+    announced = {stop.answer["systemMessage"].partition(".")[0] for stop in stops}
+    assert announced == {f"Ralph iteration {count} of 100" for count in range(2, 66)}
     assert path.read_text() == ralph_page(iteration=65, max_iterations=100)

@@ -64,7 +64,7 @@ class Scene:
     def run(self, calls: int | None) -> tuple[int, int]:
         """One stop, killed at a system call."""
         project = self.project
-        return run_until(project.argv, project.env, str(project.folder), str(self.payload), calls)
+        return run_until(project.argv, project.env, str(project.folder), str(self.payload), lambda call: call == calls)
 
     def state(self) -> object:
         """The state as a reader sees it, without the times and ids that differ from run to run."""
@@ -145,13 +145,13 @@ def test_killed_at_any_system_call_memory_tells_the_session_unless_all_is_kept_t
     payload = project.home / "payload.json"
     payload.write_text(json.dumps(project.payload()))
     flag, marks = project.folder / ".claude" / ".stop_hook_active", project.home / ".local/state/tailhook"
-    _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), None)
+    _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), lambda _: False)
     (mark,) = marks.glob("*.memory")
     whole, seen = mark.read_bytes(), []
     for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3):
         flag.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
-        run_until(project.argv, project.env, str(project.folder), str(payload), number)
+        run_until(project.argv, project.env, str(project.folder), str(payload), number.__eq__)
         told, kept = flag.exists(), mark.exists()
         assert not told or flag.read_text().endswith("\nmine\n"), f"killed at call {number} of {calls}"
         assert not kept or (told and mark.read_bytes() == whole), f"killed at call {number} of {calls}"

@@ -12,6 +12,7 @@ from tailhook.machines.memory import (
     Facts,
     Settings,
     decide,
+    hits_of,
     quoted,
     score,
     summary_score,
@@ -19,8 +20,8 @@ from tailhook.machines.memory import (
 
 
 def scored(*messages, category="DECISION", tuned=False):
-    found, hits = score([lines_of(message, tuned) for message in messages], category, tuned)
-    return round(found, 4), [hit.share for hit in hits]
+    hits = list(hits_of([lines_of(message, tuned) for message in messages], category, tuned))
+    return round(score(hits)[0], 4), [hit.share for hit in hits]
 
 
 PLAIN, BOOSTED = 0.3 / 1.9, 0.5 / 1.9

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tailhook.hook.memory import lines_of
-from tailhook.machines.memory import CATEGORIES, score
+from tailhook.machines.memory import CATEGORIES, hits_of, score
 
 LETTERS = {"D": "DECISION", "R": "RUNBOOK", "C": "CONSTRAINT", "T": "TECH_DEBT", "P": "PREFERENCE"}
 
@@ -24,7 +24,7 @@ def measured(profile):
     for labels, text in passages():
         tuned = profile == "tuned"
         lines = [lines_of(text, tuned)]
-        found = {category for category in CATEGORIES if score(lines, category, tuned)[1]}
+        found = {category for category in CATEGORIES if score(hits_of(lines, category, tuned))[1]}
         right += len(found & labels)
         wrong += len(found - labels)
         missed += len(labels - found)

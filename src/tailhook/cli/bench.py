@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tailhook.stores.jwz import Store
 from tailhook.stores.loop import TOPIC
 
 ROUNDS = 200
+ATTEMPTS = 3  # how often a hook is timed before it counts as too slow: what else a machine does slows some at random
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -130,13 +130,21 @@ def bench(arguments: argparse.Namespace) -> int:
     """Run the rounds, print the table; 1 when a ratio is over the limit."""
     against = shlex.split(arguments.against) if arguments.against else None
     with tempfile.TemporaryDirectory(prefix="tailhook-bench-") as folder:
-        facts = measure(Path(folder), arguments.rounds, against)
-    slow = [row for row in facts["hooks"] if arguments.max_ratio and row["ratio"] > arguments.max_ratio]
+        stops = waiting_stops(Path(folder))
+        facts = measure(stops, arguments.rounds, against)
+        slow = over(facts["hooks"], arguments.max_ratio)
+        for _ in range(ATTEMPTS - 1):
+            if not slow:
+                break
+            again = measure([stops[number] for number in slow], arguments.rounds, against)
+            for number, row in zip(slow, again["hooks"], strict=True):
+                facts["hooks"][number] = row
+            slow = over(facts["hooks"], arguments.max_ratio)
     if arguments.json:
         print_json(facts)
     else:
         say(*table(facts, arguments.max_ratio))
-    for row in slow:
+    for row in (facts["hooks"][number] for number in slow):
         sys.stderr.write(
             f"tailhook: {row['case']} at {row['transcript']} takes {row['ratio']:.2f} times bare Python, "
             f"over the limit of {arguments.max_ratio:g}\n"
@@ -147,12 +155,22 @@ def bench(arguments: argparse.Namespace) -> int:
 # ---- measuring ---------------------------------------------------------------
 
 
-def measure(folder: Path, rounds: int, against: list[str] | None = None) -> dict[str, Any]:
+def over(rows: Sequence[dict[str, Any]], limit: float | None) -> list[int]:
+    """The numbers of the rows whose ratio is over the limit."""
+    return [number for number, row in enumerate(rows) if limit and row["ratio"] > limit]
+
+
+def waiting_stops(folder: Path) -> list["Stop"]:
+    """A stop for each case and size, each run once: that checks what it decides, and fills the caches."""
+    stops = [Stop(folder / f"{number}-{size}", case, size) for number, case in enumerate(CASES) for size in COMPARED]
+    for stop in stops:
+        stop.check()
+    return stops
+
+
+def measure(stops: Sequence["Stop"], rounds: int, against: list[str] | None = None) -> dict[str, Any]:
     """Medians in milliseconds, of rounds in which every hook and bare Python take their turns."""
     bare = [real_interpreter(), "-I", "-S", "-c", "pass"]
-    stops = [Stop(folder / f"{number}-{size}", case, size) for number, case in enumerate(CASES) for size in COMPARED]
-    for stop in stops:  # that fills the caches, too
-        stop.check()
     bare_times: list[float] = []
     times: dict[tuple[str, str], list[float]] = {(stop.case.name, stop.size): [] for stop in stops}
     their_times: dict[tuple[str, str], list[float]] = {key: [] for key in times}
@@ -221,7 +239,8 @@ class Stop:
             self.changed.write_bytes(self.before)
         elif self.changed:
             self.changed.unlink(missing_ok=True)
-            shutil.rmtree(self.folder / ".local", ignore_errors=True)
+            for mark in self.folder.glob(".local/state/tailhook/*.memory"):
+                mark.unlink()
 
     def check(self) -> None:
         """Run the hook once; CommandError when it decides otherwise than the case says."""

@@ -193,6 +193,11 @@ def uninstall(arguments: argparse.Namespace) -> None:
         if receipt and receipt.before is None and text is not None and not hooks.values_of(text):
             text = None  # the file is ours, and nothing else came into it
         if text == found.text:
+            if receipt:  # of an uninstall that was killed, or of hooks that someone took out
+                with settings.lock(found.target):
+                    if found.reload().text != found.text:
+                        continue
+                    settings.forget(found.target)
             say(f"Nothing to remove: no hooks of tailhook are in {plain(path)}.")
             return
         confirm(found, text, arguments)

@@ -67,23 +67,24 @@ def start(arguments: argparse.Namespace) -> None:
     goal = read_goal(arguments)
     now = time.time()
     home = loops.find(project_folders({}))
-    if isinstance(home, FileLoop) and idle.is_live(home.state, now, stale_after()):
-        if not arguments.replace:
-            raise CommandError(
-                f"{home.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace."
-            )
-        end(home, "REPLACED", now)
+    file = home if isinstance(home, FileLoop) and idle.is_live(home.state, now, stale_after()) else None
+    if file and not arguments.replace:
+        raise CommandError(f"{file.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
     if not isinstance(home, JwzLoop):
         home = JwzLoop(Store.make(project_root({})), None)
     with home.lock():
         home.reload()
-        outer = outer_state(home, arguments, now)
+        before = state_before(home, arguments, now)
         frame = new_frame(arguments, now)
         frame["prompt_file"] = store_prompt(frame["id"], goal)
-        if outer:
-            state = {**outer, "updated_at": iso(now), "stack": [*outer["stack"], frame]}
+        if before and arguments.push:
+            state = {**before, "updated_at": iso(now), "stack": [*before["stack"], frame]}
             home.save(state, now)
         else:
+            if file:
+                end(file, "REPLACED", now)
+            if before:
+                home.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso(now), "stack": [frame]}
             home.begin(state, now)
@@ -102,18 +103,17 @@ def read_goal(arguments: argparse.Namespace) -> str:
     return goal
 
 
-def outer_state(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
-    """The state of the loop that the new one is nested in, None for a loop of its own. Only under the lock."""
+def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
+    """The state of the loop that the new one is nested in or replaces, None for none. Only under the lock."""
     state = home.state
     if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
         if arguments.push:
             raise CommandError("no loop runs that another could be nested in; start one without --push")
         return None
+    if arguments.replace:
+        return state
     top = state["stack"][-1]
     stands = f"{plain(home.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
-    if arguments.replace:
-        home.save(idle.ended_state(state, "ABORT", now, "REPLACED"), now)
-        return None
     if not arguments.push:
         raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
     if not idle.is_ours(state, top, idle.Facts(session_id() or CLAIM)):

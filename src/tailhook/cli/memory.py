@@ -51,7 +51,8 @@ def explain(arguments: argparse.Namespace) -> None:
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
     """A category's score and the lines that it is made of."""
-    points, hits = memory.score(facts.messages, category, facts.several)
+    hits = list(memory.hits_of(facts.messages, category, facts.several))
+    points, _ = memory.score(hits)
     threshold = facts.thresholds[category]
     lines = [
         {

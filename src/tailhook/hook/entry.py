@@ -4,6 +4,10 @@ import sys
 
 sys.path.insert(0, __file__[: -len("/tailhook/hook/entry.py")])
 
-from tailhook.hook.process import main
+from tailhook._core import ModuleFinder
+
+sys.meta_path.insert(0, ModuleFinder())
+
+from tailhook.hook.process import main  # noqa: E402 - found by the finder
 
 main(sys.argv[1:])

@@ -150,33 +150,27 @@ def fingerprint_of(words: str) -> int:
 
 
 def lines_of(words: str, tuned: bool) -> "list[memory.Line]":
-    """The lines of a message without its code, each with its keywords; none at all where there is no keyword."""
-    marked = without_code(words.encode("utf-8", "surrogatepass"))
-    prose = marked.replace(CODE, b" ")
-    hits = keywords(prose, tuned)
-    if not hits:
-        return []
-    hits.sort(key=lambda hit: hit[1])
-    lines, start, number = [], 0, 0
-    for line in marked.split(b"\n"):
-        end = start + len(line)
-        found = []
-        while number < len(hits) and hits[number][1] < end:
-            name, first, last = hits[number]
-            if last <= end:  # a phrase does not go over lines
-                found.append((name, first - start, last - start))
-            number += 1
-        if CODE not in line or line.replace(CODE, b"").strip():  # a line that is all code is no line
-            lines.append(memory.Line(prose[start:end], found))
-        start = end + 1
+    """The lines of a message, its code removed, that hold keywords."""
+    prose = prose_of(words.encode("utf-8", "surrogatepass"))
+    lines: list[memory.Line] = []
+    start = end = -1  # of the line that is open
+    number = 0
+    for name, first, last in sorted(keywords(prose, tuned), key=lambda hit: hit[1]):
+        if first > end:
+            number += prose.count(b"\n", max(start, 0), first)
+            start, end = prose.rfind(b"\n", 0, first) + 1, prose.find(b"\n", first)
+            end = len(prose) if end < 0 else end
+            lines.append(memory.Line(number, prose[start:end], []))
+        if last <= end:  # a phrase does not go over lines
+            lines[-1].keywords.append((name, first - start, last - start))
     return lines
 
 
 CODE = b"\xff"  # stands for code in a line: no UTF-8 has it
 
 
-def without_code(words: bytes) -> bytes:
-    """Prose alone: code that fills its lines is gone with them, other code is one byte."""
+def prose_of(words: bytes) -> bytes:
+    """Prose alone: code that fills its lines is gone with them, other code is a space."""
     parts, at = [], 0
     for _, start, end in code_spans(words, Span):
         parts.append(words[at:start])
@@ -184,7 +178,11 @@ def without_code(words: bytes) -> bytes:
             parts.append(CODE)
         at = end
     parts.append(words[at:])
-    return b"".join(parts)
+    marked = b"".join(parts)
+    if CODE not in marked:
+        return marked
+    lines = [line for line in marked.split(b"\n") if CODE not in line or line.replace(CODE, b"").strip()]
+    return b"\n".join(lines).replace(CODE, b" ")
 
 
 def fills_lines(words: bytes, start: int, end: int) -> bool:

@@ -100,7 +100,7 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
     if command := text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command[: 4 * LONGEST])[:LONGEST]}
+        return {"command": plain_words(command, LONGEST)}
     return None
 
 

@@ -119,6 +119,14 @@ def backup_path(target: str) -> str:
     return f"{receipt_path(target)}.backup"
 
 
+def backup(target: str) -> str | None:
+    """The text of the backup, None where there is none, or none that can be read."""
+    try:
+        return read_file(backup_path(target)).decode("utf-8")
+    except (OSError, ValueError):
+        return None
+
+
 def receipt_for(target: str) -> Receipt | None:
     """The receipt for a settings file, None where there is none, or none that can be read."""
     try:
@@ -154,18 +162,26 @@ def write(settings: Settings, text: str, before: str | None, cap: int | None) ->
 
 
 def restore(settings: Settings, text: str | None) -> None:
-    """Put the text in the file's place, None for no file, and forget the receipt. Only under the lock."""
-    old = receipt_for(settings.target)
+    """Put the text in the file's place, None for no file, and forget it. Only under the lock."""
     keep_backup(settings)
     if text is None:
         remove_file(settings.target)
-        if old and old.folder:
-            remove_empty(Path(settings.target).parent)
     else:
         replace_file(settings.target, encoded(settings, text))
-    remove_file(receipt_path(settings.target))
-    if old and old.wrote(settings.text):
-        remove_file(backup_path(settings.target))  # nothing in it that a new install would not write
+    forget(settings.target)
+
+
+def forget(target: str) -> None:
+    """Remove what is kept of a file without our hooks. Only under the lock.
+
+    The receipt goes last: with it, what was killed on the way here can be completed.
+    """
+    receipt = receipt_for(target)
+    if receipt and receipt.folder:
+        remove_empty(Path(target).parent)
+    if receipt and receipt.wrote(backup(target)):
+        remove_file(backup_path(target))  # nothing in it that a new install would not write
+    remove_file(receipt_path(target))
 
 
 def encoded(settings: Settings, text: str) -> bytes:

@@ -7,7 +7,7 @@ from tailhook.machines import Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 CATEGORIES = ("DECISION", "RUNBOOK", "CONSTRAINT", "TECH_DEBT", "PREFERENCE")  # those that lines are scored for
 SUMMARY = "SESSION_SUMMARY"
@@ -26,14 +26,16 @@ REACH = 14  # bytes from a negation to the keyword that it takes back
 
 
 class Line:
-    """One line of a message, code removed.
+    """One line of a message, code removed, that holds keywords.
 
-    text: UTF-8 bytes.  keywords: of each keyword, primary or booster, its number and where it stands in the text.
+    number: its place among the message's lines.  text: UTF-8 bytes.  keywords: of each keyword, primary or booster, its
+    number and where it stands in the text.
     """
 
-    __slots__ = ("keywords", "text")
+    __slots__ = ("keywords", "number", "text")
 
-    def __init__(self, text: bytes, keywords: "Sequence[tuple[int, int, int]]" = ()) -> None:
+    def __init__(self, number: int, text: bytes, keywords: "list[tuple[int, int, int]]") -> None:
+        self.number = number
         self.text = text
         self.keywords = keywords
 
@@ -48,35 +50,34 @@ class Line:
 class Hit:
     """A line that scored.
 
-    line: Line.  message, number: where it stands.  keyword: str.  booster: str, "" for none.  share: of the 1.9 that
-    are a whole score.
+    line: Line.  message: its place.  keyword: str.  booster: str, "" for none.  share: of the 1.9 that are a whole
+    score.
     """
 
-    __slots__ = ("booster", "keyword", "line", "message", "number", "share")
+    __slots__ = ("booster", "keyword", "line", "message", "share")
 
-    def __init__(self, line: Line, message: int, number: int, keyword: str, booster: str, share: float) -> None:
+    def __init__(self, line: Line, message: int, keyword: str, booster: str, share: float) -> None:
         self.line = line
         self.message = message
-        self.number = number
         self.keyword = keyword
         self.booster = booster
         self.share = share
 
 
-def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = False) -> "tuple[float, list[Hit]]":
-    """A category's score, and the lines that it is made of, in the session's order.
+def hits_of(messages: "Sequence[Sequence[Line]]", category: str, several: bool = False) -> "Iterator[Hit]":
+    """The lines that a category's score is made of, in the session's order.
 
     messages: their lines, the oldest first.  several: each keyword of a line counts, not the line once.
     """
     primary = 2 * CATEGORIES.index(category)
-    hits: list[Hit] = []
     boosted = plain = 0
     for message, lines in enumerate(messages):
-        for number, line in enumerate(lines):
+        for place, line in enumerate(lines):
             times = occurrences(line, primary)
             if not times:
                 continue
-            near = lines[max(0, number - LINES_BEFORE) : number + 1 + LINES_AFTER]
+            around = lines[max(0, place - LINES_BEFORE) : place + 1 + LINES_AFTER]
+            near = [one for one in around if -LINES_BEFORE <= one.number - line.number <= LINES_AFTER]
             booster = next(filter(None, (one.word(primary + 1) for one in near)), "")
             for _ in range(times if several else 1):
                 share = 0.0
@@ -86,16 +87,34 @@ def score(messages: "Sequence[Sequence[Line]]", category: str, several: bool = F
                 elif plain < MOST_PLAIN:
                     plain += 1
                     share = PLAIN
-                hits.append(Hit(line, message, number, line.word(primary), booster, share))
-    return min(1.0, (boosted * BOOSTED + plain * PLAIN) / FULL), hits
+                yield Hit(line, message, line.word(primary), booster, share)
+
+
+def score(hits: "Iterable[Hit]") -> "tuple[float, Hit | None]":
+    """A category's score, and the best of its lines: the first beside a booster, else the first; None without lines.
+
+    Goes no further than there is something to be won.
+    """
+    counts = {BOOSTED: 0, PLAIN: 0, 0.0: 0}
+    best: Hit | None = None
+    for hit in hits:
+        counts[hit.share] += 1
+        if best is None or (hit.booster and not best.booster):
+            best = hit
+        if counts[BOOSTED] == MOST_BOOSTED and counts[PLAIN] == MOST_PLAIN:
+            break
+    return min(1.0, (counts[BOOSTED] * BOOSTED + counts[PLAIN] * PLAIN) / FULL), best
 
 
 def occurrences(line: Line, primary: int) -> int:
     """How often a line holds a keyword that no negation takes back; keywords that overlap are one."""
+    found = [(start, end) for word, start, end in line.keywords if word == primary]
+    if not found:
+        return 0
     negated = [end for word, _, end in line.keywords if word == NEGATION]
     times, reached = 0, -1
-    for word, start, end in line.keywords:
-        if word == primary and not any(0 <= start - before <= REACH for before in negated):
+    for start, end in found:
+        if not any(0 <= start - before <= REACH for before in negated):
             times += start >= reached
             reached = max(reached, end)
     return times
@@ -140,10 +159,12 @@ class Facts:
 def decide(facts: Facts) -> Verdict:
     """What is to be saved before the agent stops; of the verdict `state` is whether the summary is among it."""
     items = []
-    for category in CATEGORIES:
-        points, hits = score(facts.messages, category, facts.several)
-        if hits and points >= facts.thresholds[category]:
-            best = max(hits, key=lambda hit: hit.booster != "")  # the first of several
+    present = {word for lines in facts.messages for line in lines for word, _, _ in line.keywords}
+    for place, category in enumerate(CATEGORIES):
+        if 2 * place not in present:
+            continue
+        points, best = score(hits_of(facts.messages, category, facts.several))
+        if best and points >= facts.thresholds[category]:
             words = quoted(best.line.text.decode("utf-8", "surrogatepass"))
             items.append(f"- [{category}] {words} (score: {points:.2f})")
     points = summary_score(facts.tool_uses, facts.tools, facts.exchanges)
@@ -194,5 +215,5 @@ def quoted(line: str) -> str:
     """A line as the message shows it."""
     from tailhook.machines.quoting import plain_words  # loaded where something is reported
 
-    shown = plain_words(line)[:LONGEST_LINE].rstrip()
+    shown = plain_words(line, LONGEST_LINE)
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
 # Letters and marks that are printable and show nothing: fillers, joiners, variation selectors.
 INVISIBLE = (
@@ -25,11 +25,27 @@ SECRET_STARTS = (
 )  # fmt: skip
 SHORTEST_SECRET = 12
 SHORTEST_KEY = 28  # characters of letters and digits in one word
+LONGEST_WORD = 4096  # characters of a word that are looked at
 
 
-def plain_words(line: str) -> str:
-    """The words of a line, a blank between them, without what is invisible and what looks secret."""
-    return " ".join(masked("".join(map(visible, line)).split()))
+def plain_words(line: str, longest: int) -> str:
+    """The words of a line, a blank between them, without what is invisible and what looks secret.
+
+    longest: in characters; what is beyond is not looked at.
+    """
+    words = filter(None, (shown(word[:LONGEST_WORD]) for word in line.split()))
+    kept, length = [], -1
+    for word in masked(words):
+        kept.append(word)
+        length += 1 + len(word)
+        if length > longest:
+            break
+    return " ".join(kept)[:longest].rstrip()
+
+
+def shown(word: str) -> str:
+    """A word without what cannot be seen."""
+    return word if word.isascii() and word.isprintable() and "`" not in word else "".join(map(visible, word))
 
 
 def visible(letter: str) -> str:
@@ -38,14 +54,11 @@ def visible(letter: str) -> str:
         return ""
     if letter.isprintable():
         return letter
-    if letter.isspace():
-        return " "
     return "\ufffd" if "\ud800" <= letter <= "\udfff" else ""
 
 
-def masked(words: "Sequence[str]") -> "list[str]":
+def masked(words: "Iterable[str]") -> "Iterator[str]":
     """The words without those that look like keys, tokens and passwords."""
-    found: list[str] = []
     before, awaited = "", False  # the word before; whether it said that a secret follows
     quote = ""  # the mark that ends a secret of several words
     for word in words:
@@ -55,15 +68,15 @@ def masked(words: "Sequence[str]") -> "list[str]":
         bare = word.strip("\"'()[]{},;.")
         name, sign, value = split_named(bare)
         if awaited and bare not in ("=", ":"):
-            found.append(MASK)
+            yield MASK
             awaited, quote = False, open_quote(word)
         elif (sign and value and is_secret_name(name)) or (sign and value and looks_secret(value)):
-            found.append(f"{name}{sign}{MASK}")
+            yield f"{name}{sign}{MASK}"
             quote = open_quote(word.partition(sign)[2])
         elif looks_secret(bare) or has_user_info(bare):
-            found.append(MASK)
+            yield MASK
         else:
-            found.append(word)
+            yield word
             introduced = bare in ("=", ":") or (bare == "is" and "pass" in before.lower())
             awaited = (
                 bare.lower() == "bearer"
@@ -72,7 +85,6 @@ def masked(words: "Sequence[str]") -> "list[str]":
                 or (introduced and (awaited or is_secret_name(before)))
             )
         before = bare
-    return found
 
 
 def split_named(word: str) -> "tuple[str, str, str]":

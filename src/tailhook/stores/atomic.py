@@ -156,14 +156,15 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
     try:
         mode = posix.lstat(name, dir_fd=folder).st_mode & 0o7777
     except FileNotFoundError:
-        mode = 0o600
+        mode = None
     draft = f"{name}.{posix.getpid()}.tmp"
     fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
     try:
         try:
             for piece in pieces:
                 write_all(fd, piece)
-            posix.fchmod(fd, mode)
+            if mode is not None:
+                posix.fchmod(fd, mode)
             sync(fd)
         finally:
             posix.close(fd)

@@ -1,0 +1,169 @@
+"""A command killed at any moment leaves the old state or the new one, and the same command again completes it.
+
+A kill can leave no more than what was on the disk as some system call was entered. So each command is killed as it
+enters the first call after each change of a file or a folder, all of them with `make faults`; the suite takes the
+commonest cases and every fourth change.
+"""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import jwz
+import pytest
+from host import PROMPT, ralph_page
+from ptrace import run_until
+
+EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"
+THEIRS = '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make stop"}]}]}\n}\n'
+SETTINGS = "home/.claude/settings.json"
+RALPH = "project/.claude/ralph-loop.local.md"
+FALLBACK = "project/.claude/idle-loop.local.md"
+STORE = "project/.jwz"
+FILE_LOOP = f"---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n{PROMPT}\n"
+
+
+class Case(NamedTuple):
+    """A command, what is there before it, and what it does where all is done already.
+
+    command: its words.  state: what it changes, a path.  file: the text of that file, None for none.  before: the words
+    of a command that ran before.  again: the exit code and the words of the command on a state that is new, None where
+    it does something else then.  between: the states on its way to the new one.  undo: the words of a command that
+    leads back to what was there before all of it.
+    """
+
+    command: tuple[str, ...]
+    state: str
+    file: str | None = None
+    before: tuple[str, ...] = ()
+    again: tuple[int, str] | None = (0, "Nothing to ")
+    between: tuple = ()
+    undo: tuple[str, ...] = ()
+
+
+INSTALL, UNINSTALL = ("install", "--yes"), ("uninstall", "--yes")
+LOOP, RALPH_LOOP = ("loop", "start", PROMPT), ("ralph", "start", PROMPT)
+RUNS, NONE = (1, "runs already"), (1, "no loop runs here")
+CASES = {
+    "install": Case(INSTALL, SETTINGS, THEIRS, undo=UNINSTALL),
+    "loop start": Case(LOOP, STORE, again=RUNS),
+    "ralph start": Case(RALPH_LOOP, RALPH, again=RUNS),
+    "install into an empty home": Case(INSTALL, SETTINGS, undo=UNINSTALL),
+    "install once more": Case((*INSTALL, "--with", "memory"), SETTINGS, THEIRS, before=INSTALL, undo=UNINSTALL),
+    "uninstall": Case(UNINSTALL, SETTINGS, THEIRS, before=INSTALL),
+    "uninstall what was all ours": Case(UNINSTALL, SETTINGS, before=INSTALL),
+    "loop start in a loop": Case((*LOOP, "--push"), STORE, before=LOOP, again=None),
+    "loop start in place of another": Case(
+        (*LOOP, "--replace"),
+        STORE,
+        before=(*LOOP, "--max", "3"),
+        again=(0, "Loop started"),
+        between=(("ABORT", "REPLACED", []),),
+    ),
+    "loop cancel": Case(("loop", "cancel"), STORE, before=LOOP, again=NONE),
+    "loop cancel without a store": Case(("loop", "cancel"), FALLBACK, FILE_LOOP, again=NONE),
+    "ralph start in place of another": Case(
+        (*RALPH_LOOP, "--force"), RALPH, ralph_page("Another."), again=(0, "Ralph loop started")
+    ),
+    "ralph adopt": Case(("ralph", "adopt"), RALPH, ralph_page(session_id="mine"), again=(0, "now belongs to")),
+    "ralph cancel": Case(("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop runs here")),
+}
+
+
+class Scene:
+    """A project and a home that can be put back as they were before the command."""
+
+    def __init__(self, project, case):
+        self.project = project
+        self.case = case
+        self.root = project.folder.parent
+        self.file = self.root / case.state
+        if case.file is not None:
+            self.file.parent.mkdir(exist_ok=True)
+            self.file.write_text(case.file)
+        if case.before:
+            assert project.tailhook(*case.before).returncode == 0
+        self.copies = [(folder, self.root / f"{folder.name} before") for folder in (project.folder, project.home)]
+        for folder, copy in self.copies:
+            shutil.copytree(folder, copy)
+
+    def reset(self):
+        """Undo the command."""
+        for folder, copy in self.copies:
+            shutil.rmtree(folder)
+            shutil.copytree(copy, folder)
+
+    def disk(self):
+        """What is on the disk: each file's and folder's path, number, size and mode."""
+        for folder, _ in self.copies:
+            for path, folders, files in os.walk(folder):
+                for name in (*folders, *files):
+                    facts = os.lstat(f"{path}/{name}")
+                    yield path, name, facts.st_ino, facts.st_size * (name in files), facts.st_mode
+
+    def names(self):
+        """Every file and folder but the drafts and the prompts that a killed command leaves behind."""
+        for folder, _ in self.copies:
+            for path in folder.rglob("*"):
+                if path.suffix != ".tmp" and path.parent.name != "prompts":
+                    yield path.relative_to(self.root)
+
+    def run(self, change=None):
+        """The command, killed after a change of the disk by its number from 1; returns how many there were."""
+        seen, changes = set(self.disk()), 0
+
+        def is_last(_):
+            nonlocal seen, changes
+            now = set(self.disk())
+            changes += now != seen
+            seen = now
+            return changes == change
+
+        argv = [sys.executable, "-m", "tailhook", *self.case.command]
+        code, _ = run_until(argv, self.project.env, str(self.project.folder), os.devnull, is_last)
+        assert code == (0 if change is None else -9)
+        return changes
+
+    def state(self):
+        """The state as a reader sees it, without the times and ids that differ from run to run; None for none."""
+        if self.file.is_file():
+            return re.sub(r"\nstarted_at: .*", "", self.file.read_text())
+        messages = self.file / "messages.jsonl"
+        body = jwz.newest(self.project.folder) if messages.exists() and messages.read_bytes() else None
+        if body is None:
+            return None
+        frames = [(frame["max"], Path(frame["prompt_file"]).read_text()) for frame in body["stack"]]
+        return body["event"], body.get("reason"), frames
+
+
+@pytest.mark.parametrize("name", CASES if EVERY else list(CASES)[:3])
+def test_killed_at_any_change_the_state_is_the_old_one_or_the_new_and_the_command_completes_it(project, report, name):
+    case = CASES[name]
+    scene = Scene(project, case)
+    old = scene.state()
+    changes = scene.run()
+    new = scene.state()
+    names = set(scene.names())
+    stages = [old, *case.between, new]
+    seen = []
+    for change in range(changes + 1) if EVERY else range(changes % 4, changes + 1, 4):
+        scene.reset()
+        scene.run(change)
+        state = scene.state()
+        assert state in stages, f"killed after change {change} of {changes}"
+        seen.append(stages.index(state))
+        if state != new or case.again:
+            done = project.tailhook(*case.command)
+            code, words = case.again if state == new else (0, "")
+            assert (done.returncode, words in done.stdout + done.stderr) == (code, True), done.stderr
+            assert scene.state() == new
+            assert set(scene.names()) == names, f"killed after change {change} of {changes}"
+        if case.undo:
+            assert project.tailhook(*case.undo).returncode == 0
+            assert (scene.file.read_text() if scene.file.exists() else None) == case.file
+    assert seen == sorted(seen), "once new, always new"
+    assert set(seen) == set(range(len(stages)))
+    report(f"faults: {name} killed {len(seen)} times in its {changes} changes of the disk, no state lost or torn")

@@ -1,0 +1,121 @@
+"""The finder of the hook's own modules: what it takes from `__pycache__`, and what it leaves to Python."""
+
+import importlib.util
+import os
+import py_compile
+import struct
+import sys
+
+import pytest
+
+from tailhook._core import ModuleFinder
+
+HEADER = struct.Struct("<4sIII")  # PEP 552: magic number, flags, the source's time and size
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A module that Python has compiled."""
+    path = tmp_path / "greeting.py"
+    path.write_text("WORDS = 'Hello'\n")
+    py_compile.compile(str(path))
+    return path
+
+
+def find(source):
+    return ModuleFinder().find_spec(f"tailhook.{source.stem}", [str(source.parent)])
+
+
+def compiled(source):
+    return source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+
+
+def change_header(source, place, value):
+    """Set one of the four words of the compiled file's header."""
+    data = compiled(source).read_bytes()
+    words = list(HEADER.unpack_from(data))
+    words[place] = value
+    compiled(source).write_bytes(HEADER.pack(*words) + data[HEADER.size :])
+
+
+def test_a_compiled_module_is_loaded_as_python_would_load_it(source):
+    spec = find(source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    theirs = importlib.util.spec_from_file_location("tailhook.greeting", source)
+    assert module.WORDS == "Hello"
+    assert (module.__file__, module.__spec__.cached) == (str(source), importlib.util.cache_from_source(str(source)))
+    assert (spec.origin, spec.has_location, spec.parent) == (theirs.origin, theirs.has_location, theirs.parent)
+
+
+def test_a_package_is_found_with_its_folder(tmp_path):
+    package = tmp_path / "inner"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    py_compile.compile(str(package / "__init__.py"))
+    assert find(package).submodule_search_locations == [str(package)]
+
+
+def test_a_folder_name_that_is_no_utf8_is_no_obstacle(tmp_path):
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    os.mkdir(folder)
+    path = f"{folder}/greeting.py"
+    with open(path, "w") as file:
+        file.write("WORDS = 'Hello'\n")
+    py_compile.compile(path)
+    assert ModuleFinder().find_spec("tailhook.greeting", [folder]).origin == path
+
+
+def test_a_source_of_another_time_is_left_to_python(source):
+    os.utime(source, (1, 1))
+    assert find(source) is None
+
+
+def test_a_source_of_another_size_is_left_to_python(source):
+    facts = source.stat()
+    source.write_text("WORDS = 'Good evening'\n")
+    os.utime(source, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert find(source) is None
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, b"\0\0\r\n"), (1, 1), (1, 3)], ids=["magic", "hash", "checked hash"])
+def test_a_file_of_another_python_or_kind_is_left_to_python(source, place, value):
+    change_header(source, place, value)
+    assert find(source) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 15])
+def test_a_torn_header_is_left_to_python(source, size):
+    compiled(source).write_bytes(compiled(source).read_bytes()[:size])
+    assert find(source) is None
+
+
+def test_a_file_beyond_the_buffer_is_left_to_python(source):
+    source.write_text(f"WORDS = {'x' * 70_000!r}\n")
+    py_compile.compile(str(source))
+    assert find(source) is None
+
+
+def test_a_torn_body_is_an_error_as_it_is_to_python(source):
+    compiled(source).write_bytes(compiled(source).read_bytes()[:20])
+    with pytest.raises(EOFError):
+        find(source)
+
+
+def test_what_was_never_compiled_is_left_to_python(source):
+    compiled(source).unlink()
+    assert find(source) is None
+
+
+def test_a_compiled_file_without_its_source_is_left_to_python(source):
+    source.unlink()
+    assert find(source) is None
+
+
+@pytest.mark.parametrize("name", ["tailhook", "greeting", "other.greeting", "tailhooks.greeting"])
+def test_modules_of_others_are_left_to_python(source, name):
+    assert ModuleFinder().find_spec(name, [str(source.parent)]) is None
+
+
+def test_a_module_without_a_search_path_is_left_to_python():
+    assert ModuleFinder().find_spec("tailhook.hook", None) is None
