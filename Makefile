@@ -115,4 +115,5 @@ $(VENV)/built: $(VENV)/made $(CORE)
 
 $(VENV)/board $(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@[ $* != test ] || .ci/postgresql
 	@touch $@
