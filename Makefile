@@ -72,8 +72,9 @@ load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 session
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py
 
-pictures: $(VENV)/built $(VENV)/test ## the picture of the web board, as the README shows it (needs Chromium)
-	$(BIN)/python tests/browser/picture.py docs/images board-web
+pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the README shows them (needs Chromium)
+	$(BIN)/python examples/board.py docs/images/board-terminal.svg
+	$(BIN)/python tests/browser/picture.py docs/images board-web board-web-details
 
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
@@ -114,4 +115,5 @@ $(VENV)/built: $(VENV)/made $(CORE)
 
 $(VENV)/board $(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@[ $* != test ] || .ci/postgresql
 	@touch $@

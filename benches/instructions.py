@@ -36,10 +36,10 @@ def main() -> int:
     if "--write" in sys.argv:
         BASELINE.write_text(json.dumps(found, indent=2) + "\n")
     before = json.loads(BASELINE.read_text())
-    sys.stdout.write(f"{'hook':<34}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million instructions)\n")
+    sys.stdout.write(f"{'hook':<42}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million instructions)\n")
     grown = [name for name, count in found.items() if count > before[name] * TOLERANCE]
     for name, count in found.items():
-        sys.stdout.write(f"{name:<34}{count:>10.4f}{before[name]:>10.4f}{'  grown' if name in grown else ''}\n")
+        sys.stdout.write(f"{name:<42}{count:>10.4f}{before[name]:>10.4f}{'  grown' if name in grown else ''}\n")
     return 1 if grown else 0
 
 

@@ -23,7 +23,7 @@ from tailhook.board.tui import Board
 from tailhook.board.view import GROUPS, group_of, names, ordered, read_plate
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
-WIDTH, HEIGHT = 104, 22
+WIDTH, HEIGHT = 104, 20
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture needs nothing from elsewhere
 
 # Project, branch, status, tool, todo progress, seconds since the last change.

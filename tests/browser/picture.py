@@ -17,8 +17,8 @@ DESKTOP, PHONE = {"width": 1080, "height": 640}, {"width": 390, "height": 780}
 PICTURES = {
     "board-web": ("light", DESKTOP, False),
     "board-web-dark": ("dark", DESKTOP, False),
-    "details": ("light", DESKTOP, True),
-    "details-dark": ("dark", DESKTOP, True),
+    "board-web-details": ("light", DESKTOP, True),
+    "board-web-details-dark": ("dark", DESKTOP, True),
     "phone": ("light", PHONE, False),
     "phone-dark": ("dark", PHONE, False),
     "phone-details": ("light", PHONE, True),

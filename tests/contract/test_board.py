@@ -14,8 +14,9 @@ from terminal import Terminal
 from textual.widgets import Input
 
 from tailhook.board import tui
+from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.source import Daemon
-from tailhook.board.tui import Board, DetailsScreen, HelpScreen, PlateList
+from tailhook.board.tui import Board, PlateList
 
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 from daemon import SERVE, refused, spooled, sse, wait_until
+from host import tailhook
 
 # ---- routes ------------------------------------------------------------------
 
@@ -128,7 +129,19 @@ def test_a_database_that_cannot_be_opened_is_told(own):
 
 def test_there_is_one_daemon_for_a_user(own):
     own.start()
-    assert "running already" in refused(own, "--no-port")
+    words = refused(own, "--no-port")
+    assert f"a daemon is running already (process {own.process.pid}). To end it:  kill {own.process.pid}" in words
+    assert "running already" in refused(own, "--port", "0")
+
+
+def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
+    with subprocess.Popen([*SERVE, "--no-port"], env=own.env) as first:
+        wait_until(lambda: (own.runtime / "http").exists())
+        own.post("stop")
+        own.start()
+        assert first.wait(30) == 0
+    assert own.plates()["s"]["status"] == "idle"
+    assert own.base.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -206,6 +219,9 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
     own.start("--db", url, "--retention", "7").stop()
     argv = (own.state / "daemon-argv").read_text().split("\0")
     assert argv[-5:] == ["--no-port", "--db", url, "--retention", "7"]
+    done = tailhook("install", "--yes", "--with", "plates", env=own.env, cwd=own.home)
+    assert done.returncode == 0, done.stderr
+    assert (own.state / "daemon-argv").read_text().split("\0") == argv
     assert stat.S_IMODE((own.state / "daemon-argv").stat().st_mode) == 0o600  # there may be a password in it
 
 
@@ -221,7 +237,7 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A running host whose session has begun.  names_itself: as Claude Code does; its hook may run in a shell."""
+    """A host whose session begins, and which says so then.  names_itself: as Claude Code does; its hook may run in a shell."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
@@ -232,7 +248,6 @@ def host_of(own, project, session, names_itself):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert host.stdout.readline() == b"ready\n"
     return host
 
 
@@ -240,6 +255,8 @@ def test_a_session_without_the_wrapper_is_closed_when_its_host_is_killed(own, pr
     project.argv = [*project.argv[:-1], "plates"]
     dead = [host_of(own, project, f"dead {names}", names) for names in (True, False)]
     alive = [host_of(own, project, f"alive {names}", names) for names in (True, False)]
+    for host in dead + alive:
+        assert host.stdout.readline() == b"ready\n"
     for host in dead:
         host.kill()  # before the daemon has seen it
         host.communicate()

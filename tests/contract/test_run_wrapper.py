@@ -11,7 +11,7 @@ import termios
 import time
 
 import pytest
-from daemon import daemon_in, wait_until
+from daemon import daemon_in, spooled, wait_until
 from terminal import Terminal
 
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
@@ -209,6 +209,15 @@ def test_without_a_daemon_the_end_is_in_the_spool(away):
     event = json.loads((away.state / "events").read_text().splitlines()[-1])
     assert event["event_type"] == "run_ended"
     assert event["run_id"]
+
+
+def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):
+    daemon.process.send_signal(signal.SIGSTOP)
+    event = json.dumps(spooled(1, event_type="session_start", run_id="RUN"))
+    run(daemon, "sh", "-c", f"""echo '{event}' | sed "s/RUN/$TAILHOOK_RUN_ID/" >> '{daemon.state}/events'""")
+    assert "run_ended" in (daemon.state / "events").read_text()
+    daemon.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: daemon.plates().get("s", {}).get("status") == "closed")
 
 
 def test_a_user_who_wants_no_daemon_gets_none(away):

@@ -234,6 +234,16 @@ def test_a_recovery_overwrites_no_newer_event(database):
     assert database.told[-1]["status"] == "idle"
 
 
+def test_lags_are_those_of_the_hooks_events(database):
+    now = milliseconds()
+    database.record(report("tool_start:ExitPlanMode", ts=now - 50, mono=None))
+    database.record(report("permission_asked", ts=now + 60_000, mono=None))  # by a clock that is ahead
+    database.apply(database.get("s"), parse_event("health_check_recovery"))
+    ahead, lag = database.lags(5)
+    assert ahead == 0
+    assert 50 <= lag < 30_000
+
+
 # ---- the wrapper's placeholders ----------------------------------------------
 
 

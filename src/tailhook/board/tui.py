@@ -14,39 +14,33 @@ from rich.text import Text
 from textual import events, on, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
 from tailhook.board import rows
 from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM
+from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.source import Source
 from tailhook.board.view import (
     COLOURS,
     GROUPS,
-    Details,
-    Piece,
     Plate,
     calls,
     group_of,
     names,
     ordered,
-    read_details,
     read_plate,
-    timeline,
 )
 from tailhook.errors import TailhookError
 from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError
 
 REDRAW = 0.1  # seconds between two looks at what changed
-RELOAD = 0.5  # seconds between two looks at whether the details changed
 RETRY = 0.5  # seconds between two tries to reach the daemon
 GRACE = 5.0  # seconds for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
@@ -58,16 +52,6 @@ They appear here by themselves once the hooks are installed:
 
   tailhook install --with plates
 """
-HELP = (
-    ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
-    ("Enter", "its details: timeline, last message, events"),
-    ("/", "filter: words that must all occur in project, branch, status, tool or session"),
-    ("Esc", "no filter any more; back from the details"),
-    ("?", "this help"),
-    ("q", "quit"),
-    ("d", "dismiss the session: it leaves the board, until it does something again"),
-    ("c", "show the closed ones too, or no longer"),
-)
 
 
 class Line(NamedTuple):
@@ -203,24 +187,6 @@ class PlateList(ScrollView, can_focus=True):
 # ---- details -----------------------------------------------------------------
 
 
-class Timeline(Widget):
-    """What a session was doing when, as a picture as wide as there is room."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pieces: list[Piece] = []
-        self.now = 0.0
-
-    def show(self, pieces: list[Piece], now: float) -> None:
-        """Draw these."""
-        self.pieces, self.now = pieces, now
-        self.refresh()
-
-    def render(self) -> Text:
-        """The picture."""
-        return rows.picture(self.pieces, self.now, self.size.width)
-
-
 class FilterField(Input):
     """Where the words of the filter are typed."""
 
@@ -228,88 +194,6 @@ class FilterField(Input):
         Binding("enter", "submit", "keep"),
         Binding("escape", "app.clear", "show all"),
     ]
-
-
-class DetailsScreen(Screen[None]):
-    """One session."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
-
-    def __init__(self, plate: Plate, source: Source, now: Callable[[], float]) -> None:
-        super().__init__()
-        self.plate = plate
-        self.source = source
-        self.now = now
-        self.details: Details | None = None
-        self.stale = True  # there is something newer
-
-    def compose(self) -> ComposeResult:
-        """The parts, from top to bottom."""
-        with VerticalScroll():
-            yield Static(markup=False, id="facts")
-            yield Static("Timeline", classes="heading")
-            yield Timeline()
-            yield Static(markup=False, id="sums")
-            yield Static("Last message", classes="heading")
-            yield Static(markup=False, id="words")
-            yield Static("Events", classes="heading")
-            yield Static(markup=False, id="events")
-        yield Footer(compact=True)
-
-    def on_mount(self) -> None:
-        """Begin to look for changes."""
-        self.reload()
-        self.set_interval(RELOAD, self.reload)
-        self.set_interval(1, self.show)
-
-    def reload(self) -> None:
-        """Ask for the details, where there are newer ones."""
-        if self.stale:
-            self.stale = False
-            self.load()
-
-    @work(exclusive=True)
-    async def load(self) -> None:
-        """Get the details; what cannot be had stays as it was."""
-        try:
-            self.details = read_details(await self.source.details(self.plate.session_id))
-        except AwayError:
-            self.stale = True
-            return
-        except TailhookError as error:
-            self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
-            return
-        self.query_one("#events", Static).update(rows.events(self.details.events))
-        self.query_one("#words", Static).update(Text(self.details.last_message or "None yet."))
-        self.show()
-
-    def show(self) -> None:
-        """Show what depends on the time."""
-        if self.details:
-            now = self.now()
-            pieces = timeline(self.details.events, now)
-            self.query_one("#facts", Static).update(rows.facts(self.details, now))
-            self.query_one(Timeline).show(pieces, now)
-            self.query_one("#sums", Static).update(rows.sums(pieces))
-
-    def action_back(self) -> None:
-        """Return to the list."""
-        self.dismiss()
-
-
-class HelpScreen(ModalScreen[None]):
-    """The keys."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,enter", "back", "back")]
-
-    def compose(self) -> ComposeResult:
-        """The keys and symbols."""
-        with VerticalScroll():
-            yield Static(rows.table([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SIGNS]))
-
-    def action_back(self) -> None:
-        """Return to the list."""
-        self.dismiss()
 
 
 # ---- the board ---------------------------------------------------------------
@@ -342,6 +226,7 @@ class Board(App[None]):
     DetailsScreen .heading { color: $text-muted; text-style: bold; margin: 1 0 0 0; }
     Timeline { height: 3; margin: 0 1 1 0; }
     HelpScreen { align: center middle; }
+    Footer { padding: 0 1; }
     HelpScreen VerticalScroll { width: 64; max-width: 100%; height: auto; max-height: 100%; padding: 1 2;
         background: $panel; border: round $primary; }
     """

@@ -105,7 +105,9 @@ CASES = (
     Case("triage", "waiting", WORKING, True, triage_pipeline),
     Case("memory", "nothing to save", WORKING, False, memory_folder),
     Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
+    Case("plates", "reporting", WORKING, False, nothing),
     Case("idle,ralph,triage,memory", "no state", WORKING, False, nothing),
+    Case("idle,ralph,triage,memory,plates", "no state", WORKING, False, nothing),
 )
 
 
@@ -297,12 +299,12 @@ def spawn(argv: list[str], stop: Stop) -> float:
 def table(facts: dict[str, Any], limit: float | None) -> list[str]:
     """The figures as lines for a person."""
     bare = facts["bare"]
-    head = f"{'hook':<34}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"
+    head = f"{'hook':<42}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"
     lines = [
         f"{facts['python']}, medians of {facts['rounds']} interleaved rounds",
         "",
         head + (f"{'against':>12}" if facts["against"] else ""),
-        f"{'bare python':<34}{'':>12}{bare['median_ms']:>9.2f} ms{bare['p99_ms']:>9.2f} ms{1:>9.2f}",
+        f"{'bare python':<42}{'':>12}{bare['median_ms']:>9.2f} ms{bare['p99_ms']:>9.2f} ms{1:>9.2f}",
     ]
     for row in facts["hooks"]:
         ratio = f"{row['ratio']:>9.2f}"
@@ -310,5 +312,5 @@ def table(facts: dict[str, Any], limit: float | None) -> list[str]:
             ratio = coloured(ratio, 31 if row["ratio"] > limit else 32)
         theirs = f"{row['against_ms']:>9.2f} ms" if facts["against"] else ""
         times = f"{row['median_ms']:>9.2f} ms{row['p99_ms']:>9.2f} ms"
-        lines.append(f"{row['case']:<34}{row['transcript']:>12}{times}{ratio}{theirs}")
+        lines.append(f"{row['case']:<42}{row['transcript']:>12}{times}{ratio}{theirs}")
     return lines

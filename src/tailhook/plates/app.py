@@ -6,7 +6,6 @@ What they answer is in the OpenAPI description that they make (`/openapi.json`);
 import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from pathlib import Path
@@ -30,7 +29,7 @@ from tailhook.plates.report import Milliseconds, Name, Report, Word
 from tailhook.plates.tables import Plate
 
 WEB = Path(__file__).with_name("web")
-LAGS = 1000  # events whose time from the hook to here is remembered
+LAGS = 1000  # events, the last, whose time from the hook to here is told
 BACKLOG = 1000  # changes that a slow listener may be behind; then it is told everything anew
 PING = 15  # seconds between two signs of life on a stream
 
@@ -137,12 +136,9 @@ class Hub:
     def __init__(self) -> None:
         self.queues: set[asyncio.Queue[tuple[str, Any] | None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.lags: deque[float] = deque(maxlen=LAGS)
 
     def changed(self, plate: Plate) -> None:
         """A plate changed; called in any thread."""
-        if plate["event_ts"]:
-            self.lags.append(time.time() * 1000 - plate["event_ts"])
         self.tell("plate", shown(plate))
 
     def removed(self, session_id: str) -> None:
@@ -251,7 +247,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """How the daemon is doing."""
         events = database.event_counts()
         known = {kind.value for kind in Kind}
-        lags = sorted(hub.lags) or [0.0]
+        lags = sorted(database.lags(LAGS)) or [0]
         return Figures(
             version=__version__,
             database=database.engine.dialect.name,

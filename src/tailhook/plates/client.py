@@ -57,8 +57,7 @@ def start() -> None:
             if time.monotonic() > end or not may_start():
                 raise
         if not started:
-            if not daemon_argv():
-                places.leave_argv()
+            places.leave_argv()
             subprocess.Popen(  # noqa: S603 - our own argv
                 daemon_argv(),
                 stdin=subprocess.DEVNULL,

@@ -34,6 +34,7 @@ from tailhook.plates.tables import (
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
 HELD = ("created_at", "pid", "pid_started", "host", "user", "status", "event_ts", "event_mono")  # of a placeholder
+FOUND = [kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)]  # by the daemon
 UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value)
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
@@ -250,6 +251,12 @@ class Database:
         query = sa.select(events.c.event_type, sa.func.count()).group_by(events.c.event_type)
         with self.engine.connect() as tx:
             return {kind: int(count) for kind, count in tx.execute(query)}
+
+    def lags(self, limit: int) -> list[int]:
+        """Milliseconds from the hook's clock to the database of the last events that hooks reported."""
+        query = sa.select(events.c.received_at - events.c.ts).where(events.c.event_type.not_in(FOUND))
+        with self.engine.connect() as tx:
+            return [max(0, lag) for lag in tx.execute(query.order_by(events.c.id.desc()).limit(limit)).scalars()]
 
     # ---- leaving ----
 

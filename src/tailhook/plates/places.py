@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tailhook.errors import TailhookError
-from tailhook.hook.plates import runtime_folder
+from tailhook.hook.plates import daemon_argv, runtime_folder
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 
 ARGV = "daemon-argv"  # what the hook starts the daemon with
@@ -61,6 +61,7 @@ def token() -> str:
 
 
 def leave_argv(*flags: str) -> None:
-    """Leave for the hooks what starts the daemon.  flags: what it shall serve with."""
-    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port", *flags]
+    """Leave for the hooks what starts the daemon.  flags: what it serves with; those that were left if not given."""
+    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port"]
+    argv += flags or daemon_argv()[len(argv) :]
     replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))

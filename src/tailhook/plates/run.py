@@ -55,8 +55,9 @@ def run(argv: Sequence[str]) -> int:
         number, sent = next_signal(watched)
         if number != signal.SIGCHLD and (sent or number not in TYPED):
             command.send_signal(number)
+    deadline = time.monotonic() + PATIENCE
     registering.join(PATIENCE)
-    tell_end(run_id)
+    tell_end(run_id, deadline)
     return leave_as(command.returncode)
 
 
@@ -81,12 +82,16 @@ def register(run_id: str, pid: int) -> None:
         pass
 
 
-def tell_end(run_id: str) -> None:
-    """Tell the daemon that the session is over; where none answers in time it finds that in the spool."""
+def tell_end(run_id: str, deadline: float) -> None:
+    """Tell the daemon that the session is over; where none answers in time it finds that in the spool.
+
+    deadline: by the monotonic clock.
+    """
     from tailhook.plates import client
 
     try:
-        client.request("POST", "/plates/stopped", timeout=PATIENCE, json={"run_id": run_id})
+        left = max(0.1, deadline - time.monotonic())
+        client.request("POST", "/plates/stopped", timeout=left, json={"run_id": run_id})
     except (TailhookError, OSError):
         times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
         fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ SWEEP = 3600  # seconds between two looks for plates that are too old
 QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
+TAKING_OVER = 10.0  # seconds for another daemon to leave
+WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process
 LEAVING = 2  # seconds that open connections have at the end
 
 
@@ -70,24 +73,43 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
-    with only_one(runtime / "lock"):
+    with only_one(runtime / "lock", options.port is not None):
         places.leave_argv(*options.kept())
         asyncio.run(Daemon(options, runtime).run(ready))
 
 
 @contextlib.contextmanager
-def only_one(path: Path) -> Iterator[None]:
-    """Hold the lock that a user's one daemon has."""
+def only_one(path: Path, with_port: bool) -> Iterator[None]:
+    """Hold the lock that a user's one daemon has.
+
+    with_port: a person starts this one, and it takes the place of one that was started by itself.
+    """
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
-    with os.fdopen(fd, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunningError("a daemon is running already") from None
+    with os.fdopen(fd, "r+") as lock:
+        end = time.monotonic() + TAKING_OVER
+        while not locked(fd):
+            pid, _, kind = os.pread(fd, 100, 0).decode().partition(" ")
+            if not with_port or kind == WITH_PORT or time.monotonic() > end:
+                raise RunningError(f"a daemon is running already (process {pid}). To end it:  kill {pid}")
+            if kind:
+                os.kill(int(pid), signal.SIGTERM)
+            time.sleep(0.1)
+        os.truncate(fd, 0)
+        lock.write(f"{os.getpid()} {WITH_PORT if with_port else WITHOUT_PORT}")
+        lock.flush()
         yield
+
+
+def locked(fd: int) -> bool:
+    """Take the lock, if nobody has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class Server(uvicorn.Server):

@@ -1,0 +1,131 @@
+"""What lies over the board's list: a session's details, and the help."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from tailhook.board import rows
+from tailhook.board.source import Source
+from tailhook.board.view import Details, Piece, Plate, read_details, timeline
+from tailhook.errors import TailhookError
+from tailhook.plates.client import AwayError
+
+RELOAD = 0.5  # seconds between two looks at whether the details changed
+HELP = (
+    ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
+    ("Enter", "its details: timeline, last message, events"),
+    ("/", "filter: words that must all occur in project, branch, status, tool or session"),
+    ("Esc", "no filter any more; back from the details"),
+    ("?", "this help"),
+    ("q", "quit"),
+    ("d", "dismiss the session: it leaves the board, until it does something again"),
+    ("c", "show the closed ones too, or no longer"),
+)
+
+
+class Timeline(Widget):
+    """What a session was doing when, as a picture as wide as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[Piece] = []
+        self.now = 0.0
+
+    def show(self, pieces: list[Piece], now: float) -> None:
+        """Draw these."""
+        self.pieces, self.now = pieces, now
+        self.refresh()
+
+    def render(self) -> Text:
+        """The picture."""
+        return rows.picture(self.pieces, self.now, self.size.width)
+
+
+class DetailsScreen(Screen[None]):
+    """One session."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
+
+    def __init__(self, plate: Plate, source: Source, now: Callable[[], float]) -> None:
+        super().__init__()
+        self.plate = plate
+        self.source = source
+        self.now = now
+        self.details: Details | None = None
+        self.stale = True  # there is something newer
+
+    def compose(self) -> ComposeResult:
+        """The parts, from top to bottom."""
+        with VerticalScroll():
+            yield Static(markup=False, id="facts")
+            yield Static("Timeline", classes="heading")
+            yield Timeline()
+            yield Static(markup=False, id="sums")
+            yield Static("Last message", classes="heading")
+            yield Static(markup=False, id="words")
+            yield Static("Events", classes="heading")
+            yield Static(markup=False, id="events")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to look for changes."""
+        self.reload()
+        self.set_interval(RELOAD, self.reload)
+        self.set_interval(1, self.show)
+
+    def reload(self) -> None:
+        """Ask for the details, where there are newer ones."""
+        if self.stale:
+            self.stale = False
+            self.load()
+
+    @work(exclusive=True)
+    async def load(self) -> None:
+        """Get the details; what cannot be had stays as it was."""
+        try:
+            self.details = read_details(await self.source.details(self.plate.session_id))
+        except AwayError:
+            self.stale = True
+            return
+        except TailhookError as error:
+            self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
+            return
+        self.query_one("#events", Static).update(rows.events(self.details.events))
+        self.query_one("#words", Static).update(Text(self.details.last_message or "None yet."))
+        self.show()
+
+    def show(self) -> None:
+        """Show what depends on the time."""
+        if self.details:
+            now = self.now()
+            pieces = timeline(self.details.events, now)
+            self.query_one("#facts", Static).update(rows.facts(self.details, now))
+            self.query_one(Timeline).show(pieces, now)
+            self.query_one("#sums", Static).update(rows.sums(pieces))
+
+    def action_back(self) -> None:
+        """Return to the list."""
+        self.dismiss()
+
+
+class HelpScreen(ModalScreen[None]):
+    """The keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,enter", "back", "back")]
+
+    def compose(self) -> ComposeResult:
+        """The keys and symbols."""
+        with VerticalScroll():
+            yield Static(rows.table([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SIGNS]))
+
+    def action_back(self) -> None:
+        """Return to the list."""
+        self.dismiss()
