@@ -3,17 +3,21 @@
 import fcntl
 import json
 import os
+import shlex
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 from daemon import daemon_in, spooled, wait_until
 from terminal import Terminal
 
+needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
 # Says that it is ready, then which signals come, until it gets one more than it shall.
 LISTENER = """
@@ -77,8 +81,10 @@ def test_input_and_output_are_the_commands(away):
     assert (done.stdout, done.stderr) == ("hello", "oops\n")
 
 
-def test_it_dies_of_the_signal_that_the_command_died_of(away):
-    assert run(away, "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
+@pytest.mark.parametrize("name", ["TERM", "KILL", "INT"])
+def test_it_dies_of_the_signal_that_the_command_died_of(away, name):
+    done = run(away, "sh", "-c", f"kill -{name} $$")
+    assert (done.returncode, done.stderr) == (-signal.Signals[f"SIG{name}"], "")
 
 
 def test_a_command_that_is_not_there_is_told(away):
@@ -94,6 +100,21 @@ def test_without_a_command_it_is_told_how(away):
 
 def test_the_commands_own_flags_are_its_own(away):
     assert run(away, "echo", "--help", "-x", "--").stdout == "--help -x --\n"
+
+
+def test_where_ended_children_are_ignored_the_exit_code_is_still_the_commands(away):
+    code = (
+        "import signal, sys, time; time.sleep(0.3); sys.exit(3 + (signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN))"
+    )
+    done = run(away, *python(code), preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 3
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(away):
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+    argv = ["sh", "-c", script, "sh", *RUN, *python("raise SystemExit(4)")]
+    done = subprocess.run(argv, env=away.env, cwd=away.home, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (4, "")
 
 
 def test_no_signal_is_blocked_in_the_command(away):
@@ -144,6 +165,54 @@ def test_the_command_has_the_terminal(away):
     os.write(terminal.fd, b"hello\n")
     terminal.until("said hello")
     assert terminal.wait() == 0
+
+
+def in_shell(away, *argv):
+    """The wrapper, started by a shell that has jobs, in a terminal of its own."""
+    shell = Terminal(["/bin/bash", "--norc", "-i"], {**away.env, "PS1": "ready$ ", "TERM": "dumb"}, away.home)
+    shell.until("ready$ ")
+    os.write(shell.fd, f"{shlex.join([*RUN, *argv])}\n".encode())
+    return shell
+
+
+@needs_bash
+def test_a_command_that_stops_itself_gives_the_shell_its_terminal_back(away):
+    shell = in_shell(away, "sh", "-c", "kill -STOP $$; echo resu''med")
+    shell.until("Stopped")
+    os.write(shell.fd, b"fg\n")
+    shell.until("resumed")
+    os.write(shell.fd, b"exit\n")
+    assert shell.wait() == 0
+
+
+@needs_bash
+def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
+    shell = in_shell(away, "sh", "-c", "echo beg''un; cat; echo en''ded")
+    shell.until("begun")
+    os.write(shell.fd, b"\x1a")
+    shell.until("Stopped")
+    os.write(shell.fd, b"fg\n\x04")
+    shell.until("ended")
+    os.write(shell.fd, b"exit\n")
+    assert shell.wait() == 0
+
+
+def test_a_command_that_somebody_stops_for_a_while_is_waited_for_where_there_is_no_shell(away):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP); print('resumed')"
+    argv = [*RUN, *python("import os, sys; print(os.getpid(), flush=True);" + code)]
+    with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
+        pid = int(wrapper.stdout.readline())
+        wait_until(lambda: state_of(pid) == "T")
+        time.sleep(0.2)
+        assert state_of(wrapper.pid) == "S"
+        os.kill(pid, signal.SIGCONT)
+        assert wrapper.stdout.read() == "resumed\n"
+    assert wrapper.returncode == 0
+
+
+def state_of(pid):
+    """A process's state, as Linux tells it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 # ---- the end -----------------------------------------------------------------
@@ -209,6 +278,14 @@ def test_without_a_daemon_the_end_is_in_the_spool(away):
     event = json.loads((away.state / "events").read_text().splitlines()[-1])
     assert event["event_type"] == "run_ended"
     assert event["run_id"]
+
+
+def test_without_what_a_daemon_needs_the_end_is_in_the_spool(away, tmp_path):
+    (tmp_path / "httpx.py").write_text("raise ImportError('not installed')")
+    away.env["PYTHONPATH"] = str(tmp_path)
+    done = run(away, "sh", "-c", "exit 5")
+    assert (done.returncode, done.stderr) == (5, "")
+    assert json.loads((away.state / "events").read_text().splitlines()[-1])["event_type"] == "run_ended"
 
 
 def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):

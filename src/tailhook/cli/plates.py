@@ -51,10 +51,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     argv = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not argv:
         raise UsageError("no command is given. Like this:  tailhook run -- claude")
-    try:
-        from tailhook.plates.run import run
-    except ImportError as error:
-        raise CommandError(f"{EXTRA} ({error})") from error
+    from tailhook.plates.run import run
+
     return run(argv)
 
 

@@ -1,7 +1,8 @@
 """The wrapper: a command in the foreground, and its end told to the daemon.
 
 The command has the wrapper's terminal and process group, so that what is typed reaches it as without the wrapper. The
-wrapper sees its signals in a queue: one that somebody sent to it alone goes on to the command.
+wrapper sees its signals in a queue: one that somebody sent to it alone goes on to the command. A command that stops
+itself stops the wrapper too, where a shell waits for that to have its terminal back.
 """
 
 import json
@@ -32,6 +33,7 @@ PASSED_ON = (
 TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # which a terminal sends to all of its foreground group
 SI_USER = 0  # <signal.h>: sent by kill(); the kernel's own have another code
 PATIENCE = 1.5  # seconds for the daemon to take the end
+RESUMING = 0.05  # seconds in which one `fg` wakes both the wrapper and the command
 
 
 def run(argv: Sequence[str]) -> int:
@@ -42,18 +44,24 @@ def run(argv: Sequence[str]) -> int:
     run_id = uuid.uuid4().hex
     watched = {*PASSED_ON, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, they would leave no exit code
+
+    def as_without_wrapper() -> None:
+        signal.signal(signal.SIGCHLD, children)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
+
     environment = {**os.environ, RUN_ID.decode(): run_id}
     try:
-        command = subprocess.Popen(  # noqa: S603 - the user's own command
-            list(argv), env=environment, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
-        )
+        command = subprocess.Popen(list(argv), env=environment, preexec_fn=as_without_wrapper)  # noqa: S603 - the user's
     except OSError as error:
         raise TailhookError(f"{argv[0]}: {error.strerror}") from error
     registering = threading.Thread(target=register, args=(run_id, command.pid), daemon=True)
     registering.start()
     while command.poll() is None:
         number, sent = next_signal(watched)
-        if number != signal.SIGCHLD and (sent or number not in TYPED):
+        if number == signal.SIGCHLD:
+            stop_with(command.pid)
+        elif sent or number not in TYPED:
             command.send_signal(number)
     deadline = time.monotonic() + PATIENCE
     registering.join(PATIENCE)
@@ -70,15 +78,44 @@ def next_signal(watched: "set[signal.Signals]") -> tuple[int, bool]:
     return found.si_signo, found.si_code <= SI_USER
 
 
+def stop_with(pid: int) -> None:
+    """Stop where the command has stopped, if a shell waits for that: the wrapper is in the terminal's foreground."""
+    if is_stopped(pid) and is_foreground():
+        time.sleep(RESUMING)
+        if is_stopped(pid):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether the child is stopped now."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # it has ended
+        return False
+
+
+def is_foreground() -> bool:
+    """Whether this process is in the foreground of a terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
+
+
 def register(run_id: str, pid: int) -> None:
     """Show the session before it has said anything; without a daemon it shows itself."""
-    fields = {"project_path": str(Path.cwd()), "run_id": run_id, "pid": pid, "pid_started": process_start(pid) or None}
-    from tailhook.plates import client  # takes longer to load than the command may wait for
-
     try:
+        from tailhook.plates import client  # takes longer to load than the command may wait for
+
+        project, started = str(Path.cwd()), process_start(pid) or None
+        fields = {"project_path": project, "run_id": run_id, "pid": pid, "pid_started": started}
         client.start()
         client.request("POST", "/plates/register", json=fields)
-    except (TailhookError, OSError):
+    except (TailhookError, OSError, ImportError):
         pass
 
 
@@ -87,12 +124,12 @@ def tell_end(run_id: str, deadline: float) -> None:
 
     deadline: by the monotonic clock.
     """
-    from tailhook.plates import client
-
     try:
+        from tailhook.plates import client
+
         left = max(0.1, deadline - time.monotonic())
         client.request("POST", "/plates/stopped", timeout=left, json={"run_id": run_id})
-    except (TailhookError, OSError):
+    except (TailhookError, OSError, ImportError):
         times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
         fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}
         try:
@@ -106,7 +143,8 @@ def leave_as(code: int) -> int:
     if code >= 0:
         return code
     sys.stdout.flush()
-    signal.signal(-code, signal.SIG_DFL)
+    if -code not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(-code, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
     os.kill(os.getpid(), -code)
     return 128 - code
