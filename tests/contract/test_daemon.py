@@ -80,7 +80,15 @@ def test_the_figures_are_told(daemon):
         ("POST", "/events", {"json": {"session_id": "s"}}, 422),
         ("POST", "/events", {"json": {"session_id": "", "project_path": "/", "event_type": "stop"}}, 422),
         ("POST", "/events", {"json": {"session_id": "a\0b", "project_path": "/", "event_type": "stop"}}, 422),
+        ("POST", "/events", {"json": {"session_id": "..", "project_path": "/", "event_type": "stop"}}, 422),
+        ("POST", "/events", {"json": {"session_id": "a/./b", "project_path": "/", "event_type": "stop"}}, 422),
         ("POST", "/events", {"json": {"session_id": "s", "project_path": "/", "event_type": "stop", "ts": "now"}}, 422),
+        (
+            "POST",
+            "/events",
+            {"json": {"session_id": "s", "project_path": "/", "event_type": "x", "ts": 9 * 10**15}},
+            422,
+        ),
         ("POST", "/events", {"content": b'{"session_id": "\\ud800", "project_path": "/", "event_type": "x"}'}, 422),
         ("GET", "/nothing", {}, 404),
         ("GET", "/plates/../../etc/passwd", {}, 404),
@@ -237,18 +245,17 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so then.  names_itself: as Claude Code does; its hook may run in a shell."""
+    """A host whose session begins, and which says so then.  names_itself: as Claude Code does; then a shell is no matter."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
     payload = json.dumps(project.payload(session_id=session, hook_event_name="UserPromptSubmit"))
-    host = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", f"import time; time.sleep(1.1){HOST}", json.dumps(argv), payload],
         env={**own.env, "TAILHOOK_NO_AUTOSTART": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    return host
 
 
 def test_a_session_without_the_wrapper_is_closed_when_its_host_is_killed(own, project):

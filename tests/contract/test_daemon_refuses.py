@@ -110,6 +110,12 @@ class TestNoToken:
         with httpx.Client(base_url=own.base) as another:
             assert another.get(own.link.removeprefix(own.base)).status_code == 401
 
+    @pytest.mark.parametrize("others", ['prefs={{"a": 1}}; {0}', "a/b=1; {0}; a@b=2", "x; {0}", "{0}; ;=;"])
+    def test_the_cookies_of_other_programs_on_this_machine_do_not_matter(self, daemon, others):
+        cookie = others.format(f"tailhook_token={daemon.token}")
+        assert over_tcp(daemon, cookie=cookie).status_code == 200
+        assert over_tcp(daemon, cookie=cookie.replace(daemon.token, "another")).status_code == 401
+
     def test_an_address_that_others_reach_needs_one(self, own):
         assert "needs a token" in refused(own, "--host", "0.0.0.0", "--port", "0", "--token", "")
 
@@ -128,9 +134,13 @@ class TestPathTraversalInIds:
         assert (status, set(answer)) == (404, {"error"})
 
     def test_an_id_that_looks_like_a_path_is_a_name(self, daemon):
-        daemon.post("stop", "../../etc/passwd")
-        assert raw(daemon, "GET", "/plates/../../etc/passwd")[1]["session_id"] == "../../etc/passwd"
-        assert raw(daemon, "DELETE", "/plates/%2e%2e/%2e%2e/etc/passwd")[0] == 200
+        daemon.post("stop", "/etc/passwd")
+        assert raw(daemon, "GET", "/plates//etc/passwd")[1]["session_id"] == "/etc/passwd"
+        assert raw(daemon, "DELETE", "/plates/%2fetc%2fpasswd")[0] == 200
+
+    def test_an_id_that_clients_fold_away_is_refused(self, daemon):
+        event = {"session_id": "../../etc/passwd", "project_path": "/", "event_type": "stop"}
+        assert daemon.ask("POST", "/events", json=event).status_code == 422
 
 
 def raw(daemon, method, path):

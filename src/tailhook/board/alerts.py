@@ -35,7 +35,7 @@ def notification_argv() -> list[str]:
     if program := shutil.which("notify-send"):
         return [program, "--app-name=tailhook", "--"]
     if program := shutil.which("osascript"):
-        return [program, *(word for line in SCRIPT for word in ("-e", line))]
+        return [program, *(word for line in SCRIPT for word in ("-e", line)), "--"]
     raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
 
 

@@ -9,10 +9,10 @@ import json
 import secrets
 from collections.abc import Collection
 from http import HTTPStatus
-from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 8 << 20
@@ -143,8 +143,7 @@ class Guard:
         """Whether the request has the token, in its header or its cookie."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-            given = cookie.value if cookie else ""
+            given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token.encode())
 
 

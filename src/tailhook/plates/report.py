@@ -4,13 +4,22 @@ import time
 import uuid
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tailhook.machines.plates import Event, Kind
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
-Milliseconds = Annotated[int, Field(ge=0, le=1 << 53)]
+Milliseconds = Annotated[
+    int, Field(ge=0, le=8_640_000_000_000_000)
+]  # as far as a browser's clock goes (ECMA-262, 21.4.1)
+
+
+def can_be_a_path(name: str) -> str:
+    """The name of a session; ValueError where no URL can have it, since clients fold dots away (RFC 3986, 5.2.4)."""
+    if any(part in (".", "..") for part in name.split("/")):
+        raise ValueError("a path of dots is no name of a session")
+    return name
 
 
 class RunEnd(BaseModel):
@@ -31,7 +40,7 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
 
-    session_id: Name
+    session_id: Annotated[Name, AfterValidator(can_be_a_path)]
     project_path: Annotated[Word, Field(min_length=1)]
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
