@@ -14,7 +14,7 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/built $(VENV)/test ## all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
 fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
@@ -79,11 +79,13 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the READ
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
+# Kills, random bytes and the browser are of one system, whatever the interpreter.
 interpreters: ## the suite on every CPython from 3.10 up that is at hand, BUT=3.11 without that
 	@set -e; for python in $$(.ci/interpreters $(BUT)); do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    echo "== CPython $$version"; \
-	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version; \
+	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
+	        TESTS="tests/unit tests/contract tests/property tests/corpora tests/fuzz"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
