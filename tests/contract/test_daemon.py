@@ -245,7 +245,10 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so then.  names_itself: as Claude Code does."""
+    """A host whose session begins, and which says so then.
+
+    names_itself: as Claude Code does; its hook may run in a shell.
+    """
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]

@@ -6,10 +6,12 @@ import platform
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 from host import assistant
 
+from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
 from tailhook.plates.db import Database
 from tailhook.plates.health import Health, last_words, look_at, process_start
@@ -254,6 +256,20 @@ def test_a_process_that_was_never_seen_closes_nothing(world):
     world.event("s", "prompt_submit", pid=5)  # a shell around the hook, gone at once
     world.health.check()
     assert world.status("s") == "running"
+
+
+def test_a_process_that_has_only_begun_may_be_a_shell_around_a_hook(world):
+    world.event("s", "prompt_submit", pid=5)
+    world.processes[5] = process_start_of_now()
+    world.health.check()
+    del world.processes[5]
+    world.health.check()
+    assert world.status("s") == "running"
+
+
+def process_start_of_now():
+    """The start of a process that has just begun."""
+    return time.clock_gettime(CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
 
 
 def test_a_session_that_goes_on_in_another_process_is_open(world):

@@ -39,7 +39,7 @@ KINDS = {
 }
 LONGEST = 200  # characters of a name, a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-YOUNG = 1000  # milliseconds; a parent that is no older was started for the hook: a shell, not the host
+YOUNG = 1000  # milliseconds; a parent that is no older may have been started for the hook: a shell, not the host
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
@@ -125,18 +125,18 @@ def git_branch(root: str) -> str:
 
 
 def host_process(mono: int) -> tuple[int, int]:
-    """The process of the agent's host, and its start as `process_start` tells it; zeros where it is not known.
+    """The process of the agent's host, and its start as `process_start` tells it; 0 where that is not known.
 
-    mono: milliseconds since the machine's start.  A host that does not name itself is the hook's parent, unless that is
-    a shell around the hook.
+    mono: milliseconds since the machine's start.  A host that does not name itself is the hook's parent; that may be
+    a shell around the hook, which is gone at once: of one that is young, no start is told.
     """
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), process_start(int(given))
     pid = posix.getppid()
     started = process_start(pid)
-    is_shell = started and mono - started * 1000 // posix.sysconf("SC_CLK_TCK") < YOUNG
-    return (0, 0) if is_shell else (pid, started)
+    is_young = mono - started * 1000 // posix.sysconf("SC_CLK_TCK") < YOUNG
+    return pid, 0 if is_young else started
 
 
 def process_start(pid: int) -> int:

@@ -1,5 +1,6 @@
 """What no hook told: transcripts that went on, and processes that are gone."""
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tailhook.transcript import open as open_transcript
 SLEPT = 30  # seconds between two checks from which on the machine is taken to have slept
 WAKING = 10  # seconds after that in which transcripts and hooks may catch up
 INTERRUPTED = "[Request interrupted by user"
+YOUNG = 5  # seconds; a hook takes milliseconds, and so does a shell around it
 RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
 
 
@@ -79,12 +81,12 @@ class Health:
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.
 
-        One of which no start is known has to be seen first: it may have been a shell around a hook.
+        One of which no start is known has to be seen first, and old enough to be no shell around a hook.
         """
         if plate["pid"] is None:
             return False
         started = self.started(plate["pid"])
-        if plate["pid_started"] is None and started is not None:
+        if plate["pid_started"] is None and started is not None and age(started) > YOUNG:
             self.database.seen(plate, started)
         return plate["pid_started"] is not None and started != plate["pid_started"]
 
@@ -125,6 +127,13 @@ def seconds(stamp: str | None) -> float | None:
         return datetime.fromisoformat((stamp or "").replace("Z", "+00:00")).timestamp()
     except ValueError:
         return None
+
+
+def age(started: float) -> float:
+    """Seconds since a process's start, as `process_start` tells it."""
+    if sys.platform == "linux":
+        return time.clock_gettime(CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+    return time.time() - started
 
 
 def process_start(pid: int) -> float | None:
