@@ -227,28 +227,29 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
 
 # ---- sessions without the wrapper --------------------------------------------
 
-# A host: it has a hook run at the start of its session, then waits for its end.
+# A host: it has a hook run for the first events of its session, then waits for its end.
 HOST = """
 import json, subprocess, sys
-subprocess.run(json.loads(sys.argv[1]), input=sys.argv[2].encode(), check=True)
+for payload in sys.argv[2:]:
+    subprocess.run(json.loads(sys.argv[1]), input=payload.encode(), check=True)
 print("ready", flush=True)
 sys.stdin.read()
 """
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so then.  names_itself: as Claude Code does; its hook may run in a shell."""
+    """A host whose session begins, and which says so.  names_itself: as Claude Code does, whose hooks a shell runs."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
-    payload = json.dumps(project.payload(session_id=session, hook_event_name="UserPromptSubmit"))
-    host = subprocess.Popen(
-        [sys.executable, "-c", f"import time; time.sleep(1.1){HOST}", json.dumps(argv), payload],
+    events = ["SessionStart", "UserPromptSubmit"]
+    payloads = [json.dumps(project.payload(session_id=session, hook_event_name=name)) for name in events]
+    return subprocess.Popen(
+        [sys.executable, "-c", HOST, json.dumps(argv), *payloads],
         env={**own.env, "TAILHOOK_NO_AUTOSTART": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    return host
 
 
 def test_a_session_without_the_wrapper_is_closed_when_its_host_is_killed(own, project):

@@ -12,6 +12,9 @@ import pytest
 from host import frame
 
 from tailhook.hook.plates import process_start
+from tailhook.plates.db import Database, shown
+from tailhook.plates.health import Health
+from tailhook.plates.inbox import Inbox
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 
@@ -118,14 +121,43 @@ def test_what_it_is_told_of_every_event(plates):
     }
 
 
-def test_without_the_hosts_variable_its_process_is_the_hooks_parent(plates):
+def test_without_the_hosts_variable_its_process_may_be_the_hooks_parent(plates):
     assert (event := send(plates))["pid"] == os.getpid()
     assert event["pid_started"] == process_start(os.getpid())
+    assert event["pid_is_guess"]
 
 
-def test_a_shell_that_was_started_for_the_hook_is_not_the_host(plates):
-    plates.argv = ["/bin/sh", "-c", f"{shlex.join(plates.argv)}; true"]
-    assert {"pid", "pid_started"}.isdisjoint(send(plates))
+def judged(project, tmp_path):
+    """The status and the process that the board has, once the spool is taken and the processes are looked at."""
+    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    try:
+        inbox = Inbox(spool(project).parent, database)
+        inbox.take()
+        Health(database).check()
+        plate = shown(database.get("mine"))
+        return plate["status"], plate["pid"]
+    finally:
+        database.close()
+
+
+def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_path):
+    plates.argv = ["/bin/sh", "-c", f"sleep 1.1; {shlex.join(plates.argv)}; true"]
+    for name in ("SessionStart", "UserPromptSubmit", "UserPromptSubmit"):
+        send(plates, hook_event_name=name)
+        assert judged(plates, tmp_path) == ("running", None)
+
+
+def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
+    hook = f"{shlex.join(plates.argv)} < payload.json; "
+    (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
+    host = ["/bin/sh", "-c", f"{hook * 2} echo told; read line"]
+    with subprocess.Popen(
+        host, env=plates.env, cwd=plates.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "told\n"
+        assert judged(plates, tmp_path) == ("running", process.pid)
+        process.communicate("\n")
+    assert judged(plates, tmp_path) == ("closed", process.pid)
 
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "4194305", "99999999999999999999", "\u0664"])

@@ -39,7 +39,6 @@ KINDS = {
 }
 LONGEST = 200  # characters of a name, a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-YOUNG = 1000  # milliseconds; a parent that is no older was started for the hook: a shell, not the host
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
@@ -54,7 +53,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
     if blocked and kind == "stop":
         kind = "stop_blocked"
     mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
-    pid, started = host_process(mono)
+    pid, is_guess = host_process()
     fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
@@ -69,7 +68,8 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "error": error_of(event.payload),
         "run_id": environment(RUN_ID),
         "pid": pid,
-        "pid_started": started,
+        "pid_started": process_start(pid),
+        "pid_is_guess": is_guess,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
     if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
@@ -124,19 +124,12 @@ def git_branch(root: str) -> str:
     return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
 
 
-def host_process(mono: int) -> tuple[int, int]:
-    """The process of the agent's host, and its start as `process_start` tells it; zeros where it is not known.
-
-    mono: milliseconds since the machine's start.  A host that does not name itself is the hook's parent, unless that is
-    a shell around the hook.
-    """
+def host_process() -> tuple[int, bool]:
+    """The process of the agent's host, and whether it is a guess: the hook's parent, which may be a shell around it."""
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
-        return int(given), process_start(int(given))
-    pid = posix.getppid()
-    started = process_start(pid)
-    is_shell = started and mono - started * 1000 // posix.sysconf("SC_CLK_TCK") < YOUNG
-    return (0, 0) if is_shell else (pid, started)
+        return int(given), False
+    return posix.getppid(), True
 
 
 def process_start(pid: int) -> int:

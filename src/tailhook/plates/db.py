@@ -39,7 +39,7 @@ UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value)
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
-INTERNAL = ("pid_started", "event_ts", "event_mono", "version")  # of a plate, what is told to nobody
+INTERNAL = ("pid_started", "pid_is_guess", "event_ts", "event_mono", "version")  # of a plate, what is told to nobody
 
 
 class Place(NamedTuple):
@@ -405,10 +405,9 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
     late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
     if late or not admits(Status(row["status"]), event):
         return {name: value for name, value in told.items() if row[name] is None}
-    if report.pid is not None and (report.pid != row["pid"] or report.pid_started is not None):
-        told |= {"pid": report.pid, "pid_started": report.pid_started}
     return {
         **told,
+        **process_of(row, report, event.kind),
         "project_path": report.project_path,
         "status": transition(Status(row["status"]), event).value,
         "last_event_type": report.event_type,
@@ -416,6 +415,24 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
         "event_ts": report.ts,
         "event_mono": report.mono,
     }
+
+
+def process_of(row: RowMapping, report: Report, kind: Kind) -> dict[str, Any]:
+    """What the event changes in its plate's process.
+
+    A guess is taken for the host once a second event names it, too: a shell around a hook is gone by then. Where a
+    closed plate is opened again, its old process is not asked after any more.
+    """
+    said = {"pid": report.pid, "pid_started": report.pid_started, "pid_is_guess": report.pid_is_guess}
+    if row["status"] == Status.CLOSED.value:
+        return said
+    if report.pid is None:
+        return {}
+    starts = {report.pid_started, row["pid_started"]} - {None}
+    if report.pid == row["pid"] and len(starts) < 2:
+        return {"pid_started": max(starts, default=None), "pid_is_guess": False}
+    is_known = row["pid"] is not None and not row["pid_is_guess"]
+    return {} if is_known and report.pid_is_guess and kind is not Kind.SESSION_START else said
 
 
 def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
@@ -429,6 +446,8 @@ def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Pl
 def shown(plate: Plate) -> Plate:
     """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
     told = {name: value for name, value in plate.items() if name not in INTERNAL}
+    if plate["pid_is_guess"]:
+        told["pid"] = None
     return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
 
 

@@ -79,9 +79,9 @@ class Health:
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.
 
-        One of which no start is known has to be seen first: it may have been a shell around a hook.
+        One of which no start is known has to be seen first.
         """
-        if plate["pid"] is None:
+        if plate["pid"] is None or plate["pid_is_guess"]:
             return False
         started = self.started(plate["pid"])
         if plate["pid_started"] is None and started is not None:

@@ -26,7 +26,7 @@ class Report(BaseModel):
 
     ts: Unix milliseconds by the clock of the hook; mono: milliseconds since its machine's start, which tell late events
     from a clock that was set back.  event_id: the same event is kept once.  pid_started: of the process, in
-    clock ticks since its machine's start, as Linux tells it.
+    clock ticks since its machine's start, as Linux tells it.  pid_is_guess: it may be a shell around the hook.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
@@ -45,6 +45,7 @@ class Report(BaseModel):
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
     pid_started: Milliseconds | None = None
+    pid_is_guess: bool = False
     host: Word | None = None
     user: Word | None = None
 
