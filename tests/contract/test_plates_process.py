@@ -133,7 +133,7 @@ def judged(project, tmp_path):
     try:
         inbox = Inbox(spool(project).parent, database)
         inbox.take()
-        Health(database).check()
+        Health(database, inbox.is_drained).check()
         plate = shown(database.get("mine"))
         return plate["status"], plate["pid"]
     finally:

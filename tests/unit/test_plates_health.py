@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import random
+import socket
 import subprocess
 import sys
 
@@ -92,12 +93,22 @@ def test_a_transcript_without_a_record_has_its_time_alone(tmp_path, content):
 @pytest.mark.parametrize("path", ["", "/nowhere", "/", "/dev/null/x"])
 def test_where_there_is_no_transcript_nothing_is_seen(path):
     assert look_at(path) is None
-    assert last_words({"transcript_path": path}) is None
+    assert last_words(path) is None
+
+
+@pytest.mark.parametrize("read", [look_at, last_words])
+def test_a_transcript_that_is_no_file_keeps_nobody_waiting(tmp_path, read):
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for name in ("fifo", "socket"):
+            assert read(str(tmp_path / name)) is None
+    assert read("/dev/zero") is None
 
 
 def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):
     path = write(tmp_path / "t", record("assistant", "a\x1b[31mb\u202ec\nd", 1))
-    assert last_words({"transcript_path": path}) == "a\ufffd[31mb\ufffdc\nd"
+    assert last_words(path) == "a\ufffd[31mb\ufffdc\nd"
 
 
 # ---- a daemon with a clock of its own ----------------------------------------
@@ -112,8 +123,14 @@ class World:
         self.processes = {}
         self.database = Database(f"sqlite:///{folder}/plates.db")
         self.set_forward = 0.0
+        self.is_drained = lambda: True
         self.health = Health(
-            self.database, lambda: self.now + self.set_forward, lambda: self.now, self.looks.get, self.processes.get
+            self.database,
+            lambda: self.is_drained(),
+            lambda: self.now + self.set_forward,
+            lambda: self.now,
+            self.looks.get,
+            self.processes.get,
         )
 
     def event(self, session, kind, **fields):
@@ -264,6 +281,30 @@ def test_a_session_that_goes_on_in_another_process_is_open(world):
     world.event("s", "session_start", pid=6)
     world.processes[6] = 2345.6
     world.health.check()
+    assert world.status("s") == "running"
+
+
+def test_while_events_wait_in_the_spool_no_process_is_missed(world):
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+    world.is_drained = lambda: False  # the session may go on in another process
+    assert world.health.check() == 0
+    world.is_drained = lambda: True
+    assert world.health.check() == 1
+
+
+def test_what_comes_after_the_look_at_a_process_opens_its_session_again(world):
+    """The event is written, and taken, once the spool was found empty."""
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+
+    def resumed():
+        world.now += 0.001
+        world.resumed_at = world.now
+        return True
+
+    world.is_drained = resumed
+    assert world.health.check() == 1
+    world.now = world.resumed_at
+    world.event("s", "session_start", pid=6, pid_started=2345)
     assert world.status("s") == "running"
 
 

@@ -50,6 +50,19 @@ def test_what_hooks_append_is_taken_once_and_in_order(inbox):
     assert known(inbox) == ["e0", "e1", "e2", "e3"]
 
 
+def test_the_spool_is_drained_when_no_whole_line_waits(inbox):
+    assert inbox.is_drained()
+    spool.append(event(0))
+    assert not inbox.is_drained()
+    inbox.take()
+    assert inbox.is_drained()
+    spool.append(event(1)[:20])  # cut off by a full disk: nothing to wait for
+    assert inbox.is_drained()
+    spool.append(event(2))
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    assert not inbox.is_drained()
+
+
 def test_nothing_is_there_before_the_first_hook(inbox):
     assert (inbox.take(), inbox.waiting()) == (0, 0)
 

@@ -227,7 +227,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         details = Details.model_validate(shown(plate))
         if events:
             details.events = [EventOut.model_validate(event) for event in database.events_of(session_id, events)]
-            details.last_message = last_words(plate)
+            details.last_message = last_words(plate["transcript_path"] or "")
         return details
 
     @app.delete("/plates/{session_id:path}", responses=missing)

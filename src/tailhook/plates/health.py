@@ -1,17 +1,20 @@
 """What no hook told: transcripts that went on, and processes that are gone."""
 
+import errno
+import io
+import os
+import stat
 import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 import psutil
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.machines.plates import EXAMINED, Event, Kind, Look, Status, examine
-from tailhook.plates.db import Database
+from tailhook.plates.db import Database, Moment
 from tailhook.plates.places import here
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
@@ -26,19 +29,22 @@ RECORDS_BACK = 50  # records from the transcript's end among which the session's
 class Health:
     """Looks at every open plate of this user on this machine, as often as `check` is called: every 10 s.
 
-    clock: Unix seconds.  uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows,
-    None where there is none.  started: when a process started, None where it is gone.
+    is_drained: whether all that hooks told is taken.  clock: Unix seconds.  uptime: seconds since the machine's start,
+    which nobody sets.  look: what a transcript shows, None where there is none.  started: when a process started, None
+    where it is gone.
     """
 
     def __init__(
         self,
         database: Database,
+        is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
         look: "Callable[[str], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
+        self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
         self.look = look or look_at
@@ -58,8 +64,9 @@ class Health:
         changed = 0
         for plate in self.database.unclosed():
             if self.is_local(plate):
+                at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
                 event = self.event_of(plate, self.clock())
-                changed += event is not None and self.database.apply(plate, event)
+                changed += event is not None and self.database.apply(plate, event, at)
         return changed
 
     def is_local(self, plate: Plate) -> bool:
@@ -68,7 +75,7 @@ class Health:
 
     def event_of(self, plate: Plate, now: float) -> Event | None:
         """What has become of a plate."""
-        if self.is_gone(plate):
+        if self.is_gone(plate) and self.is_drained():  # who goes on in another process may have told so already
             return Event(Kind.SESSION_END)
         status = Status(plate["status"])
         if status not in EXAMINED or not plate["transcript_path"]:
@@ -92,9 +99,9 @@ class Health:
 def look_at(path: str) -> Look | None:
     """What a transcript shows."""
     try:
-        changed = Path(path).stat().st_mtime
-        with open_transcript(path) as transcript:
-            for record in transcript.reversed(limit=RECORDS_BACK):
+        with opened(path) as file:
+            changed = os.fstat(file.fileno()).st_mtime
+            for record in open_transcript(file).reversed(limit=RECORDS_BACK):
                 own = record.role in ("assistant", "user", "human") and not (record.is_meta or record.is_sidechain)
                 if own and not record.is_api_error and (at := seconds(record.timestamp)) is not None:
                     return Look(changed, at, record.text.startswith(INTERRUPTED), ends_turn(record))
@@ -103,14 +110,23 @@ def look_at(path: str) -> Look | None:
     return Look(changed)
 
 
-def last_words(plate: Plate) -> str | None:
+def last_words(path: str) -> str | None:
     """What the agent said last, None where that cannot be read."""
     try:
-        with open_transcript(plate["transcript_path"] or "") as transcript:
-            words = transcript.last_message()
+        with opened(path) as file:
+            words = open_transcript(file).last_message()
     except (OSError, ValueError):
         return None
     return words and "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words)
+
+
+def opened(path: str) -> io.FileIO:
+    """A transcript's file; OSError for what is none, such as a FIFO that would keep its reader waiting."""
+    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no regular file", path)
+    return file
 
 
 def ends_turn(record: Record) -> bool:

@@ -47,6 +47,20 @@ class Inbox:
         """How many bytes are not taken yet."""
         return sum(max(0, size_of(path) - self.offset(path)) for path in self.files())
 
+    def is_drained(self) -> bool:
+        """Whether no whole line waits."""
+        for path in self.files():
+            try:
+                fd = open_file(path)
+            except FileNotFoundError:
+                continue
+            try:
+                if any(lines(fd, self.database.offset(self.key(os.fstat(fd))))):
+                    return False
+            finally:
+                os.close(fd)
+        return True
+
     def offset(self, path: Path) -> int:
         """How far the file is taken."""
         try:
@@ -63,7 +77,7 @@ class Inbox:
         taken = 0
         for path in self.files():
             try:
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = open_file(path)
             except FileNotFoundError:
                 continue
             try:
@@ -103,6 +117,11 @@ class Inbox:
             if place:
                 self.database.move_offset(place)
         return taken, end
+
+
+def open_file(path: Path) -> int:
+    """A descriptor of a spool's file. Raises OSError, for a link too."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def parse(line: bytes) -> dict[str, Any]:
