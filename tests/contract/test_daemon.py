@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 
+import httpx
 import pytest
 from daemon import SERVE, refused, spooled, sse, wait_until
 from host import tailhook
@@ -93,6 +94,30 @@ def test_every_error_is_json_with_a_message(daemon, method, path, options, code)
     assert response.status_code == code
     assert set(response.json()) == {"error"}
     assert response.json()["error"]
+
+
+# ---- whose a session is -------------------------------------------------------
+
+
+def test_a_session_elsewhere_has_no_words_of_this_machines_files(own, tmp_path):
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_text('{"type":"assistant","message":{"role":"assistant","content":"All done."}}\n')
+    own.start()
+    own.post("stop", "here", transcript_path=str(transcript))
+    own.post("stop", "there", transcript_path=str(transcript), host="elsewhere")
+    words = [own.ask("GET", f"/plates/{name}?events=1").json()["last_message"] for name in ("here", "there")]
+    assert words == ["All done.", None]
+
+
+def test_who_posts_over_tcp_without_a_host_has_no_process(own):
+    own.start()
+    event = {"session_id": "s", "project_path": "/p", "event_type": "stop", "pid": os.getpid(), "pid_started": 1}
+    httpx.post(f"{own.base}/events", json=event, headers={"authorization": f"Bearer {own.token}"}).raise_for_status()
+    run = {"project_path": "/run", "run_id": "r", "pid": os.getpid(), "pid_started": 1}
+    own.ask("POST", "/plates/register", json=run)
+    plates = own.plates()
+    assert (plates["s"]["host"], plates["s"]["pid"]) == (os.uname().nodename, None)
+    assert (plates["pending:/run"]["host"], plates["pending:/run"]["pid"]) == (os.uname().nodename, os.getpid())
 
 
 # ---- the stream --------------------------------------------------------------

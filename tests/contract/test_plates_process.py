@@ -118,6 +118,8 @@ def test_what_it_is_told_of_every_event(plates):
         "run_id": "run",
         "pid": os.getpid(),
         "pid_started": process_start(os.getpid()),
+        "pid_namespace": os.readlink("/proc/self/ns/pid"),
+        "host": os.uname().nodename,
     }
 
 
@@ -133,7 +135,7 @@ def judged(project, tmp_path):
     try:
         inbox = Inbox(spool(project).parent, database)
         inbox.take()
-        Health(database, inbox.is_drained).check()
+        Health(database, inbox.id, inbox.is_drained).check()
         plate = shown(database.get("mine"))
         return plate["status"], plate["pid"]
     finally:

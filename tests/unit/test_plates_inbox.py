@@ -1,10 +1,12 @@
 """The daemon's side of the spool: every event once, whatever is torn, full, emptied or removed meanwhile."""
 
+import getpass
 import json
 import os
 
 import pytest
 
+from tailhook.hook.plates import pid_namespace
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import Inbox
 from tailhook.stores import spool
@@ -190,6 +192,57 @@ def test_the_end_of_a_run_counts_from_when_it_happened(inbox):
     assert inbox.database.get("s")["status"] == "running"
 
 
+# ---- where an event happened --------------------------------------------------
+
+HOST, USER = os.uname().nodename, getpass.getuser()
+OWN = pid_namespace()
+
+# What an event says, the address that sent it, None for the spool and the Unix socket, and what is taken of it: the
+# host, the user, whether its plate is this daemon's to look after, and its process.
+ORIGINS = [
+    ({"pid": 5}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": HOST, "user": USER}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": "container"}, None, ("container", USER, False, 5)),
+    ({"pid": 5, "user": "other"}, None, (HOST, "other", False, 5)),
+    ({"pid": 5, "host": HOST, "pid_namespace": OWN}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": HOST, "pid_namespace": "pid:[1]"}, None, (HOST, USER, True, None)),
+    ({"pid": 5}, "127.0.0.1", (HOST, USER, True, None)),  # a tunnel ends here, too
+    ({"pid": 5}, "::1", (HOST, USER, True, None)),
+    ({"pid": 5, "host": HOST}, "127.0.0.1", (HOST, USER, True, 5)),
+    ({"pid": 5, "host": "far"}, "127.0.0.1", ("far", USER, False, 5)),
+    ({"pid": 5}, "192.168.1.5", ("192.168.1.5", None, False, None)),
+    ({"pid": 5, "host": HOST, "user": USER}, "192.168.1.5", (HOST, USER, False, 5)),  # anybody can say so
+    ({"pid": 5}, "::ffff:10.0.0.1", ("::ffff:10.0.0.1", None, False, None)),
+]
+
+
+@pytest.mark.parametrize(("said", "peer", "expected"), ORIGINS)
+def test_where_an_event_happened(inbox, said, peer, expected):
+    origin = inbox.origin({"pid_started": 50, **said}, peer)
+    taken = {"pid_started": 50, **said, **origin.fields}
+    assert (taken["host"], taken["user"], origin.keeper == inbox.id, taken["pid"]) == expected
+    assert (taken["pid_started"] is None) == (taken["pid"] is None)
+
+
+def test_a_session_that_moves_to_a_container_is_left_alone(inbox):
+    spool.append(event(1, event_type="tool_start", tool_name="ExitPlanMode"))
+    inbox.take()
+    [plate] = inbox.database.kept_by(inbox.id)
+    assert (plate["session_id"], plate["host"]) == ("s", HOST)
+    spool.append(event(2, host="container"))
+    inbox.take()
+    assert inbox.database.kept_by(inbox.id) == []
+
+
+def test_a_machine_that_gets_another_name_keeps_its_plates(inbox, monkeypatch):
+    spool.append(event(1, host=HOST))
+    inbox.take()
+    monkeypatch.setattr("tailhook.plates.places.here", lambda: {"host": "renamed", "user": USER})
+    spool.append(event(2, host="renamed", session_id="new"))
+    inbox.take()
+    assert {plate["session_id"] for plate in inbox.database.kept_by(inbox.id)} == {"s", "new"}
+
+
 def test_two_spools_in_one_database_do_not_take_each_others_offset(inbox, tmp_path):
     spool.append(event(1) + event(2))
     (tmp_path / "another").mkdir()
@@ -205,7 +258,7 @@ def test_a_file_that_was_full_is_read_once(inbox, monkeypatch):
     (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
     reports = []
     record = inbox.database.record
-    monkeypatch.setattr(inbox.database, "record", lambda report, place: reports.append(report) or record(report, place))
+    monkeypatch.setattr(inbox.database, "record", lambda *args: reports.append(args) or record(*args))
     inbox.take()
     assert len(reports) == 2
 

@@ -70,6 +70,8 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "pid": pid,
         "pid_started": process_start(pid),
         "pid_is_guess": is_guess,
+        "pid_namespace": pid_namespace(),
+        "host": posix.uname().nodename,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
     if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
@@ -139,6 +141,14 @@ def process_start(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def pid_namespace() -> str:
+    """What Linux calls the processes that this one's numbers are of: a container has its own; "" on macOS."""
+    try:
+        return posix.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 # ---- the daemon --------------------------------------------------------------

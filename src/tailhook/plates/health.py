@@ -15,7 +15,6 @@ from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.machines.plates import EXAMINED, Event, Kind, Look, Status, examine
 from tailhook.plates.db import Database, Moment
-from tailhook.plates.places import here
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
 from tailhook.transcript import open as open_transcript
@@ -27,16 +26,17 @@ RECORDS_BACK = 50  # records from the transcript's end among which the session's
 
 
 class Health:
-    """Looks at every open plate of this user on this machine, as often as `check` is called: every 10 s.
+    """Looks at every open plate that is this daemon's to look after, as often as `check` is called: every 10 s.
 
-    is_drained: whether all that hooks told is taken.  clock: Unix seconds.  uptime: seconds since the machine's start,
-    which nobody sets.  look: what a transcript shows, None where there is none.  started: when a process started, None
-    where it is gone.
+    keeper: the daemon's, as plates have it.  is_drained: whether all that hooks told is taken.  clock: Unix seconds.
+    uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows, None where there is
+    none.  started: when a process started, None where it is gone.
     """
 
     def __init__(
         self,
         database: Database,
+        keeper: str,
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
@@ -44,12 +44,12 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
+        self.keeper = keeper
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
         self.look = look or look_at
         self.started = started or process_start
-        self.here = here()
         self.last = uptime()
         self.resting = 0.0  # until that uptime nothing is judged
 
@@ -62,16 +62,11 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
-        for plate in self.database.unclosed():
-            if self.is_local(plate):
-                at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
-                event = self.event_of(plate, self.clock())
-                changed += event is not None and self.database.apply(plate, event, at)
+        for plate in self.database.kept_by(self.keeper):
+            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
+            event = self.event_of(plate, self.clock())
+            changed += event is not None and self.database.apply(plate, event, at)
         return changed
-
-    def is_local(self, plate: Plate) -> bool:
-        """Whether the plate's process and transcript are this user's on this machine."""
-        return all(plate[name] in (None, value) for name, value in self.here.items())
 
     def event_of(self, plate: Plate, now: float) -> Event | None:
         """What has become of a plate."""

@@ -4,24 +4,35 @@ The offset moves in an event's own transaction. A file is removed when it has go
 it is taken; what a hook wrote into it at that moment, it writes again.
 """
 
+import ipaddress
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.exc import DataError
 
-from tailhook.hook.plates import RUN_ENDED
+from tailhook.hook.plates import RUN_ENDED, pid_namespace
+from tailhook.plates import places
 from tailhook.plates.db import Database, Moment, Place
-from tailhook.plates.places import here
 from tailhook.plates.report import Report, RunEnd
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
 CHUNK = 1 << 20  # bytes that are read at a time
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
+
+
+class Origin(NamedTuple):
+    """Where an event happened.
+
+    fields: of it, what is known better.  keeper: the id of the spool whose daemon looks after its plate, None for none.
+    """
+
+    fields: dict[str, Any]
+    keeper: str | None
 
 
 class Inbox:
@@ -34,7 +45,6 @@ class Inbox:
         self.folder = folder
         self.database = database
         self.lost = 0
-        self.here = here()
         self.id = spool_id(folder)
 
     def files(self) -> list[Path]:
@@ -71,6 +81,23 @@ class Inbox:
     def key(self, state: os.stat_result) -> str:
         """What stays of a file when it gets another name; different from that of any other spool's."""
         return f"{self.id}:{state.st_dev}:{state.st_ino}"
+
+    def origin(self, said: Mapping[str, Any], peer: str | None = None) -> Origin:
+        """Where an event happened.
+
+        said: its fields.  peer: the address that sent it over TCP, None for the spool and the Unix socket.
+
+        This machine's are the events that say so, and of those that name no host the ones from this machine, which may
+        have come through a tunnel: their process is nobody's. So is one of another namespace, a container's.
+        """
+        here = places.here()
+        is_near = peer is None or ipaddress.ip_address(peer).is_loopback
+        default = here if is_near else {"host": peer, "user": None}
+        fields = {name: said.get(name) or value for name, value in default.items()}
+        is_unsure = peer is not None and not said.get("host")
+        if is_unsure or said.get("pid_namespace") not in (None, pid_namespace()):
+            fields |= {"pid": None, "pid_started": None}
+        return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
 
     def take(self) -> int:
         """Take all that is there; returns how many events came."""
@@ -110,7 +137,9 @@ class Inbox:
                     end_of_run = RunEnd.model_validate(fields)
                     self.database.stopped(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
                 else:
-                    taken += self.database.record(Report.model_validate({**self.here, **fields}), place)
+                    origin = self.origin(fields)
+                    report = Report.model_validate({**fields, **origin.fields})
+                    taken += self.database.record(report, place, origin.keeper)
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())

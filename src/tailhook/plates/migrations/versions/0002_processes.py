@@ -1,4 +1,4 @@
-"""Which process of a plate is a guess."""
+"""Which process of a plate is a guess, and which daemon looks after the plate."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,10 +8,12 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add the column."""
+    """Add the columns."""
     op.add_column("plates", sa.Column("pid_is_guess", sa.Boolean))
+    op.add_column("plates", sa.Column("keeper", sa.Text))
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Remove them."""
+    op.drop_column("plates", "keeper")
     op.drop_column("plates", "pid_is_guess")
