@@ -296,6 +296,18 @@ def test_a_full_spool_gets_another_name_and_loses_nothing(plates):
     assert Counter(aside.read_text().split()).total() == 2
 
 
+def test_a_spool_that_is_full_after_the_clock_was_set_back_comes_behind_those_before(plates):
+    send(plates)
+    in_an_hour = time.time_ns() + 3600 * 10**9
+    for name in (f"events.{in_an_hour}", "events.5", "events.tmp", "events-id"):
+        (spool(plates).parent / name).write_text("")
+    with spool(plates).open("a") as out:
+        out.write(" " * (16 << 20) + "\n")
+    plates.hook(json.dumps(plates.payload()).encode(), read=False)
+    aside = sorted(spool(plates).parent.glob("events.*[0-9]"), key=lambda path: int(path.suffix[1:]))
+    assert [path.stat().st_size > 16 << 20 for path in aside] == [False, False, True]
+
+
 # ---- the daemon --------------------------------------------------------------
 
 
@@ -351,6 +363,16 @@ def test_where_nobody_listens_the_daemon_is_started_once(plates, runtime):
     ten_seconds_ago = time.time() - 11
     os.utime(runtime / "started", (ten_seconds_ago, ten_seconds_ago))
     says.unlink()
+    send(plates)
+    wait_for(says)
+
+
+def test_a_start_in_the_future_keeps_no_daemon_from_being_started(plates, runtime):
+    says = daemon_that_notes_its_start(plates)
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    (runtime / "started").touch()
+    in_an_hour = time.time() + 3600  # the clock was set back since
+    os.utime(runtime / "started", (in_an_hour, in_an_hour))
     send(plates)
     wait_for(says)
 

@@ -48,6 +48,26 @@ def test_what_a_transcript_tells(status, look, told):
     assert event == (parse_event(told) if told else None)
 
 
+# The same where the clock was set back, so that the event is still to come: what the transcript showed at the first
+# look since the event counts.
+SET_BACK = [
+    ("awaiting_input", None, Look(110, at=109), None),
+    ("awaiting_input", Look(110, at=109), Look(110, at=109), None),
+    ("awaiting_input", Look(110, at=109), Look(30, at=29), "health_check_recovery"),
+    ("awaiting_input", Look(110, at=109), Look(30, at=109), "health_check_recovery"),
+    ("error", Look(110, at=109), Look(30, at=29, interrupted=True), "interrupted"),
+    ("running", Look(110, at=109), Look(30, at=29, turn_over=True), "turn_ended"),
+    ("running", Look(110, at=109), Look(49, at=49, turn_over=True), None),  # it is being written
+    ("running", Look(30, at=29, turn_over=True), Look(30, at=29, turn_over=True), None),
+]
+
+
+@pytest.mark.parametrize(("status", "first", "look", "told"), SET_BACK)
+def test_what_a_transcript_tells_when_the_clock_was_set_back(status, first, look, told):
+    event = examine(Status(status), 100, look, now=50, first=first)
+    assert event == (parse_event(told) if told else None)
+
+
 def write(path, *records):
     path.write_text("".join(f"{one}\n" for one in records))
     return str(path)
@@ -204,9 +224,9 @@ def test_after_sleep_nothing_is_judged_for_ten_seconds(world):
     world.looks["s"] = Look(world.now, at=world.now)
     world.now += 3600
     assert world.health.check() == 0
-    world.now += 9.9
+    world.now += 4
     assert world.health.check() == 0
-    world.now += 0.2
+    world.now += 5.9  # ten seconds later, as exactly as a busy machine wakes a thread
     assert world.health.check() == 1
 
 
@@ -215,6 +235,28 @@ def test_a_clock_that_is_set_is_no_sleep(world):
     world.set_forward = 3600.0
     world.looks["s"] = Look(world.now + 3600, at=world.now + 3600)
     assert world.health.check() == 1
+
+
+def test_a_clock_that_is_set_back_delays_no_recovery(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.looks["s"] = Look(world.now, at=world.now)
+    world.set_forward = -3600.0
+    for _ in range(3):
+        world.now += 10
+        assert world.health.check() == 0
+    world.looks["s"] = Look(world.now - 3600, at=world.now - 3600)
+    world.now += 10
+    assert world.health.check() == 1
+    assert world.status("s") == "idle"
+
+
+def test_who_waits_anew_under_a_clock_that_was_set_back_is_looked_at_anew(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.set_forward = -3600.0
+    world.health.check()
+    world.looks["s"] = Look(world.now, at=world.now)
+    world.event("s", "tool_start:AskUserQuestion")
+    assert world.health.check() == 0
 
 
 @pytest.mark.parametrize("keeper", ["another daemon", None])

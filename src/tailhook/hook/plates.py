@@ -171,7 +171,7 @@ def start_daemon(event: "Event") -> None:
     make_folders(folder)
     attempt = f"{folder}/started"
     try:
-        if time() - posix.stat(attempt).st_mtime < RETRY:
+        if abs(time() - posix.stat(attempt).st_mtime) < RETRY:  # not one in the future
             return
     except FileNotFoundError:
         pass

@@ -13,7 +13,7 @@ import psutil
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
-from tailhook.machines.plates import EXAMINED, Event, Kind, Look, Status, examine
+from tailhook.machines.plates import EXAMINED, HEALTH_CHECK_INTERVAL, Event, Kind, Look, Status, examine
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
@@ -51,18 +51,21 @@ class Health:
         self.look = look or look_at
         self.started = started or process_start
         self.last = uptime()
+        self.first: dict[tuple[str, int], Look] = {}  # of the plates as they are, as the first check saw them
         self.resting = 0.0  # until that uptime nothing is judged
 
     def check(self) -> int:
         """Look once; returns how many plates it changed."""
         now = self.uptime()
         if now - self.last > SLEPT:
-            self.resting = now + WAKING
+            self.resting = now + WAKING - HEALTH_CHECK_INTERVAL / 2  # the check after this one is not to be missed
         self.last = now
         if now < self.resting:
             return 0
         changed = 0
-        for plate in self.database.kept_by(self.keeper):
+        kept = self.database.kept_by(self.keeper)
+        self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
+        for plate in kept:
             at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
             event = self.event_of(plate, self.clock())
             changed += event is not None and self.database.apply(plate, event, at)
@@ -76,7 +79,9 @@ class Health:
         if status not in EXAMINED or not plate["transcript_path"]:
             return None
         look = self.look(plate["transcript_path"])
-        return examine(status, plate["event_ts"] / 1000, look, now) if look else None
+        if look is None:
+            return None
+        return examine(status, plate["event_ts"] / 1000, look, now, self.first.setdefault(key_of(plate), look))
 
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.
@@ -89,6 +94,11 @@ class Health:
         if plate["pid_started"] is None and started is not None:
             self.database.seen(plate, started)
         return plate["pid_started"] is not None and started != plate["pid_started"]
+
+
+def key_of(plate: Plate) -> tuple[str, int]:
+    """A plate as it is, until its next event."""
+    return plate["session_id"], plate["version"]
 
 
 def look_at(path: str) -> Look | None:
