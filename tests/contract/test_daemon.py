@@ -14,6 +14,9 @@ import pytest
 from daemon import SERVE, refused, spooled, sse, wait_until
 from host import tailhook
 
+IS_JSON = {"content-type": "application/json"}
+DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
+
 # ---- routes ------------------------------------------------------------------
 
 
@@ -36,6 +39,15 @@ def test_the_details_of_a_plate_have_its_events_and_the_last_words(daemon, tmp_p
         ("tool_start", "running"),
         ("stop", "idle"),
     ]
+
+
+@pytest.mark.parametrize("text", [r'"\ud800"', r'"a\u0000b"', "NaN", "-Infinity", "1e999", "[[NaN]]", r'{"\udfff": 1}'])
+def test_what_no_database_and_no_answer_can_have_is_made_fit(daemon, text):
+    body = f'{{"session_id":"odd","project_path":"/p","event_type":"stop","tool_params":{{"a":{text}}}}}'
+    assert daemon.ask("POST", "/events", content=body, headers=IS_JSON).status_code == 200
+    details = daemon.ask("GET", "/plates/odd?events=1")
+    assert details.status_code == 200
+    assert details.json()["events"][0]["tool_params"].keys() == {"a"}
 
 
 def test_plates_are_filtered_by_status_and_project(daemon):
@@ -83,6 +95,7 @@ def test_the_figures_are_told(daemon):
         ("POST", "/events", {"json": {"session_id": "a\0b", "project_path": "/", "event_type": "stop"}}, 422),
         ("POST", "/events", {"json": {"session_id": "s", "project_path": "/", "event_type": "stop", "ts": "now"}}, 422),
         ("POST", "/events", {"content": b'{"session_id": "\\ud800", "project_path": "/", "event_type": "x"}'}, 422),
+        ("POST", "/events", {"content": DEEP}, 422),
         ("GET", "/nothing", {}, 404),
         ("GET", "/plates/../../etc/passwd", {}, 404),
         ("GET", "/plates/%2e%2e%2f%2e%2e%2fetc%2fpasswd", {}, 404),
@@ -90,7 +103,7 @@ def test_the_figures_are_told(daemon):
     ],
 )
 def test_every_error_is_json_with_a_message(daemon, method, path, options, code):
-    response = daemon.ask(method, path, **options)
+    response = daemon.ask(method, path, headers=IS_JSON, **options)
     assert response.status_code == code
     assert set(response.json()) == {"error"}
     assert response.json()["error"]

@@ -83,6 +83,12 @@ def test_a_plate_follows_its_events(database):
     assert [event["status"] for event in database.events_of("s", 3)] == ["error", "closed", "running"]
 
 
+def test_what_no_database_can_keep_of_a_tool_is_made_fit(database):
+    database.record(report("stop", tool_params={"a\0": ["\ud800", float("nan"), {"b": float("-inf")}, 1.5, None]}))
+    [event] = database.events_of("s", 1)
+    assert event["tool_params"] == {"a\ufffd": ["\ufffd", None, {"b": None}, 1.5, None]}
+
+
 def test_an_event_that_is_known_changes_nothing(database):
     first = report("tool_start:ExitPlanMode")
     assert database.record(first)

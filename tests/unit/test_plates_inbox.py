@@ -97,9 +97,10 @@ def test_a_line_that_was_cut_off_costs_itself_alone(inbox):
     assert known(inbox) == ["e1", "e2"]
 
 
-@pytest.mark.parametrize(
-    "line", [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"[" * 100_000, b"1" * 5000]
-)
+NO_EVENTS = [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"[" * 100_000, b"1" * 5000]
+
+
+@pytest.mark.parametrize("line", [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"])
 def test_what_is_no_event_is_counted_and_passed_over(inbox, line):
     spool.append(line + b"\n")
     spool.append(event(1))

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DataError
 from tailhook.hook.plates import RUN_ENDED, pid_namespace
 from tailhook.plates import places
 from tailhook.plates.db import Database, Moment, Place
-from tailhook.plates.report import Report, RunEnd
+from tailhook.plates.report import Report, RunEnd, scrubbed
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
@@ -163,17 +163,6 @@ def parse(line: bytes) -> dict[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
-
-
-def scrubbed(value: Any) -> Any:
-    """A JSON value whose strings every database can keep: no NUL, no half of a surrogate pair."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [scrubbed(item) for item in value]
-    if isinstance(value, dict):
-        return {scrubbed(name): scrubbed(item) for name, item in value.items()}
-    return value
 
 
 def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
