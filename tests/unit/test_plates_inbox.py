@@ -3,6 +3,10 @@
 import getpass
 import json
 import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +129,37 @@ def test_files_that_were_full_are_taken_first_and_removed(inbox):
     assert inbox.take() == 3
     assert known(inbox) == ["e1", "e2", "e3"]
     assert [found.name for found in inbox.files() if found.exists()] == [spool.NAME]
+
+
+def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monkeypatch):
+    """What is in the database's log alone is not there yet: it is not written through with each transaction."""
+    spool.append(event(1))
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    unlink = Path.unlink
+
+    def copy_first(path):
+        shutil.copy(tmp_path / "plates.db", tmp_path / "after.db")  # a power cut that takes the log
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", copy_first)
+    inbox.take()
+    after = Database(f"sqlite:///{tmp_path}/after.db")
+    assert [found["event_id"] for found in after.events_of("s", 10)] == ["e1"]
+    after.close()
+
+
+def test_a_file_stays_while_its_events_cannot_be_brought_to_the_disk(inbox, tmp_path):
+    spool.append(event(1))
+    inbox.take()
+    spool.append(event(2))
+    aside = inbox.folder / f"{spool.NAME}.5"
+    (inbox.folder / spool.NAME).rename(aside)
+    reader = sqlite3.connect(tmp_path / "plates.db", isolation_level=None)
+    with closing(reader):
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM events").fetchall()  # what it sees has to stay
+        assert (inbox.take(), aside.exists()) == (1, True)
+    assert (inbox.take(), aside.exists()) == (0, False)
 
 
 def test_a_file_that_got_another_name_goes_on_where_it_was(inbox):

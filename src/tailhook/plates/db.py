@@ -316,6 +316,23 @@ class Database:
         with self.writing, self.engine.begin() as tx:
             move_offset(tx, place)
 
+    def settle(self) -> bool:
+        """Bring all that was kept to the disk; False while a reader hinders that.
+
+        SQLite's log is not synchronised with each transaction; it is when it goes into the database's file.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        connection = self.engine.raw_connection()  # outside of a transaction
+        try:
+            with self.writing:
+                cursor = connection.cursor()
+                _, logged, moved = cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                cursor.close()
+        finally:
+            connection.close()
+        return bool(logged == moved)
+
     def forget_file(self, file: str) -> None:
         """A file of the spool is about to be removed; another one may get its inode."""
         with self.writing, self.engine.begin() as tx:

@@ -1,7 +1,7 @@
 """The daemon's side of the spool: what the hooks appended, taken into the database, each event once.
 
 The offset moves in an event's own transaction. A file is removed when it has got another name (it is full) and all of
-it is taken; what a hook wrote into it at that moment, it writes again.
+it is taken and on the disk; what a hook wrote into it at that moment, it writes again.
 """
 
 import ipaddress
@@ -110,7 +110,7 @@ class Inbox:
             try:
                 count, end = self.take_file(fd)
                 taken += count
-                if path.name != NAME:
+                if path.name != NAME and self.database.settle():
                     self.database.forget_file(self.key(os.fstat(fd)))
                     path.unlink()
                     taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
