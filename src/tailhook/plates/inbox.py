@@ -4,7 +4,6 @@ The offset moves in an event's own transaction. A file is removed when it has go
 it is taken and on the disk; what a hook wrote into it at that moment, it writes again.
 """
 
-import ipaddress
 import json
 import os
 import secrets
@@ -21,6 +20,7 @@ from tailhook.plates.report import Report, RunEnd, scrubbed
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
+LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
 CHUNK = 1 << 20  # bytes that are read at a time
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
 
@@ -91,7 +91,7 @@ class Inbox:
         have come through a tunnel: their process is nobody's. So is one of another namespace, a container's.
         """
         here = places.here()
-        is_near = peer is None or ipaddress.ip_address(peer).is_loopback
+        is_near = peer is None or peer in LOOPBACK
         default = here if is_near else {"host": peer, "user": None}
         fields = {name: said.get(name) or value for name, value in default.items()}
         is_unsure = peer is not None and not said.get("host")
