@@ -9,9 +9,13 @@ import stat
 import subprocess
 import sys
 
+import httpx
 import pytest
 from daemon import SERVE, refused, spooled, sse, wait_until
 from host import tailhook
+
+IS_JSON = {"content-type": "application/json"}
+DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
 
 # ---- routes ------------------------------------------------------------------
 
@@ -35,6 +39,15 @@ def test_the_details_of_a_plate_have_its_events_and_the_last_words(daemon, tmp_p
         ("tool_start", "running"),
         ("stop", "idle"),
     ]
+
+
+@pytest.mark.parametrize("text", [r'"\ud800"', r'"a\u0000b"', "NaN", "-Infinity", "1e999", "[[NaN]]", r'{"\udfff": 1}'])
+def test_what_no_database_and_no_answer_can_have_is_made_fit(daemon, text):
+    body = f'{{"session_id":"odd","project_path":"/p","event_type":"stop","tool_params":{{"a":{text}}}}}'
+    assert daemon.ask("POST", "/events", content=body, headers=IS_JSON).status_code == 200
+    details = daemon.ask("GET", "/plates/odd?events=1")
+    assert details.status_code == 200
+    assert details.json()["events"][0]["tool_params"].keys() == {"a"}
 
 
 def test_plates_are_filtered_by_status_and_project(daemon):
@@ -90,6 +103,7 @@ def test_the_figures_are_told(daemon):
             422,
         ),
         ("POST", "/events", {"content": b'{"session_id": "\\ud800", "project_path": "/", "event_type": "x"}'}, 422),
+        ("POST", "/events", {"content": DEEP}, 422),
         ("GET", "/nothing", {}, 404),
         ("GET", "/plates/../../etc/passwd", {}, 404),
         ("GET", "/plates/%2e%2e%2f%2e%2e%2fetc%2fpasswd", {}, 404),
@@ -97,10 +111,34 @@ def test_the_figures_are_told(daemon):
     ],
 )
 def test_every_error_is_json_with_a_message(daemon, method, path, options, code):
-    response = daemon.ask(method, path, **options)
+    response = daemon.ask(method, path, headers=IS_JSON, **options)
     assert response.status_code == code
     assert set(response.json()) == {"error"}
     assert response.json()["error"]
+
+
+# ---- whose a session is -------------------------------------------------------
+
+
+def test_a_session_elsewhere_has_no_words_of_this_machines_files(own, tmp_path):
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_text('{"type":"assistant","message":{"role":"assistant","content":"All done."}}\n')
+    own.start()
+    own.post("stop", "here", transcript_path=str(transcript))
+    own.post("stop", "there", transcript_path=str(transcript), host="elsewhere")
+    words = [own.ask("GET", f"/plates/{name}?events=1").json()["last_message"] for name in ("here", "there")]
+    assert words == ["All done.", None]
+
+
+def test_who_posts_over_tcp_without_a_host_has_no_process(own):
+    own.start()
+    event = {"session_id": "s", "project_path": "/p", "event_type": "stop", "pid": os.getpid(), "pid_started": 1}
+    httpx.post(f"{own.base}/events", json=event, headers={"authorization": f"Bearer {own.token}"}).raise_for_status()
+    run = {"project_path": "/run", "run_id": "r", "pid": os.getpid(), "pid_started": 1}
+    own.ask("POST", "/plates/register", json=run)
+    plates = own.plates()
+    assert (plates["s"]["host"], plates["s"]["pid"]) == (os.uname().nodename, None)
+    assert (plates["pending:/run"]["host"], plates["pending:/run"]["pid"]) == (os.uname().nodename, os.getpid())
 
 
 # ---- the stream --------------------------------------------------------------
@@ -235,26 +273,25 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
 
 # ---- sessions without the wrapper --------------------------------------------
 
-# A host: it has a hook run at the start of its session, then waits for its end.
+# A host: it has a hook run for the first events of its session, then waits for its end.
 HOST = """
 import json, subprocess, sys
-subprocess.run(json.loads(sys.argv[1]), input=sys.argv[2].encode(), check=True)
+for payload in sys.argv[2:]:
+    subprocess.run(json.loads(sys.argv[1]), input=payload.encode(), check=True)
 print("ready", flush=True)
 sys.stdin.read()
 """
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so then.
-
-    names_itself: as Claude Code does; its hook may run in a shell.
-    """
+    """A host whose session begins, and which says so.  names_itself: as Claude Code does, whose hooks a shell runs."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
-    payload = json.dumps(project.payload(session_id=session, hook_event_name="UserPromptSubmit"))
+    events = ["SessionStart", "UserPromptSubmit"]
+    payloads = [json.dumps(project.payload(session_id=session, hook_event_name=name)) for name in events]
     return subprocess.Popen(
-        [sys.executable, "-c", f"import time; time.sleep(1.1){HOST}", json.dumps(argv), payload],
+        [sys.executable, "-c", HOST, json.dumps(argv), *payloads],
         env={**own.env, "TAILHOOK_NO_AUTOSTART": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

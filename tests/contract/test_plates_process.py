@@ -12,6 +12,9 @@ import pytest
 from host import frame
 
 from tailhook.hook.plates import process_start
+from tailhook.plates.db import Database, shown
+from tailhook.plates.health import Health
+from tailhook.plates.inbox import Inbox
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 
@@ -115,18 +118,48 @@ def test_what_it_is_told_of_every_event(plates):
         "run_id": "run",
         "pid": os.getpid(),
         "pid_started": process_start(os.getpid()),
+        "pid_namespace": os.readlink("/proc/self/ns/pid"),
+        "host": os.uname().nodename,
     }
 
 
-def test_without_the_hosts_variable_its_process_is_the_hooks_parent(plates):
+def test_without_the_hosts_variable_its_process_may_be_the_hooks_parent(plates):
     assert (event := send(plates))["pid"] == os.getpid()
     assert event["pid_started"] == process_start(os.getpid())
+    assert event["pid_is_guess"]
 
 
-def test_a_parent_that_may_be_a_shell_for_the_hook_has_no_start(plates):
-    plates.argv = ["/bin/sh", "-c", f"{shlex.join(plates.argv)}; true"]
-    assert (event := send(plates))["pid"] != os.getpid()
-    assert "pid_started" not in event
+def judged(project, tmp_path):
+    """The status and the process that the board has, once the spool is taken and the processes are looked at."""
+    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    try:
+        inbox = Inbox(spool(project).parent, database)
+        inbox.take()
+        Health(database, inbox.id, inbox.is_drained).check()
+        plate = shown(database.get("mine"))
+        return plate["status"], plate["pid"]
+    finally:
+        database.close()
+
+
+def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_path):
+    plates.argv = ["/bin/sh", "-c", f"sleep 1.1; {shlex.join(plates.argv)}; true"]
+    for name in ("SessionStart", "UserPromptSubmit", "UserPromptSubmit"):
+        send(plates, hook_event_name=name)
+        assert judged(plates, tmp_path) == ("running", None)
+
+
+def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
+    hook = f"{shlex.join(plates.argv)} < payload.json; "
+    (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
+    host = ["/bin/sh", "-c", f"{hook * 2} echo told; read line"]
+    with subprocess.Popen(
+        host, env=plates.env, cwd=plates.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "told\n"
+        assert judged(plates, tmp_path) == ("running", process.pid)
+        process.communicate("\n")
+    assert judged(plates, tmp_path) == ("closed", process.pid)
 
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "4194305", "99999999999999999999", "\u0664"])
@@ -263,6 +296,18 @@ def test_a_full_spool_gets_another_name_and_loses_nothing(plates):
     assert Counter(aside.read_text().split()).total() == 2
 
 
+def test_a_spool_that_is_full_after_the_clock_was_set_back_comes_behind_those_before(plates):
+    send(plates)
+    in_an_hour = time.time_ns() + 3600 * 10**9
+    for name in (f"events.{in_an_hour}", "events.5", "events.tmp", "events-id"):
+        (spool(plates).parent / name).write_text("")
+    with spool(plates).open("a") as out:
+        out.write(" " * (16 << 20) + "\n")
+    plates.hook(json.dumps(plates.payload()).encode(), read=False)
+    aside = sorted(spool(plates).parent.glob("events.*[0-9]"), key=lambda path: int(path.suffix[1:]))
+    assert [path.stat().st_size > 16 << 20 for path in aside] == [False, False, True]
+
+
 # ---- the daemon --------------------------------------------------------------
 
 
@@ -318,6 +363,16 @@ def test_where_nobody_listens_the_daemon_is_started_once(plates, runtime):
     ten_seconds_ago = time.time() - 11
     os.utime(runtime / "started", (ten_seconds_ago, ten_seconds_ago))
     says.unlink()
+    send(plates)
+    wait_for(says)
+
+
+def test_a_start_in_the_future_keeps_no_daemon_from_being_started(plates, runtime):
+    says = daemon_that_notes_its_start(plates)
+    del plates.env["TAILHOOK_NO_AUTOSTART"]
+    (runtime / "started").touch()
+    in_an_hour = time.time() + 3600  # the clock was set back since
+    os.utime(runtime / "started", (in_an_hour, in_an_hour))
     send(plates)
     wait_for(says)
 

@@ -83,6 +83,12 @@ def test_a_plate_follows_its_events(database):
     assert [event["status"] for event in database.events_of("s", 3)] == ["error", "closed", "running"]
 
 
+def test_what_no_database_can_keep_of_a_tool_is_made_fit(database):
+    database.record(report("stop", tool_params={"a\0": ["\ud800", float("nan"), {"b": float("-inf")}, 1.5, None]}))
+    [event] = database.events_of("s", 1)
+    assert event["tool_params"] == {"a\ufffd": ["\ufffd", None, {"b": None}, 1.5, None]}
+
+
 def test_an_event_that_is_known_changes_nothing(database):
     first = report("tool_start:ExitPlanMode")
     assert database.record(first)
@@ -91,6 +97,55 @@ def test_an_event_that_is_known_changes_nothing(database):
     assert not database.record(first)
     assert database.get("s") == before
     assert len(database.events_of("s", 10)) == 2
+
+
+def process(database):
+    """The process that the plate is taken to be, and its start; None where nobody can be sure."""
+    plate = database.get("s")
+    return None if plate["pid_is_guess"] else (plate["pid"], plate["pid_started"])
+
+
+# What events say of the process, a guess marked by "?", and what holds after each.
+PROCESSES = [
+    [("tool_call", "5 50", (5, 50))],
+    [("tool_call", "5 50?", None), ("tool_call", "5 50?", (5, 50))],  # a shell around a hook is in one event alone
+    [("tool_call", "5 50?", None), ("tool_call", "6 60?", None), ("tool_call", "6 60?", (6, 60))],
+    [("tool_call", "5 50?", None), ("tool_call", "5 51?", None)],  # its number belongs to another one now
+    [("tool_call", "5 -?", None), ("tool_call", "5 -?", (5, None))],  # on macOS no hook knows the start
+    [("tool_call", "5 50", (5, 50)), ("tool_call", "6 60?", (5, 50)), ("tool_call", "6 60?", (5, 50))],
+    [("tool_call", "5 50", (5, 50)), ("tool_call", "5 50?", (5, 50)), ("tool_call", "-", (5, 50))],
+    [("tool_call", "5 50", (5, 50)), ("tool_call", "5 -", (5, 50)), ("tool_call", "6 60", (6, 60))],
+    [("tool_call", "5 50?", None), ("tool_call", "6 60", (6, 60))],
+    [("tool_call", "5 50", (5, 50)), ("session_start", "6 60?", None), ("tool_call", "6 60?", (6, 60))],
+    [("tool_call", "5 50", (5, 50)), ("session_start", "5 50?", (5, 50)), ("session_start", "-", (5, 50))],
+    # Opened again: the old process is gone.
+    [("stop", "5 50", (5, 50)), ("session_end", "-", (5, 50)), ("prompt_submit", "-", (None, None))],
+    [("stop", "5 50", (5, 50)), ("session_end", "-", (5, 50)), ("prompt_submit", "6 60?", None)],
+    [("stop", "5 50", (5, 50)), ("session_end", "-", (5, 50)), ("prompt_submit", "6 60", (6, 60))],
+    [("stop", "5 50", (5, 50)), ("session_end", "-", (5, 50)), ("prompt_submit", "5 -", (5, None))],
+]
+
+
+@pytest.mark.parametrize("events", PROCESSES)
+def test_which_process_a_session_is(database, events):
+    for kind, said, expected in events:
+        pid, _, started = said.rstrip("?").partition(" ")
+        database.record(
+            report(
+                kind,
+                pid=None if pid == "-" else int(pid),
+                pid_started=int(started) if started.isdigit() else None,
+                pid_is_guess=said.endswith("?"),
+            )
+        )
+        assert process(database) == expected
+
+
+def test_an_event_that_comes_twice_confirms_no_process(database):
+    guess = report("tool_call", pid=5, pid_started=50, pid_is_guess=True)
+    database.record(guess)
+    database.record(guess)
+    assert process(database) is None
 
 
 def test_an_older_event_is_kept_and_overrides_nothing(database):

@@ -1,10 +1,16 @@
 """The daemon's side of the spool: every event once, whatever is torn, full, emptied or removed meanwhile."""
 
+import getpass
 import json
 import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from tailhook.hook.plates import pid_namespace
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import Inbox
 from tailhook.stores import spool
@@ -50,6 +56,19 @@ def test_what_hooks_append_is_taken_once_and_in_order(inbox):
     assert known(inbox) == ["e0", "e1", "e2", "e3"]
 
 
+def test_the_spool_is_drained_when_no_whole_line_waits(inbox):
+    assert inbox.is_drained()
+    spool.append(event(0))
+    assert not inbox.is_drained()
+    inbox.take()
+    assert inbox.is_drained()
+    spool.append(event(1)[:20])  # cut off by a full disk: nothing to wait for
+    assert inbox.is_drained()
+    spool.append(event(2))
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    assert not inbox.is_drained()
+
+
 def test_nothing_is_there_before_the_first_hook(inbox):
     assert (inbox.take(), inbox.waiting()) == (0, 0)
 
@@ -82,9 +101,10 @@ def test_a_line_that_was_cut_off_costs_itself_alone(inbox):
     assert known(inbox) == ["e1", "e2"]
 
 
-@pytest.mark.parametrize(
-    "line", [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"[" * 100_000, b"1" * 5000]
-)
+NO_EVENTS = [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"[" * 100_000, b"1" * 5000]
+
+
+@pytest.mark.parametrize("line", [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"])
 def test_what_is_no_event_is_counted_and_passed_over(inbox, line):
     spool.append(line + b"\n")
     spool.append(event(1))
@@ -109,6 +129,37 @@ def test_files_that_were_full_are_taken_first_and_removed(inbox):
     assert inbox.take() == 3
     assert known(inbox) == ["e1", "e2", "e3"]
     assert [found.name for found in inbox.files() if found.exists()] == [spool.NAME]
+
+
+def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monkeypatch):
+    """What is in the database's log alone is not there yet: it is not written through with each transaction."""
+    spool.append(event(1))
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    unlink = Path.unlink
+
+    def copy_first(path):
+        shutil.copy(tmp_path / "plates.db", tmp_path / "after.db")  # a power cut that takes the log
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", copy_first)
+    inbox.take()
+    after = Database(f"sqlite:///{tmp_path}/after.db")
+    assert [found["event_id"] for found in after.events_of("s", 10)] == ["e1"]
+    after.close()
+
+
+def test_a_file_stays_while_its_events_cannot_be_brought_to_the_disk(inbox, tmp_path):
+    spool.append(event(1))
+    inbox.take()
+    spool.append(event(2))
+    aside = inbox.folder / f"{spool.NAME}.5"
+    (inbox.folder / spool.NAME).rename(aside)
+    reader = sqlite3.connect(tmp_path / "plates.db", isolation_level=None)
+    with closing(reader):
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM events").fetchall()  # what it sees has to stay
+        assert (inbox.take(), aside.exists()) == (1, True)
+    assert (inbox.take(), aside.exists()) == (0, False)
 
 
 def test_a_file_that_got_another_name_goes_on_where_it_was(inbox):
@@ -177,6 +228,57 @@ def test_the_end_of_a_run_counts_from_when_it_happened(inbox):
     assert inbox.database.get("s")["status"] == "running"
 
 
+# ---- where an event happened --------------------------------------------------
+
+HOST, USER = os.uname().nodename, getpass.getuser()
+OWN = pid_namespace()
+
+# What an event says, the address that sent it, None for the spool and the Unix socket, and what is taken of it: the
+# host, the user, whether its plate is this daemon's to look after, and its process.
+ORIGINS = [
+    ({"pid": 5}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": HOST, "user": USER}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": "container"}, None, ("container", USER, False, 5)),
+    ({"pid": 5, "user": "other"}, None, (HOST, "other", False, 5)),
+    ({"pid": 5, "host": HOST, "pid_namespace": OWN}, None, (HOST, USER, True, 5)),
+    ({"pid": 5, "host": HOST, "pid_namespace": "pid:[1]"}, None, (HOST, USER, True, None)),
+    ({"pid": 5}, "127.0.0.1", (HOST, USER, True, None)),  # a tunnel ends here, too
+    ({"pid": 5}, "::1", (HOST, USER, True, None)),
+    ({"pid": 5, "host": HOST}, "127.0.0.1", (HOST, USER, True, 5)),
+    ({"pid": 5, "host": "far"}, "127.0.0.1", ("far", USER, False, 5)),
+    ({"pid": 5}, "192.168.1.5", ("192.168.1.5", None, False, None)),
+    ({"pid": 5, "host": HOST, "user": USER}, "192.168.1.5", (HOST, USER, False, 5)),  # anybody can say so
+    ({"pid": 5}, "::ffff:10.0.0.1", ("::ffff:10.0.0.1", None, False, None)),
+]
+
+
+@pytest.mark.parametrize(("said", "peer", "expected"), ORIGINS)
+def test_where_an_event_happened(inbox, said, peer, expected):
+    origin = inbox.origin({"pid_started": 50, **said}, peer)
+    taken = {"pid_started": 50, **said, **origin.fields}
+    assert (taken["host"], taken["user"], origin.keeper == inbox.id, taken["pid"]) == expected
+    assert (taken["pid_started"] is None) == (taken["pid"] is None)
+
+
+def test_a_session_that_moves_to_a_container_is_left_alone(inbox):
+    spool.append(event(1, event_type="tool_start", tool_name="ExitPlanMode"))
+    inbox.take()
+    [plate] = inbox.database.kept_by(inbox.id)
+    assert (plate["session_id"], plate["host"]) == ("s", HOST)
+    spool.append(event(2, host="container"))
+    inbox.take()
+    assert inbox.database.kept_by(inbox.id) == []
+
+
+def test_a_machine_that_gets_another_name_keeps_its_plates(inbox, monkeypatch):
+    spool.append(event(1, host=HOST))
+    inbox.take()
+    monkeypatch.setattr("tailhook.plates.places.here", lambda: {"host": "renamed", "user": USER})
+    spool.append(event(2, host="renamed", session_id="new"))
+    inbox.take()
+    assert {plate["session_id"] for plate in inbox.database.kept_by(inbox.id)} == {"s", "new"}
+
+
 def test_two_spools_in_one_database_do_not_take_each_others_offset(inbox, tmp_path):
     spool.append(event(1) + event(2))
     (tmp_path / "another").mkdir()
@@ -192,7 +294,7 @@ def test_a_file_that_was_full_is_read_once(inbox, monkeypatch):
     (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
     reports = []
     record = inbox.database.record
-    monkeypatch.setattr(inbox.database, "record", lambda report, place: reports.append(report) or record(report, place))
+    monkeypatch.setattr(inbox.database, "record", lambda *args: reports.append(args) or record(*args))
     inbox.take()
     assert len(reports) == 2
 

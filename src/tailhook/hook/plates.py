@@ -39,7 +39,6 @@ KINDS = {
 }
 LONGEST = 200  # characters of a name, a file's path or a command
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-YOUNG = 1000  # milliseconds; a parent that is no older may have been started for the hook: a shell, not the host
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
@@ -54,7 +53,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
     if blocked and kind == "stop":
         kind = "stop_blocked"
     mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
-    pid, started = host_process(mono)
+    pid, is_guess = host_process()
     fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
@@ -69,7 +68,10 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "error": error_of(event.payload),
         "run_id": environment(RUN_ID),
         "pid": pid,
-        "pid_started": started,
+        "pid_started": process_start(pid),
+        "pid_is_guess": is_guess,
+        "pid_namespace": pid_namespace(),
+        "host": posix.uname().nodename,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
     if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
@@ -124,19 +126,12 @@ def git_branch(root: str) -> str:
     return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
 
 
-def host_process(mono: int) -> tuple[int, int]:
-    """The process of the agent's host, and its start as `process_start` tells it; 0 where that is not known.
-
-    mono: milliseconds since the machine's start.  A host that does not name itself is the hook's parent; that may be
-    a shell around the hook, which is gone at once: of one that is young, no start is told.
-    """
+def host_process() -> tuple[int, bool]:
+    """The process of the agent's host, and whether it is a guess: the hook's parent, which may be a shell around it."""
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
-        return int(given), process_start(int(given))
-    pid = posix.getppid()
-    started = process_start(pid)
-    is_young = mono - started * 1000 // posix.sysconf("SC_CLK_TCK") < YOUNG
-    return pid, 0 if is_young else started
+        return int(given), False
+    return posix.getppid(), True
 
 
 def process_start(pid: int) -> int:
@@ -146,6 +141,14 @@ def process_start(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def pid_namespace() -> str:
+    """What Linux calls the processes that this one's numbers are of: a container has its own; "" on macOS."""
+    try:
+        return posix.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
 
 
 # ---- the daemon --------------------------------------------------------------
@@ -168,7 +171,7 @@ def start_daemon(event: "Event") -> None:
     make_folders(folder)
     attempt = f"{folder}/started"
     try:
-        if time() - posix.stat(attempt).st_mtime < RETRY:
+        if abs(time() - posix.stat(attempt).st_mtime) < RETRY:  # not one in the future
             return
     except FileNotFoundError:
         pass

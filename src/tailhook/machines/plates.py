@@ -136,14 +136,19 @@ class Look(NamedTuple):
     turn_over: bool = False
 
 
-def examine(status: Status, last_event: float, look: Look, now: float) -> Event | None:
+def examine(status: Status, last_event: float, look: Look, now: float, first: Look | None = None) -> Event | None:
     """What a transcript tells that no hook did; None for nothing.  last_event, now: Unix seconds.
 
     Who waits for a person, and whose transcript went on, waits no longer: it was written more than two seconds after
-    the event, or its newest record is newer than the event.
+    the event, or its newest record is newer than the event. Where the clock was set back, so that the event is still to
+    come, times tell nothing, and the transcript went on if it is not what it was at the first look since the event.
     """
-    newer = look.at is not None and look.at > last_event
-    if status in ATTENTION and (newer or is_stale(look.changed, last_event)):
+    if last_event > now:
+        newer = went_on = first is not None and look != first
+    else:
+        newer = look.at is not None and look.at > last_event
+        went_on = newer or is_stale(look.changed, last_event)
+    if status in ATTENTION and went_on:
         return Event(Kind.INTERRUPTED if newer and look.interrupted else Kind.HEALTH_CHECK_RECOVERY)
     if status is Status.RUNNING and newer and look.interrupted:
         return Event(Kind.INTERRUPTED)

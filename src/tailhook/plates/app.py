@@ -194,9 +194,10 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         return JSONResponse({"error": f"{type(error).__name__}: {error}"}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
     @app.post("/events")
-    def post_event(report: Report) -> Done:
+    def post_event(report: Report, request: Request) -> Done:
         """Keep an event; one that is known already changes nothing."""
-        database.record(report)
+        origin = inbox.origin(report.model_dump(), peer(request))
+        database.record(report.model_copy(update=origin.fields), keeper=origin.keeper)
         return Done()
 
     @app.get("/plates")
@@ -208,9 +209,10 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         return [PlateOut.model_validate(shown(plate)) for plate in found]
 
     @app.post("/plates/register")
-    def register(registration: Registration) -> PlateOut:
+    def register(registration: Registration, request: Request) -> PlateOut:
         """A placeholder for a session that is about to start."""
-        plate = database.register(**{**inbox.here, **registration.model_dump(exclude_none=True)})
+        origin = inbox.origin(registration.model_dump(), peer(request))
+        plate = database.register(**{**registration.model_dump(), **origin.fields, "keeper": origin.keeper})
         return PlateOut.model_validate(shown(plate))
 
     @app.post("/plates/stopped")
@@ -227,7 +229,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         details = Details.model_validate(shown(plate))
         if events:
             details.events = [EventOut.model_validate(event) for event in database.events_of(session_id, events)]
-            details.last_message = last_words(plate)
+            details.last_message = last_words(plate["transcript_path"] or "") if plate["keeper"] == inbox.id else None
         return details
 
     @app.delete("/plates/{session_id:path}", responses=missing)
@@ -273,6 +275,11 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     app.mount("/web", StaticFiles(directory=WEB))
     return app
+
+
+def peer(request: Request) -> str | None:
+    """The address of who asks over TCP, None over the Unix socket."""
+    return request.client.host if request.client else None
 
 
 def told(error: Any) -> str:

@@ -4,7 +4,7 @@ An event is one transaction. A plate is changed where it is still as it was read
 never overwrites a newer event.
 """
 
-import platform
+import os
 import secrets
 import threading
 import time
@@ -33,13 +33,14 @@ from tailhook.plates.tables import (
 
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
-HELD = ("created_at", "pid", "pid_started", "host", "user", "status", "event_ts", "event_mono")  # of a placeholder
+# Of a placeholder, what its session's plate begins with.
+HELD = ("created_at", "pid", "pid_started", "host", "user", "keeper", "status", "event_ts", "event_mono")
 FOUND = [kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)]  # by the daemon
-UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value)
+UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("keeper"))
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
-INTERNAL = ("pid_started", "event_ts", "event_mono", "version")  # of a plate, what is told to nobody
+INTERNAL = ("pid_started", "pid_is_guess", "keeper", "event_ts", "event_mono", "version")  # is told to nobody
 
 
 class Place(NamedTuple):
@@ -96,16 +97,17 @@ class Database:
 
     # ---- events ----
 
-    def record(self, report: Report, place: Place | None = None) -> bool:
+    def record(self, report: Report, place: Place | None = None, keeper: str | None = None) -> bool:
         """Keep an event and do to its plate what it says; False for one that is known already.
 
-        place: where in the spool it stood; the offset moves in the same transaction.
+        place: where in the spool it stood; the offset moves in the same transaction.  keeper: the spool's id of the
+        daemon that is to look after the plate, None for none.
         """
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        kept = keep(tx, report)
+                        kept = keep(tx, report, keeper)
                         if place:
                             move_offset(tx, place)
                         self.tell_others(tx, kept.gone, kept.plate["session_id"] if kept.plate else "")
@@ -129,7 +131,7 @@ class Database:
                     row = find(tx, plate["session_id"])
                     if row is None or row["version"] != plate["version"]:
                         return False
-                    at = at or Moment(now, uptime() if row["host"] == platform.node() else None)
+                    at = at or Moment(now, uptime() if row["host"] == os.uname().nodename else None)
                     kept = {
                         **dict.fromkeys(EVENT_COLUMNS),
                         "event_id": event_id,
@@ -151,15 +153,15 @@ class Database:
         return True
 
     def seen(self, plate: Plate, started: float) -> None:
-        """Note that the plate's process was seen, and when it started."""
+        """Note that the plate's process was seen, and so is no guess, and when it started."""
         condition = sa.and_(plates.c.session_id == plate["session_id"], plates.c.pid == plate["pid"])
         with self.writing, self.engine.begin() as tx:
-            tx.execute(sa.update(plates).where(condition).values(pid_started=started))
+            tx.execute(sa.update(plates).where(condition).values(pid_started=started, pid_is_guess=False))
 
     # ---- sessions that the wrapper runs ----
 
     def register(self, project_path: str, run_id: str | None = None, **facts: Any) -> Plate:
-        """A placeholder for a session that is about to start.  facts: pid, pid_started, host, user."""
+        """A placeholder for a session that is about to start.  facts: pid, pid_started, host, user, keeper."""
         now = milliseconds()
         with self.writing:
             with self.engine.begin() as tx:
@@ -222,10 +224,10 @@ class Database:
         with self.engine.connect() as tx:
             return [dict(row) for row in tx.execute(query).mappings()]
 
-    def unclosed(self) -> list[Plate]:
-        """The plates that are not closed."""
+    def kept_by(self, keeper: str) -> list[Plate]:
+        """The plates that this daemon looks after and that are not closed."""
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(UNCLOSED).mappings()]
+            return [dict(row) for row in tx.execute(UNCLOSED, {"keeper": keeper}).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
         """One plate."""
@@ -314,6 +316,23 @@ class Database:
         with self.writing, self.engine.begin() as tx:
             move_offset(tx, place)
 
+    def settle(self) -> bool:
+        """Bring all that was kept to the disk; False while a reader hinders that.
+
+        SQLite's log is not synchronised with each transaction; it is when it goes into the database's file.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return True
+        connection = self.engine.raw_connection()  # outside of a transaction
+        try:
+            with self.writing:
+                cursor = connection.cursor()
+                _, logged, moved = cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                cursor.close()
+        finally:
+            connection.close()
+        return bool(logged == moved)
+
     def forget_file(self, file: str) -> None:
         """A file of the spool is about to be removed; another one may get its inode."""
         with self.writing, self.engine.begin() as tx:
@@ -342,7 +361,7 @@ def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
     }
 
 
-def keep(tx: Connection, report: Report) -> Kept:
+def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
     """Keep an event.  Raises RacedError."""
     now = milliseconds()
     there, gone = find(tx, report.session_id), ""
@@ -351,7 +370,7 @@ def keep(tx: Connection, report: Report) -> Kept:
     else:
         row, gone = begin_plate(tx, report, now)
     begun = None if there else dict(row)
-    new = new_values(row, report)
+    new = new_values(row, report, keeper)
     event = {
         "event_id": report.event_id,
         "session_id": report.session_id,
@@ -387,7 +406,7 @@ def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, s
     return found, gone
 
 
-def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
+def new_values(row: RowMapping, report: Report, keeper: str | None) -> dict[str, Any]:
     """What the event changes in its plate."""
     event = report.event()
     facts = {
@@ -405,17 +424,35 @@ def new_values(row: RowMapping, report: Report) -> dict[str, Any]:
     late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
     if late or not admits(Status(row["status"]), event):
         return {name: value for name, value in told.items() if row[name] is None}
-    if report.pid is not None and (report.pid != row["pid"] or report.pid_started is not None):
-        told |= {"pid": report.pid, "pid_started": report.pid_started}
     return {
         **told,
+        **process_of(row, report, event.kind),
         "project_path": report.project_path,
+        "keeper": keeper,
         "status": transition(Status(row["status"]), event).value,
         "last_event_type": report.event_type,
         "error": report.error if event.has_error or event.kind is Kind.STOP_FAILURE else None,
         "event_ts": report.ts,
         "event_mono": report.mono,
     }
+
+
+def process_of(row: RowMapping, report: Report, kind: Kind) -> dict[str, Any]:
+    """What the event changes in its plate's process.
+
+    A guess is taken for the host once a second event names it, too: a shell around a hook is gone by then. Where a
+    closed plate is opened again, its old process is not asked after any more.
+    """
+    said = {"pid": report.pid, "pid_started": report.pid_started, "pid_is_guess": report.pid_is_guess}
+    if row["status"] == Status.CLOSED.value:
+        return said
+    if report.pid is None:
+        return {}
+    starts = {report.pid_started, row["pid_started"]} - {None}
+    if report.pid == row["pid"] and len(starts) < 2:
+        return {"pid_started": max(starts, default=None), "pid_is_guess": False}
+    is_known = row["pid"] is not None and not row["pid_is_guess"]
+    return {} if is_known and report.pid_is_guess and kind is not Kind.SESSION_START else said
 
 
 def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
@@ -429,6 +466,8 @@ def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Pl
 def shown(plate: Plate) -> Plate:
     """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
     told = {name: value for name, value in plate.items() if name not in INTERNAL}
+    if plate["pid_is_guess"]:
+        told["pid"] = None
     return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
 
 

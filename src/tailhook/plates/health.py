@@ -1,19 +1,20 @@
 """What no hook told: transcripts that went on, and processes that are gone."""
 
+import errno
+import io
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 import psutil
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
-from tailhook.machines.plates import EXAMINED, Event, Kind, Look, Status, examine
-from tailhook.plates.db import Database
-from tailhook.plates.places import here
+from tailhook.machines.plates import EXAMINED, HEALTH_CHECK_INTERVAL, Event, Kind, Look, Status, examine
+from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
 from tailhook.transcript import open as open_transcript
@@ -21,82 +22,95 @@ from tailhook.transcript import open as open_transcript
 SLEPT = 30  # seconds between two checks from which on the machine is taken to have slept
 WAKING = 10  # seconds after that in which transcripts and hooks may catch up
 INTERRUPTED = "[Request interrupted by user"
-YOUNG = 5  # seconds; a hook takes milliseconds, and so does a shell around it
+OUTLIVED = 5  # seconds after an event in which its hook has ended, and so has a shell around it
 RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
 
 
 class Health:
-    """Looks at every open plate of this user on this machine, as often as `check` is called: every 10 s.
+    """Looks at every open plate that is this daemon's to look after, as often as `check` is called: every 10 s.
 
-    clock: Unix seconds.  uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows,
-    None where there is none.  started: when a process started, None where it is gone.
+    keeper: the daemon's, as plates have it.  is_drained: whether all that hooks told is taken.  clock: Unix seconds.
+    uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows, None where there is
+    none.  started: when a process started, None where it is gone.
     """
 
     def __init__(
         self,
         database: Database,
+        keeper: str,
+        is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
         look: "Callable[[str], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
+        self.keeper = keeper
+        self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
         self.look = look or look_at
         self.started = started or process_start
-        self.here = here()
         self.last = uptime()
+        self.first: dict[tuple[str, int], Look] = {}  # of the plates as they are, as the first check saw them
         self.resting = 0.0  # until that uptime nothing is judged
 
     def check(self) -> int:
         """Look once; returns how many plates it changed."""
         now = self.uptime()
         if now - self.last > SLEPT:
-            self.resting = now + WAKING
+            self.resting = now + WAKING - HEALTH_CHECK_INTERVAL / 2  # the check after this one is not to be missed
         self.last = now
         if now < self.resting:
             return 0
         changed = 0
-        for plate in self.database.unclosed():
-            if self.is_local(plate):
-                event = self.event_of(plate, self.clock())
-                changed += event is not None and self.database.apply(plate, event)
+        kept = self.database.kept_by(self.keeper)
+        self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
+        for plate in kept:
+            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
+            event = self.event_of(plate, self.clock())
+            changed += event is not None and self.database.apply(plate, event, at)
         return changed
-
-    def is_local(self, plate: Plate) -> bool:
-        """Whether the plate's process and transcript are this user's on this machine."""
-        return all(plate[name] in (None, value) for name, value in self.here.items())
 
     def event_of(self, plate: Plate, now: float) -> Event | None:
         """What has become of a plate."""
-        if self.is_gone(plate):
+        if self.is_gone(plate) and self.is_drained():  # who goes on in another process may have told so already
             return Event(Kind.SESSION_END)
         status = Status(plate["status"])
         if status not in EXAMINED or not plate["transcript_path"]:
             return None
         look = self.look(plate["transcript_path"])
-        return examine(status, plate["event_ts"] / 1000, look, now) if look else None
+        if look is None:
+            return None
+        return examine(status, plate["event_ts"] / 1000, look, now, self.first.setdefault(key_of(plate), look))
 
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.
 
-        One of which no start is known has to be seen first, and old enough to be no shell around a hook.
+        One that is a guess, or of which no start is known, has to be seen first; a guess once it has outlived its hook.
         """
         if plate["pid"] is None:
             return False
         started = self.started(plate["pid"])
-        if plate["pid_started"] is None and started is not None and age(started) > YOUNG:
+        if plate["pid_is_guess"] and self.clock() - plate["event_ts"] / 1000 < OUTLIVED:
+            return False
+        is_another = plate["pid_started"] not in (None, started)
+        if not is_another and started is not None and (plate["pid_is_guess"] or plate["pid_started"] is None):
             self.database.seen(plate, started)
-        return plate["pid_started"] is not None and started != plate["pid_started"]
+        return is_another and not plate["pid_is_guess"]
+
+
+def key_of(plate: Plate) -> tuple[str, int]:
+    """A plate as it is, until its next event."""
+    return plate["session_id"], plate["version"]
 
 
 def look_at(path: str) -> Look | None:
     """What a transcript shows."""
     try:
-        changed = Path(path).stat().st_mtime
-        with open_transcript(path) as transcript:
-            for record in transcript.reversed(limit=RECORDS_BACK):
+        with opened(path) as file:
+            changed = os.fstat(file.fileno()).st_mtime
+            for record in open_transcript(file).reversed(limit=RECORDS_BACK):
                 own = record.role in ("assistant", "user", "human") and not (record.is_meta or record.is_sidechain)
                 if own and not record.is_api_error and (at := seconds(record.timestamp)) is not None:
                     return Look(changed, at, record.text.startswith(INTERRUPTED), ends_turn(record))
@@ -105,14 +119,23 @@ def look_at(path: str) -> Look | None:
     return Look(changed)
 
 
-def last_words(plate: Plate) -> str | None:
+def last_words(path: str) -> str | None:
     """What the agent said last, None where that cannot be read."""
     try:
-        with open_transcript(plate["transcript_path"] or "") as transcript:
-            words = transcript.last_message()
+        with opened(path) as file:
+            words = open_transcript(file).last_message()
     except (OSError, ValueError):
         return None
     return words and "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words)
+
+
+def opened(path: str) -> io.FileIO:
+    """A transcript's file; OSError for what is none, such as a FIFO that would keep its reader waiting."""
+    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no regular file", path)
+    return file
 
 
 def ends_turn(record: Record) -> bool:
@@ -127,13 +150,6 @@ def seconds(stamp: str | None) -> float | None:
         return datetime.fromisoformat((stamp or "").replace("Z", "+00:00")).timestamp()
     except ValueError:
         return None
-
-
-def age(started: float) -> float:
-    """Seconds since a process's start, as `process_start` tells it."""
-    if sys.platform == "linux":
-        return time.clock_gettime(CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
-    return time.time() - started
 
 
 def process_start(pid: int) -> float | None:

@@ -1,27 +1,38 @@
 """The daemon's side of the spool: what the hooks appended, taken into the database, each event once.
 
 The offset moves in an event's own transaction. A file is removed when it has got another name (it is full) and all of
-it is taken; what a hook wrote into it at that moment, it writes again.
+it is taken and on the disk; what a hook wrote into it at that moment, it writes again.
 """
 
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.exc import DataError
 
-from tailhook.hook.plates import RUN_ENDED
+from tailhook.hook.plates import RUN_ENDED, pid_namespace
+from tailhook.plates import places
 from tailhook.plates.db import Database, Moment, Place
-from tailhook.plates.places import here
-from tailhook.plates.report import Report, RunEnd
+from tailhook.plates.report import Report, RunEnd, scrubbed
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
+LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
 CHUNK = 1 << 20  # bytes that are read at a time
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
+
+
+class Origin(NamedTuple):
+    """Where an event happened.
+
+    fields: of it, what is known better.  keeper: the id of the spool whose daemon looks after its plate, None for none.
+    """
+
+    fields: dict[str, Any]
+    keeper: str | None
 
 
 class Inbox:
@@ -34,7 +45,6 @@ class Inbox:
         self.folder = folder
         self.database = database
         self.lost = 0
-        self.here = here()
         self.id = spool_id(folder)
 
     def files(self) -> list[Path]:
@@ -47,6 +57,20 @@ class Inbox:
         """How many bytes are not taken yet."""
         return sum(max(0, size_of(path) - self.offset(path)) for path in self.files())
 
+    def is_drained(self) -> bool:
+        """Whether no whole line waits."""
+        for path in self.files():
+            try:
+                fd = open_file(path)
+            except FileNotFoundError:
+                continue
+            try:
+                if any(lines(fd, self.database.offset(self.key(os.fstat(fd))))):
+                    return False
+            finally:
+                os.close(fd)
+        return True
+
     def offset(self, path: Path) -> int:
         """How far the file is taken."""
         try:
@@ -58,18 +82,35 @@ class Inbox:
         """What stays of a file when it gets another name; different from that of any other spool's."""
         return f"{self.id}:{state.st_dev}:{state.st_ino}"
 
+    def origin(self, said: Mapping[str, Any], peer: str | None = None) -> Origin:
+        """Where an event happened.
+
+        said: its fields.  peer: the address that sent it over TCP, None for the spool and the Unix socket.
+
+        This machine's are the events that say so, and of those that name no host the ones from this machine, which may
+        have come through a tunnel: their process is nobody's. So is one of another namespace, a container's.
+        """
+        here = places.here()
+        is_near = peer is None or peer in LOOPBACK
+        default = here if is_near else {"host": peer, "user": None}
+        fields = {name: said.get(name) or value for name, value in default.items()}
+        is_unsure = peer is not None and not said.get("host")
+        if is_unsure or said.get("pid_namespace") not in (None, pid_namespace()):
+            fields |= {"pid": None, "pid_started": None}
+        return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
+
     def take(self) -> int:
         """Take all that is there; returns how many events came."""
         taken = 0
         for path in self.files():
             try:
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = open_file(path)
             except FileNotFoundError:
                 continue
             try:
                 count, end = self.take_file(fd)
                 taken += count
-                if path.name != NAME:
+                if path.name != NAME and self.database.settle():
                     self.database.forget_file(self.key(os.fstat(fd)))
                     path.unlink()
                     taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
@@ -96,13 +137,20 @@ class Inbox:
                     end_of_run = RunEnd.model_validate(fields)
                     self.database.stopped(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
                 else:
-                    taken += self.database.record(Report.model_validate({**self.here, **fields}), place)
+                    origin = self.origin(fields)
+                    report = Report.model_validate({**fields, **origin.fields})
+                    taken += self.database.record(report, place, origin.keeper)
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
             if place:
                 self.database.move_offset(place)
         return taken, end
+
+
+def open_file(path: Path) -> int:
+    """A descriptor of a spool's file. Raises OSError, for a link too."""
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def parse(line: bytes) -> dict[str, Any]:
@@ -115,17 +163,6 @@ def parse(line: bytes) -> dict[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
-
-
-def scrubbed(value: Any) -> Any:
-    """A JSON value whose strings every database can keep: no NUL, no half of a surrogate pair."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [scrubbed(item) for item in value]
-    if isinstance(value, dict):
-        return {scrubbed(name): scrubbed(item) for name, item in value.items()}
-    return value
 
 
 def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:

@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import platform
 import secrets
 import stat
 import sys
@@ -17,7 +16,7 @@ ARGV = "daemon-argv"  # what the hook starts the daemon with
 
 def here() -> dict[str, str]:
     """The host and the user of whom this daemon is."""
-    return {"host": platform.node(), "user": getpass.getuser()}
+    return {"host": os.uname().nodename, "user": getpass.getuser()}
 
 
 def private_state() -> Path:

@@ -131,7 +131,7 @@ class Daemon:
         self.hub = Hub()
         self.database = open_database(options.db or places.database_url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
-        self.health = Health(self.database)
+        self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until a signal comes."""

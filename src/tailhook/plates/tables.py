@@ -28,9 +28,11 @@ plates = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("run_id", sa.Text, index=True),
     sa.Column("pid", sa.BigInteger),
-    sa.Column("pid_started", sa.Float),  # Unix seconds; known once the process was seen
+    sa.Column("pid_started", sa.Float),  # as `health.process_start` tells it; known once the process was seen
+    sa.Column("pid_is_guess", sa.Boolean),  # it may be a shell around a hook: one event alone named it
     sa.Column("host", sa.Text),
     sa.Column("user", sa.Text),
+    sa.Column("keeper", sa.Text),  # the spool's id of the daemon that looks at its transcript and process; or null
     sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
     sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
     sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks

@@ -39,10 +39,19 @@ def open_file(folder: str) -> int:
 
 
 def set_aside(state: "posix.stat_result") -> None:
-    """Give the file that is full another name; the time in it is the order in which they are read."""
+    """Give the file that is full another name; the number in it is the order in which they are read.
+
+    The process is in it, as another hook may be about to take the next one.
+    """
     path = f"{state_folder_path()}/{NAME}"
     try:
         if posix.lstat(path).st_ino == state.st_ino:  # no other hook was faster
-            posix.rename(path, f"{path}.{time_ns()}")
+            posix.rename(path, f"{path}.{max([time_ns(), *numbers()]) + posix.getpid()}")
     except FileNotFoundError:
         pass
+
+
+def numbers() -> list[int]:
+    """Those of the files that were full: times, or what came behind them when the clock had been set back."""
+    names = [name.rpartition(".") for name in posix.listdir(state_folder_path())]
+    return [int(number) for stem, _, number in names if stem == NAME and number.isdecimal()]
