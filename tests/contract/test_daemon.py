@@ -8,9 +8,10 @@ import socket
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from daemon import SERVE, refused, spooled, sse, wait_until
+from daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from host import tailhook
 
 # ---- routes ------------------------------------------------------------------
@@ -206,23 +207,32 @@ def test_the_first_hook_starts_the_daemon_that_was_installed(own, project):
         wait_until(lambda: not (own.runtime / "http").exists())
 
 
-def daemon_pid(own):
-    """The process that listens on the Unix socket."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.connect(str(own.runtime / "http"))
-        credentials = one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[:4], "little")
-
-
-def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
-    url = f"sqlite:///{tmp_path}/team.db"
-    own.start("--db", url, "--retention", "7").stop()
-    argv = (own.state / "daemon-argv").read_text().split("\0")
-    assert argv[-5:] == ["--no-port", "--db", url, "--retention", "7"]
+def test_the_hooks_start_the_daemon_with_the_same_database(own, project, tmp_path):
+    own.start("--db", f"sqlite:///{tmp_path}/team.db", "--retention", "7").post("stop", "before")
+    own.stop()
     done = tailhook("install", "--yes", "--with", "plates", env=own.env, cwd=own.home)
     assert done.returncode == 0, done.stderr
-    assert (own.state / "daemon-argv").read_text().split("\0") == argv
-    assert stat.S_IMODE((own.state / "daemon-argv").stat().st_mode) == 0o600  # there may be a password in it
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env = own.env
+    project.hook(json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(), read=False)
+    wait_until(lambda: (own.runtime / "http").exists())
+    try:
+        wait_until(lambda: own.plates().keys() == {"before", "mine"})
+        assert b"team.db" not in Path(f"/proc/{daemon_pid(own)}/cmdline").read_bytes()  # a password may be in it
+    finally:
+        os.kill(daemon_pid(own), signal.SIGTERM)
+        wait_until(lambda: not (own.runtime / "http").exists())
+    assert not (own.state / "plates.db").exists()
+    kept = own.state / "daemon-flags"
+    assert (stat.S_IMODE(kept.stat().st_mode), kept.read_text().split("\0")[-2:]) == (0o600, ["--retention", "7"])
+
+
+def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
+    argv = [*SERVE, "--port", "0", "--db", "sqlite:///team.db"]
+    with subprocess.Popen(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        process.terminate()
+    assert (own.state / "daemon-flags").read_text().split("\0")[1] == f"sqlite:///{project.folder}/team.db"
 
 
 # ---- sessions without the wrapper --------------------------------------------

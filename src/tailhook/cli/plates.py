@@ -2,9 +2,12 @@
 
 import argparse
 import logging
+import os
 import sys
+from contextlib import suppress
 from urllib.parse import quote
 
+from tailhook.cli import main
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -18,6 +21,7 @@ from tailhook.cli.output import (
     say,
 )
 from tailhook.hook.answer import plain
+from tailhook.plates.places import kept_flags
 
 COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
 EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
@@ -69,6 +73,16 @@ def serve(arguments: argparse.Namespace) -> None:
     port = None if arguments.no_port else arguments.port
     options = Options(port, arguments.host, arguments.db, arguments.token, arguments.retention)
     run(options, tell_link)
+
+
+def serve_by_itself() -> None:
+    """What the hooks start: of the folder and the open files of whoever started it, it keeps nothing."""
+    os.chdir("/")
+    for fd in map(int, os.listdir("/dev/fd")):
+        if fd > 2:
+            with suppress(OSError):  # the one that the list was read from
+                os.close(fd)
+    sys.exit(main([*sys.argv[1:], *kept_flags()]))
 
 
 def tell_link(link: str) -> None:

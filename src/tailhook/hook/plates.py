@@ -174,9 +174,16 @@ def start_daemon(event: "Event") -> None:
         pass
     posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | SAFE, 0o600))
     posix.utime(attempt)
-    nothing = posix.open("/dev/null", posix.O_RDWR)
+    spawn(argv)
+
+
+def spawn(argv: "list[str]") -> None:
+    """Start the daemon; what a session is told by its variables, and how its Python runs, is not for it."""
+    kept = {name: value for name, value in posix.environ.items() if name != RUN_ID and not name.startswith(b"PYTHON")}
+    nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     actions = [(posix.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)]
-    posix.posix_spawn(argv[0], argv, posix.environ, file_actions=actions, setsid=True)
+    posix.posix_spawn(argv[0], argv, kept, file_actions=actions, setsid=True)
+    posix.close(nothing)
 
 
 def daemon_argv() -> "list[str]":

@@ -1,7 +1,6 @@
 """The daemon as a program of the same user talks to it: over its Unix socket."""
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import httpx
 
 from tailhook.errors import TailhookError
 from tailhook.hook.payload import project_root
-from tailhook.hook.plates import daemon_argv
+from tailhook.hook.plates import daemon_argv, spawn
 from tailhook.hook.process import load_config
 from tailhook.plates import places
 
@@ -58,13 +57,7 @@ def start() -> None:
                 raise
         if not started:
             places.leave_argv()
-            subprocess.Popen(  # noqa: S603 - our own argv
-                daemon_argv(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            spawn(daemon_argv())
             started = True
         time.sleep(0.05)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
@@ -60,7 +61,7 @@ class Options:
 
     def kept(self) -> list[str]:
         """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
-        db = [] if self.db is None else ["--db", self.db]
+        db = [] if self.db is None else ["--db", absolute(self.db)]
         return [*db, "--retention", f"{self.retention:g}"]
 
 
@@ -74,8 +75,10 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
     with only_one(runtime / "lock", options.port is not None):
-        places.leave_argv(*options.kept())
-        asyncio.run(Daemon(options, runtime).run(ready))
+        daemon = Daemon(options, runtime)
+        places.leave_argv()
+        places.leave_flags(options.kept())
+        asyncio.run(daemon.run(ready))
 
 
 @contextlib.contextmanager
@@ -240,6 +243,14 @@ def open_database(url: str, hub: Hub) -> Database:
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error
+
+
+def absolute(url: str) -> str:
+    """The URL, as good in every folder: that of a file may be relative to the one that the daemon is started in."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return url
+    return parsed.set(database=str(Path(parsed.database).absolute())).render_as_string(hide_password=False)
 
 
 def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
