@@ -1,6 +1,8 @@
 """The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import count
@@ -347,3 +349,35 @@ def test_opening_again_changes_nothing_and_the_tables_are_those_of_the_code(data
     for table in metadata.tables.values():
         assert {column["name"] for column in found.get_columns(table.name)} == set(table.columns.keys())
     again.close()
+
+
+# ---- the first start -----------------------------------------------------------
+
+OPEN = "import sys; from tailhook.plates.db import Database; Database(sys.argv[1]).close()"
+DIES = """
+import os, sys
+from alembic.operations import Operations
+make = Operations.create_table
+def make_one(*words, **more):
+    make(*words, **more)
+    os._exit(7)
+Operations.create_table = make_one
+"""
+
+
+def opening(code, url):
+    """A process that opens the database."""
+    return subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True)
+
+
+def test_one_that_is_killed_while_it_makes_the_tables_is_no_hindrance(url):
+    killed = opening(DIES + OPEN, url)
+    assert (killed.communicate()[1], killed.returncode) == ("", 7)
+    again = Database(url)
+    again.record(report("stop"))
+    again.close()
+
+
+def test_several_at_once_make_the_tables_once(url):
+    processes = [opening(OPEN, url) for _ in range(6)]
+    assert [process.communicate()[1] for process in processes] == [""] * 6

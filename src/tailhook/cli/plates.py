@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
 from tailhook.cli import main
@@ -78,7 +79,7 @@ def serve(arguments: argparse.Namespace) -> None:
 def serve_by_itself() -> None:
     """What the hooks start: of the folder and the open files of whoever started it, it keeps nothing."""
     os.chdir("/")
-    for fd in map(int, os.listdir("/dev/fd")):
+    for fd in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         if fd > 2:
             with suppress(OSError):  # the one that the list was read from
                 os.close(fd)
