@@ -164,8 +164,8 @@ class TestSymbolicLinksInPlaceOfState:
         assert "not a folder of yours alone" in refused(own)
 
     def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
-        own.runtime.mkdir(parents=True, mode=0o700)
-        (own.runtime / "lock").symlink_to(theirs)
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "daemon-lock").symlink_to(theirs)
         assert "lock" in refused(own, "--no-port")
         assert theirs.read_text() == "known\n"
 

@@ -152,9 +152,18 @@ def process_start(pid: int) -> int:
 
 
 def runtime_folder() -> str:
-    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder."""
+    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder.
+
+    The variable outlives its folder, in what goes on after its user has logged out.
+    """
     base = environment(b"XDG_RUNTIME_DIR")
-    return f"{base}/tailhook" if base.startswith("/") else f"{state_folder_path()}/run"
+    try:
+        if base.startswith("/"):
+            posix.stat(f"{base}/.")
+            return f"{base}/tailhook"
+    except OSError:
+        pass
+    return f"{state_folder_path()}/run"
 
 
 def start_daemon(event: "Event") -> None:

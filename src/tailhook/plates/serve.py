@@ -24,7 +24,7 @@ from tailhook.plates import places
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
 from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
-from tailhook.plates.health import Health
+from tailhook.plates.health import Health, process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.others import hear
 
@@ -37,7 +37,7 @@ QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 TAKING_OVER = 10.0  # seconds for another daemon to leave
-WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process
+WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
 LEAVING = 2  # seconds that open connections have at the end
 
 
@@ -74,7 +74,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
-    with only_one(runtime / "lock", options.port is not None):
+    with only_one(places.private_state() / "daemon-lock", options.port is not None):
         daemon = Daemon(options, runtime)
         places.leave_argv()
         places.leave_flags(options.kept())
@@ -93,17 +93,36 @@ def only_one(path: Path, with_port: bool) -> Iterator[None]:
         raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
     with os.fdopen(fd, "r+") as lock:
         end = time.monotonic() + TAKING_OVER
+        told = 0
         while not locked(fd):
-            pid, _, kind = os.pread(fd, 100, 0).decode().partition(" ")
+            pid, kind = holder(fd)
             if not with_port or kind == WITH_PORT or time.monotonic() > end:
-                raise RunningError(f"a daemon is running already (process {pid}). To end it:  kill {pid}")
-            if kind:
-                os.kill(int(pid), signal.SIGTERM)
+                who = f" (process {pid}). To end it:  kill {pid}" if pid else f", and says not which ({path})"
+                raise RunningError(f"a daemon is running already{who}")
+            if pid not in (0, told):
+                told = pid
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
             time.sleep(0.1)
         os.truncate(fd, 0)
-        lock.write(f"{os.getpid()} {WITH_PORT if with_port else WITHOUT_PORT}")
+        lock.write(f"{os.getpid()} {process_start(os.getpid())} {WITH_PORT if with_port else WITHOUT_PORT}")
         lock.flush()
-        yield
+        try:
+            yield
+        finally:
+            os.truncate(fd, 0)
+
+
+def holder(fd: int) -> tuple[int, str]:
+    """The process that has the lock and its kind, (0, "") where the file does not say: one of a killed daemon may stand.
+
+    Its number may be another process's by now: that one started at another time.
+    """
+    try:
+        pid, started, kind = os.pread(fd, 100, 0).decode().split()
+        return (int(pid), kind) if int(pid) > 0 and process_start(int(pid)) == float(started) else (0, "")
+    except ValueError:
+        return 0, ""
 
 
 def locked(fd: int) -> bool:
