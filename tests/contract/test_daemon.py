@@ -204,6 +204,28 @@ def test_it_leaves_cleanly_while_somebody_listens(own, how):
     assert not (own.runtime / "poke").exists()
 
 
+def test_it_leaves_in_the_middle_of_a_long_spool(own):
+    own.spool(*(spooled(number) for number in range(20_000)))
+    own.start()
+    wait_until(lambda: own.plates())
+    assert own.stop() == 0
+    own.start()
+    assert own.ask("GET", "/status").json()["spool_bytes"] > 0  # it did not wait for the rest
+
+
+def test_it_ends_when_a_part_of_it_does(own):
+    """A failure that nobody thought of: the next hook finds no daemon, and starts one."""
+    (own.home / "site").mkdir()
+    code = "import tailhook.plates.health as h\ndef check(self): raise KeyError('odd')\nh.Health.check = check\n"
+    (own.home / "site" / "sitecustomize.py").write_text(code)
+    own.env["PYTHONPATH"] = str(own.home / "site")
+    own.start()
+    _, words = own.process.communicate(timeout=60)
+    assert own.process.returncode == 1
+    assert "a part of it failed: KeyError('odd')" in words
+    assert not (own.runtime / "http").exists()
+
+
 def test_what_a_killed_daemon_left_is_no_hindrance(own):
     own.start().post("stop")
     own.stop(signal.SIGKILL)

@@ -5,14 +5,16 @@ it is taken; what a hook wrote into it at that moment, it writes again.
 """
 
 import json
+import logging
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
 
+from tailhook._core import fingerprint
 from tailhook.hook.plates import RUN_ENDED
 from tailhook.plates.db import Database, Moment, Place
 from tailhook.plates.places import here
@@ -20,20 +22,29 @@ from tailhook.plates.report import Report, RunEnd
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
+log = logging.getLogger("tailhook.plates")
+
 CHUNK = 1 << 20  # bytes that are read at a time
+HEAD = 4096  # bytes of a file's first line that tell it from another one
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+AWAY = (OperationalError, InterfaceError)  # of the database: it is away, full, locked; nothing that is in the line
+ATTEMPTS = 3  # at a line that the database refuses, before it is passed over
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
 
 
 class Inbox:
     """Takes events out of the spool.
 
-    folder: where the spool is.  lost: how many lines were no events.
+    folder: where the spool is.  lost: how many lines were no events.  stopping: set in another thread, so that `take`
+    returns before the next line.
     """
 
     def __init__(self, folder: Path, database: Database) -> None:
         self.folder = folder
         self.database = database
         self.lost = 0
+        self.stopping = False
+        self.failed = ("", 0, 0)  # the place that could not be taken, and how often
         self.here = here()
         self.id = spool_id(folder)
 
@@ -50,27 +61,38 @@ class Inbox:
     def offset(self, path: Path) -> int:
         """How far the file is taken."""
         try:
-            return self.database.offset(self.key(path.stat()))
+            fd = os.open(path, READING)
         except FileNotFoundError:
             return 0
+        try:
+            return self.database.offset(self.key(fd))
+        finally:
+            os.close(fd)
 
-    def key(self, state: os.stat_result) -> str:
-        """What stays of a file when it gets another name; different from that of any other spool's."""
-        return f"{self.id}:{state.st_dev}:{state.st_ino}"
+    def key(self, fd: int) -> str:
+        """What stays of a file when it gets another name; different from that of any other spool's.
+
+        Its inode may be a later file's: that one begins with another line. Until the line is whole, nothing is taken.
+        """
+        state = os.fstat(fd)
+        first = os.pread(fd, HEAD, 0).partition(b"\n")[0]
+        return f"{self.id}:{state.st_dev}:{state.st_ino}:{fingerprint(first):016x}"
 
     def take(self) -> int:
         """Take all that is there; returns how many events came."""
         taken = 0
         for path in self.files():
             try:
-                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = os.open(path, READING)
             except FileNotFoundError:
                 continue
             try:
                 count, end = self.take_file(fd)
                 taken += count
+                if self.stopping:
+                    return taken
                 if path.name != NAME:
-                    self.database.forget_file(self.key(os.fstat(fd)))
+                    self.database.forget_file(self.key(fd))
                     path.unlink()
                     taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
             finally:
@@ -82,13 +104,14 @@ class Inbox:
 
         removed_at: how far a file was taken of which the database knows nothing any more.
         """
-        state = os.fstat(fd)
-        key = self.key(state)
+        key = self.key(fd)
         end = self.database.offset(key) if removed_at is None else removed_at
-        if end > state.st_size:
+        if end > os.fstat(fd).st_size:
             end = 0  # it was emptied
         taken = 0
         for line, end in lines(fd, end):  # noqa: B020 - read once
+            if self.stopping:
+                break
             place = Place(key, end) if removed_at is None else None
             fields = parse(line)
             try:
@@ -100,9 +123,20 @@ class Inbox:
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
+            except SQLAlchemyError as error:
+                if isinstance(error, AWAY) or not self.is_hopeless(Place(key, end)):
+                    raise
+                log.warning("the spool: an event that the database does not take is passed over: %s", error)
+                self.lost += 1
             if place:
                 self.database.move_offset(place)
         return taken, end
+
+    def is_hopeless(self, place: Place) -> bool:
+        """Whether what stands there failed often enough."""
+        times = self.failed[2] + 1 if self.failed[:2] == place else 1
+        self.failed = (*place, times)
+        return times >= ATTEMPTS
 
 
 def parse(line: bytes) -> dict[str, Any]:

@@ -114,9 +114,9 @@ def only_one(path: Path, with_port: bool) -> Iterator[None]:
 
 
 def holder(fd: int) -> tuple[int, str]:
-    """The process that has the lock and its kind, (0, "") where the file does not say: one of a killed daemon may stand.
+    """The process that has the lock and its kind, (0, "") where the file does not say.
 
-    Its number may be another process's by now: that one started at another time.
+    What a killed daemon wrote may stand, and its number be another process's by now: that one started at another time.
     """
     try:
         pid, started, kind = os.pread(fd, 100, 0).decode().split()
@@ -156,7 +156,7 @@ class Daemon:
         self.health = Health(self.database)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes."""
+        """Serve until a signal comes.  Raises TailhookError where a part of the daemon ends by itself."""
         loop = self.hub.loop = asyncio.get_running_loop()
         leaving = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -166,7 +166,7 @@ class Daemon:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             tasks = [asyncio.create_task(server.serve([listener])) for server, listener in servers]
-            works = [self.take(poked), self.check(), self.forget()]
+            works = [leaving.wait(), self.take(poked), self.check(), self.forget()]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(hear(self.database, self.hub))
             tasks += [asyncio.create_task(work) for work in works]
@@ -175,18 +175,22 @@ class Daemon:
                 if failed := [task for task in tasks if task.done()]:
                     failed[0].result()
             ready(self.link())
-            await leaving.wait()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            ended = [task for task in tasks if task.done()]
             loop.remove_reader(pokes)
+            self.inbox.stopping = True
             self.hub.put(None)
             for server, _ in servers:
                 server.should_exit = True
-            await asyncio.gather(*tasks[: len(servers)])
+            await asyncio.gather(*tasks[: len(servers)], return_exceptions=True)
             for task in tasks[len(servers) :]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for name in ("poke", "http"):
             (self.runtime / name).unlink(missing_ok=True)
         self.database.close()
+        for error in filter(None, (task.exception() for task in ended)):
+            raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
 
     # ---- sockets ----
 

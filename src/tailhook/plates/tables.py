@@ -56,7 +56,7 @@ events = sa.Table(
 spool = sa.Table(
     "spool",
     metadata,
-    sa.Column("file", sa.Text, primary_key=True),  # its device and inode: a spool's file may get another name
+    sa.Column("file", sa.Text, primary_key=True),  # see Inbox.key: a spool's file may get another name
     sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
 )
 
