@@ -318,18 +318,20 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so then.  names_itself: as Claude Code does; its hook may run in a shell."""
+    """A host whose session begins, and which says so then.
+
+    names_itself: as Claude Code does; its hook may run in a shell.
+    """
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]
     payload = json.dumps(project.payload(session_id=session, hook_event_name="UserPromptSubmit"))
-    host = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", f"import time; time.sleep(1.1){HOST}", json.dumps(argv), payload],
         env={**own.env, "TAILHOOK_NO_AUTOSTART": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    return host
 
 
 def test_a_session_without_the_wrapper_is_closed_when_its_host_is_killed(own, project):

@@ -14,7 +14,7 @@ from postgres import postgres, wait_for
 from tailhook.machines.plates import parse_event
 from tailhook.plates.db import Database, Moment, Place, milliseconds, shown
 from tailhook.plates.report import Report
-from tailhook.plates.tables import metadata
+from tailhook.plates.tables import events, metadata
 
 numbers = count(1)
 
@@ -329,6 +329,19 @@ def test_what_did_not_change_for_too_long_is_forgotten(database):
     assert database.forget(days=0.005 / 86400) == 1
     assert len(database.gone) == 1
     assert database.all() == []
+
+
+def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(database):
+    database.record(report("session_start", event_id="old", git_branch="main"))
+    database.record(report("tool_start:AskUserQuestion", event_id="last"))
+    with database.engine.begin() as tx:
+        tx.execute(sa.update(events).values(received_at=0))
+    before = database.get("s")
+    database.record(report("coffee_break", event_id="new"))
+    assert database.forget(days=1) == 0
+    assert [event["event_id"] for event in database.events_of("s", 9)] == ["new"]
+    assert database.get("s") == before
+    assert database.gone == []
 
 
 def test_the_offset_of_a_spool_moves_with_its_event(database):
