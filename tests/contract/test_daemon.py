@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -127,6 +128,44 @@ def test_a_port_that_is_taken_is_told(own):
 def test_a_database_that_cannot_be_opened_is_told(own):
     assert "the database cannot be opened" in refused(own, "--db", "sqlite:////nowhere/plates.db")
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
+
+
+def test_a_port_that_is_none_is_wrong_usage(own):
+    for port in ("99999", "-1", "http"):
+        done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)
+        assert (done.returncode, "is not a port" in done.stderr) == (2, True)
+
+
+def test_a_database_of_a_newer_version_is_told(own):
+    own.start().stop()
+    with sqlite3.connect(own.state / "plates.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    assert "made by a newer tailhook" in refused(own, "--port", "0")
+
+
+def test_a_socket_whose_path_is_too_long_is_told(own, tmp_path):
+    (tmp_path / ("long" * 30)).mkdir()
+    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / ("long" * 30))
+    assert "set XDG_RUNTIME_DIR to a folder whose path is shorter" in refused(own, "--port", "0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a user without a name")
+def test_a_user_without_a_name_is_a_number(own):
+    code = "import os; from tailhook.plates.places import here; os.setuid(54321); print(here()['user'])"
+    done = subprocess.run([sys.executable, "-c", code], env=own.env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("54321\n", "")
+
+
+def test_a_daemon_that_hangs_is_told_from_one_that_is_away(own):
+    away = tailhook("plates", "list", env=own.env, cwd=own.home)
+    assert "no daemon answers" in away.stderr
+    own.start()
+    os.kill(own.process.pid, signal.SIGSTOP)
+    hangs = tailhook("plates", "list", env=own.env, cwd=own.home)
+    os.kill(own.process.pid, signal.SIGCONT)
+    assert f"kill -9 {own.process.pid}" in hangs.stderr
+    assert "Start one" not in hangs.stderr
 
 
 def test_there_is_one_daemon_for_a_user(own):

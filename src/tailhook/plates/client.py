@@ -21,13 +21,20 @@ class AwayError(TailhookError):
     """No daemon answers."""
 
 
+class HangingError(AwayError):
+    """A daemon is there, and does not answer."""
+
+
 @contextmanager
 def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
-    """A client; AwayError, in the block too, where no daemon answers."""
+    """A client; in the block AwayError where no daemon answers."""
     transport = httpx.HTTPTransport(uds=str(places.http_socket()))
     with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
         try:
             yield client
+        except httpx.ReadTimeout as error:
+            pid = places.lock().read_text().partition(" ")[0]
+            raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
 

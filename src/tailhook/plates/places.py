@@ -20,7 +20,16 @@ BY_ITSELF = "import sys; del sys.path[0]; from tailhook.cli.plates import serve_
 
 def here() -> dict[str, str]:
     """The host and the user of whom this daemon is."""
-    return {"host": platform.node(), "user": getpass.getuser()}
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # in a container that knows its user by number alone
+        user = str(os.getuid())
+    return {"host": platform.node(), "user": user}
+
+
+def lock() -> Path:
+    """The file that the running daemon has locked; in it stand its process and more."""
+    return private_state() / "daemon-lock"
 
 
 def private_state() -> Path:

@@ -3,18 +3,20 @@
 import asyncio
 import contextlib
 import fcntl
-import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from alembic.util import CommandError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -38,6 +40,8 @@ AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 TAKING_OVER = 10.0  # seconds for another daemon to leave
 WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
+# Of each address that means all of them: one outside (RFC 5737, RFC 3849: nobody's), and the machine's own.
+OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
 LEAVING = 2  # seconds that open connections have at the end
 
 
@@ -74,7 +78,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
-    with only_one(places.private_state() / "daemon-lock", options.port is not None):
+    with only_one(places.lock(), options.port is not None):
         daemon = Daemon(options, runtime)
         places.leave_argv()
         places.leave_flags(options.kept())
@@ -165,11 +169,11 @@ class Daemon:
         with self.poke_socket() as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
-            tasks = [asyncio.create_task(server.serve([listener])) for server, listener in servers]
-            works = [leaving.wait(), self.take(poked), self.check(), self.forget()]
+            serving = [server.serve([listener]) for server, listener in servers]
+            works: list[Coroutine[Any, Any, object]] = [leaving.wait(), self.take(poked), self.check(), self.forget()]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(hear(self.database, self.hub))
-            tasks += [asyncio.create_task(work) for work in works]
+            tasks = [asyncio.create_task(work) for work in [*serving, *works]]
             while not all(server.started for server, _ in servers):
                 await asyncio.sleep(0.01)
                 if failed := [task for task in tasks if task.done()]:
@@ -204,9 +208,9 @@ class Daemon:
         found = [(self.server(LimitBody(app)), bound(socket.SOCK_STREAM, self.runtime / "http"))]
         if self.options.port is not None:
             token = places.token() if self.options.token is None else self.options.token
-            if not token and not is_loopback(self.options.host):
-                raise TailhookError(f"{self.options.host} can be reached by others: that needs a token")
-            names = {"127.0.0.1", "localhost", "::1", self.options.host}
+            if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
+                raise TailhookError("the port needs a token of letters, digits and -._~+/= that nobody guesses")
+            names = {"127.0.0.1", "localhost", "::1", self.options.host.lower()}
             self.guard = Guard(LimitBody(app), token, names)
             found.append((self.server(BrowserHeaders(self.guard)), listening(self.options.host, self.options.port)))
             self.port = found[1][1].getsockname()[1]
@@ -220,7 +224,8 @@ class Daemon:
 
     def link(self) -> str:
         """The link that signs a browser in, once."""
-        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        host = reachable(self.options.host)
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}{self.guard.new_link()}" if self.guard else ""
 
     # ---- work ----
@@ -263,6 +268,8 @@ def open_database(url: str, hub: Hub) -> Database:
     """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
     try:
         return Database(url, hub.changed, hub.removed)
+    except CommandError as error:
+        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Install that") from error
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error
@@ -287,7 +294,14 @@ def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
     """A Unix socket at the path, the user's alone; what a dead daemon left there is removed."""
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, kind)
-    made.bind(str(path))
+    try:
+        made.bind(str(path))
+    except OSError as error:
+        made.close()
+        if error.errno:
+            raise
+        advice = "set XDG_RUNTIME_DIR to a folder whose path is shorter"
+        raise TailhookError(f"{path} is too long for a socket: {advice}") from error
     path.chmod(0o600)
     made.setblocking(False)
     return made
@@ -304,9 +318,14 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def reachable(host: str) -> str:
+    """An address under which others reach the daemon, where it listens on all of them: that of the way out of here."""
+    if host not in OUTSIDE:
+        return host
+    outside, alone = OUTSIDE[host]
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect((outside, 9))  # sends nothing
+        except OSError:
+            return alone
+        return str(way.getsockname()[0])
