@@ -65,6 +65,7 @@ def daemon(finding: Say[T]) -> Iterator[T]:
 def database(finding: Say[T]) -> Iterator[T]:
     """Whether the database that the hooks start the daemon with can be read, once there is one."""
     import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
 
     from tailhook.plates.tables import plates
 
@@ -79,7 +80,7 @@ def database(finding: Say[T]) -> Iterator[T]:
         with engine.connect() as connection:
             connection.execute(sa.select(plates.c.session_id).limit(1))
         engine.dispose()
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
+    except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         advice = "Is its server there? A file that is broken can be removed: it is made anew, without the old sessions."
         yield finding("failure", f"the database {url!r} cannot be opened: {reason}", advice)

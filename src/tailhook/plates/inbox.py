@@ -44,7 +44,8 @@ class Inbox:
         self.database = database
         self.lost = 0
         self.stopping = False
-        self.failed = ("", 0, 0)  # the place that could not be taken, and how often
+        self.failed = Place("", 0)  # what could not be taken
+        self.failures = 0  # how often in a row
         self.here = here()
         self.id = spool_id(folder)
 
@@ -134,9 +135,9 @@ class Inbox:
 
     def is_hopeless(self, place: Place) -> bool:
         """Whether what stands there failed often enough."""
-        times = self.failed[2] + 1 if self.failed[:2] == place else 1
-        self.failed = (*place, times)
-        return times >= ATTEMPTS
+        self.failures = self.failures + 1 if self.failed == place else 1
+        self.failed = place
+        return self.failures >= ATTEMPTS
 
 
 def parse(line: bytes) -> dict[str, Any]:
