@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -106,6 +107,14 @@ def wait_until(there, seconds: float = STARTS):
         assert time.monotonic() < end, "it did not come to be so"
         time.sleep(0.01)
     return found
+
+
+def daemon_pid(one: Daemon) -> int:
+    """The process that listens on the Unix socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(one.runtime / "http"))
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[:4], "little")
 
 
 def spooled(number: int, session: str = "s", **fields: object) -> dict:

@@ -1,17 +1,20 @@
 """The daemon as a process: its routes, its stream, and that there is one of it."""
 
+import fcntl
 import json
 import os
 import shlex
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
-from daemon import SERVE, refused, spooled, sse, wait_until
+from daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from host import tailhook
 
 IS_JSON = {"content-type": "application/json"}
@@ -173,11 +176,97 @@ def test_a_database_that_cannot_be_opened_is_told(own):
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
 
 
+def test_a_port_that_is_none_is_wrong_usage(own):
+    for port in ("99999", "-1", "http"):
+        done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)
+        assert (done.returncode, "is not a port" in done.stderr) == (2, True)
+
+
+def test_a_database_of_a_newer_version_is_told(own):
+    own.start().stop()
+    with sqlite3.connect(own.state / "plates.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    assert "made by a newer tailhook" in refused(own, "--port", "0")
+
+
+def test_a_socket_whose_path_is_too_long_is_told(own, tmp_path):
+    (tmp_path / ("long" * 30)).mkdir()
+    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / ("long" * 30))
+    assert "set XDG_RUNTIME_DIR to a folder whose path is shorter" in refused(own, "--port", "0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a user without a name")
+def test_a_user_without_a_name_is_a_number(own):
+    code = "import os; from tailhook.plates.places import here; os.setuid(54321); print(here()['user'])"
+    done = subprocess.run([sys.executable, "-c", code], env=own.env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("54321\n", "")
+
+
+def test_a_daemon_that_hangs_is_told_from_one_that_is_away(own):
+    away = tailhook("plates", "list", env=own.env, cwd=own.home)
+    assert "no daemon answers" in away.stderr
+    own.start()
+    os.kill(own.process.pid, signal.SIGSTOP)
+    hangs = tailhook("plates", "list", env=own.env, cwd=own.home)
+    os.kill(own.process.pid, signal.SIGCONT)
+    assert f"kill -9 {own.process.pid}" in hangs.stderr
+    assert "Start one" not in hangs.stderr
+
+
 def test_there_is_one_daemon_for_a_user(own):
     own.start()
     words = refused(own, "--no-port")
     assert f"a daemon is running already (process {own.process.pid}). To end it:  kill {own.process.pid}" in words
     assert "running already" in refused(own, "--port", "0")
+
+
+def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
+    own.start()
+    (tmp_path / "run").mkdir()
+    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+    assert "running already" in refused(own, "--port", "0")
+
+
+def test_a_runtime_folder_that_is_not_there_is_not_used(own, project, tmp_path):
+    own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "gone")
+    own.start()
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
+    stop = project.hook(json.dumps(project.payload()).encode(), read=False)
+    assert (stop.exit_code, stop.stderr) == (0, "")
+    wait_until(lambda: "mine" in own.plates())
+    assert not (tmp_path / "gone").exists()
+
+
+@pytest.fixture
+def stranger():
+    """A process that has nothing to do with the daemon."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize(
+    "left", ["{pid} 1 no-port", "{pid} no-port", "999999 5 no-port", "-1 5 no-port", "words", "", "\xff"]
+)
+def test_what_a_lock_says_ends_no_stranger(own, stranger, left):
+    own.state.mkdir(parents=True, mode=0o700)
+    with (own.state / "daemon-lock").open("w") as lock:
+        lock.write(left.format(pid=stranger.pid))
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        starting = subprocess.Popen([*SERVE, "--port", "0"], env=own.env, stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            starting.wait(3)
+    try:
+        assert "The board" in starting.stdout.readline()  # once it is free
+        assert stranger.poll() is None
+    finally:
+        starting.terminate()
+        starting.communicate(timeout=30)
+    assert (own.state / "daemon-lock").read_text() == ""
 
 
 def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
@@ -198,6 +287,28 @@ def test_it_leaves_cleanly_while_somebody_listens(own, how):
         assert own.stop(how) == 0
     assert not (own.runtime / "http").exists()
     assert not (own.runtime / "poke").exists()
+
+
+def test_it_leaves_in_the_middle_of_a_long_spool(own):
+    own.spool(*(spooled(number) for number in range(20_000)))
+    own.start()
+    wait_until(lambda: own.plates())
+    assert own.stop() == 0
+    own.start()
+    assert own.ask("GET", "/status").json()["spool_bytes"] > 0  # it did not wait for the rest
+
+
+def test_it_ends_when_a_part_of_it_does(own):
+    """A failure that nobody thought of: the next hook finds no daemon, and starts one."""
+    (own.home / "site").mkdir()
+    code = "import tailhook.plates.health as h\ndef check(self): raise KeyError('odd')\nh.Health.check = check\n"
+    (own.home / "site" / "sitecustomize.py").write_text(code)
+    own.env["PYTHONPATH"] = str(own.home / "site")
+    own.start()
+    _, words = own.process.communicate(timeout=60)
+    assert own.process.returncode == 1
+    assert "a part of it failed: KeyError('odd')" in words
+    assert not (own.runtime / "http").exists()
 
 
 def test_what_a_killed_daemon_left_is_no_hindrance(own):
@@ -252,23 +363,32 @@ def test_the_first_hook_starts_the_daemon_that_was_installed(own, project):
         wait_until(lambda: not (own.runtime / "http").exists())
 
 
-def daemon_pid(own):
-    """The process that listens on the Unix socket."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.connect(str(own.runtime / "http"))
-        credentials = one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[:4], "little")
-
-
-def test_the_hooks_start_the_daemon_with_the_same_database(own, tmp_path):
-    url = f"sqlite:///{tmp_path}/team.db"
-    own.start("--db", url, "--retention", "7").stop()
-    argv = (own.state / "daemon-argv").read_text().split("\0")
-    assert argv[-5:] == ["--no-port", "--db", url, "--retention", "7"]
+def test_the_hooks_start_the_daemon_with_the_same_database(own, project, tmp_path):
+    own.start("--db", f"sqlite:///{tmp_path}/team.db", "--retention", "7").post("stop", "before")
+    own.stop()
     done = tailhook("install", "--yes", "--with", "plates", env=own.env, cwd=own.home)
     assert done.returncode == 0, done.stderr
-    assert (own.state / "daemon-argv").read_text().split("\0") == argv
-    assert stat.S_IMODE((own.state / "daemon-argv").stat().st_mode) == 0o600  # there may be a password in it
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env = own.env
+    project.hook(json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(), read=False)
+    wait_until(lambda: (own.runtime / "http").exists())
+    try:
+        wait_until(lambda: own.plates().keys() == {"before", "mine"})
+        assert b"team.db" not in Path(f"/proc/{daemon_pid(own)}/cmdline").read_bytes()  # a password may be in it
+    finally:
+        os.kill(daemon_pid(own), signal.SIGTERM)
+        wait_until(lambda: not (own.runtime / "http").exists())
+    assert not (own.state / "plates.db").exists()
+    kept = own.state / "daemon-flags"
+    assert (stat.S_IMODE(kept.stat().st_mode), kept.read_text().split("\0")[-2:]) == (0o600, ["--retention", "7"])
+
+
+def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
+    argv = [*SERVE, "--port", "0", "--db", "sqlite:///team.db"]
+    with subprocess.Popen(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        process.terminate()
+    assert (own.state / "daemon-flags").read_text().split("\0")[1] == f"sqlite:///{project.folder}/team.db"
 
 
 # ---- sessions without the wrapper --------------------------------------------

@@ -82,6 +82,26 @@ class TestARebindingHost:
         assert answer.status_code in (400, 421)
 
 
+class TestAllAddresses:
+    def test_each_of_this_machine_is_let_in_by_itself(self, own):
+        own.start("--host", "0.0.0.0")
+        assert "0.0.0.0" not in own.link
+        assert over_tcp(own, authorization=f"Bearer {own.token}").status_code == 200
+        port = own.base.rpartition(":")[2]
+        for host, code in (("127.0.0.2", 200), ("127.0.0.3", 421), ("evil.example", 421)):
+            headers = {"host": f"{host}:{port}", "authorization": f"Bearer {own.token}"}
+            assert httpx.get(f"http://127.0.0.2:{port}/plates", headers=headers).status_code == code
+
+    def test_of_ipv6_too(self, own):
+        own.start("--host", "::")
+        assert "//[::]" not in own.link
+        assert over_tcp(own, authorization=f"Bearer {own.token}").status_code == 200
+
+    def test_a_name_is_the_same_in_capitals(self, own):
+        own.start("--host", "LocalHost")
+        assert over_tcp(own, host="LOCALHOST", authorization=f"Bearer {own.token}").status_code == 200
+
+
 class TestNoToken:
     def test_is_told_the_health_alone(self, daemon):
         assert over_tcp(daemon, "/health").status_code == 200
@@ -116,8 +136,16 @@ class TestNoToken:
         assert over_tcp(daemon, cookie=cookie).status_code == 200
         assert over_tcp(daemon, cookie=cookie.replace(daemon.token, "another")).status_code == 401
 
-    def test_an_address_that_others_reach_needs_one(self, own):
-        assert "needs a token" in refused(own, "--host", "0.0.0.0", "--port", "0", "--token", "")
+    @pytest.mark.parametrize("given", ["", " ", "geheim\xe4", "a b", "a;b"])
+    @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+    def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
+        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token", given)
+
+    def test_the_kept_one_is_looked_at_likewise(self, own):
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "token").touch(mode=0o600)
+        (own.state / "token").write_text("geheim\xe4")
+        assert "needs a token" in refused(own, "--port", "0")
 
 
 class TestPathTraversalInIds:
@@ -174,8 +202,8 @@ class TestSymbolicLinksInPlaceOfState:
         assert "not a folder of yours alone" in refused(own)
 
     def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
-        own.runtime.mkdir(parents=True, mode=0o700)
-        (own.runtime / "lock").symlink_to(theirs)
+        own.state.mkdir(parents=True, mode=0o700)
+        (own.state / "daemon-lock").symlink_to(theirs)
         assert "lock" in refused(own, "--no-port")
         assert theirs.read_text() == "known\n"
 

@@ -1,6 +1,8 @@
 """Installing the plates machine, and what the doctor says of its daemon."""
 
 import json
+import os
+import signal
 
 import pytest
 from daemon import daemon_in
@@ -103,3 +105,44 @@ def test_the_doctor_sees_events_that_nobody_takes(installed):
         out.truncate(40 << 20)
     found = findings(installed, "plates")
     assert any("40 MB wait for a daemon" in finding["what"] for finding in found)
+
+
+@pytest.fixture
+def served(installed):
+    """Installed, and a daemon was there: it left its database."""
+    with daemon_in(installed.home) as daemon:
+        daemon.start().post("stop")
+        daemon.stop()
+        yield daemon
+
+
+def bad(project: Project) -> list[tuple[str, str]]:
+    """What the doctor finds wrong with plates."""
+    return [(finding["status"], finding["what"]) for finding in findings(project, "plates")[1:]]
+
+
+def test_the_doctor_opens_the_database_of_a_daemon_that_is_away(installed, served):
+    assert bad(installed) == []
+    path = served.state / "plates.db"
+    path.chmod(0o644)
+    ((status, what),) = bad(installed)
+    assert (status, str(path) in what, "open to others" in what) == ("failure", True, True)
+    path.chmod(0o600)
+    path.write_text("no database, but as long as the beginning of one would have to be. " * 9)
+    ((status, what),) = bad(installed)
+    assert (status, "cannot be opened" in what, "not a database" in what) == ("failure", True, True)
+
+
+def test_the_doctor_opens_the_database_that_the_hooks_start_the_daemon_with(installed, served):
+    kept = ["--db", f"postgresql+psycopg://me:secret@127.0.0.1:1/{'x' * 5}", "--retention", "30"]
+    (served.state / "daemon-flags").write_text("\0".join(kept))
+    ((status, what),) = bad(installed)
+    assert (status, "cannot be opened" in what, "secret" in what) == ("failure", True, False)
+
+
+def test_the_doctor_knows_a_daemon_that_hangs(installed, served):
+    served.start()
+    os.kill(served.process.pid, signal.SIGSTOP)
+    (hangs, *_) = findings(installed, "plates")
+    os.kill(served.process.pid, signal.SIGCONT)
+    assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["what"]) == ("failure", True)

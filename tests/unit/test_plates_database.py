@@ -1,6 +1,8 @@
 """The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import count
@@ -12,7 +14,7 @@ from postgres import postgres, wait_for
 from tailhook.machines.plates import parse_event
 from tailhook.plates.db import Database, Moment, Place, milliseconds, shown
 from tailhook.plates.report import Report
-from tailhook.plates.tables import metadata
+from tailhook.plates.tables import events, metadata
 
 numbers = count(1)
 
@@ -384,6 +386,19 @@ def test_what_did_not_change_for_too_long_is_forgotten(database):
     assert database.all() == []
 
 
+def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(database):
+    database.record(report("session_start", event_id="old", git_branch="main"))
+    database.record(report("tool_start:AskUserQuestion", event_id="last"))
+    with database.engine.begin() as tx:
+        tx.execute(sa.update(events).values(received_at=0))
+    before = database.get("s")
+    database.record(report("coffee_break", event_id="new"))
+    assert database.forget(days=1) == 0
+    assert [event["event_id"] for event in database.events_of("s", 9)] == ["new"]
+    assert database.get("s") == before
+    assert database.gone == []
+
+
 def test_the_offset_of_a_spool_moves_with_its_event(database):
     assert database.offset("f") == 0
     database.record(report("stop"), Place("f", 10))
@@ -402,3 +417,35 @@ def test_opening_again_changes_nothing_and_the_tables_are_those_of_the_code(data
     for table in metadata.tables.values():
         assert {column["name"] for column in found.get_columns(table.name)} == set(table.columns.keys())
     again.close()
+
+
+# ---- the first start -----------------------------------------------------------
+
+OPEN = "import sys; from tailhook.plates.db import Database; Database(sys.argv[1]).close()"
+DIES = """
+import os, sys
+from alembic.operations import Operations
+make = Operations.create_table
+def make_one(*words, **more):
+    make(*words, **more)
+    os._exit(7)
+Operations.create_table = make_one
+"""
+
+
+def opening(code, url):
+    """A process that opens the database."""
+    return subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True)
+
+
+def test_one_that_is_killed_while_it_makes_the_tables_is_no_hindrance(url):
+    killed = opening(DIES + OPEN, url)
+    assert (killed.communicate()[1], killed.returncode) == ("", 7)
+    again = Database(url)
+    again.record(report("stop"))
+    again.close()
+
+
+def test_several_at_once_make_the_tables_once(url):
+    processes = [opening(OPEN, url) for _ in range(6)]
+    assert [process.communicate()[1] for process in processes] == [""] * 6

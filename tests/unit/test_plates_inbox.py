@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tailhook.hook.plates import pid_namespace
 from tailhook.plates.db import Database
@@ -210,6 +211,73 @@ def test_a_failing_database_leaves_the_event_in_the_spool(inbox, monkeypatch):
         inbox.take()
     monkeypatch.setattr(inbox.database, "record", record)
     assert inbox.take() == 1
+
+
+def refusing(inbox, monkeypatch, refuse):
+    """Let `refuse` raise what the database says to each report first."""
+    record = inbox.database.record
+
+    def refused(report, place):
+        refuse(report)
+        return record(report, place)
+
+    monkeypatch.setattr(inbox.database, "record", refused)
+
+
+def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monkeypatch, caplog):
+    def refuse(report):
+        if report.event_id == "e1":
+            raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
+
+    refusing(inbox, monkeypatch, refuse)
+    spool.append(event(0) + event(1) + event(2))
+    for _ in range(2):
+        with pytest.raises(IntegrityError):
+            inbox.take()
+    assert inbox.take() == 1
+    assert (known(inbox), inbox.lost, inbox.waiting()) == (["e0", "e2"], 1, 0)
+    assert "violates a constraint" in caplog.text
+
+
+def test_a_database_that_is_away_or_full_loses_none(inbox, monkeypatch):
+    away = [OperationalError("INSERT", {}, Exception("database or disk is full"))] * 9
+
+    def refuse(_):
+        if away:
+            raise away.pop()
+
+    refusing(inbox, monkeypatch, refuse)
+    spool.append(event(0))
+    for _ in range(9):
+        with pytest.raises(OperationalError):
+            inbox.take()
+    assert (inbox.take(), inbox.lost) == (1, 0)
+
+
+def test_one_that_is_told_to_stop_stops_between_two_lines(inbox, monkeypatch):
+    spool.append(event(0) + event(1) + event(2))
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+
+    def stop(report):
+        inbox.stopping = report.event_id == "e1"
+
+    refusing(inbox, monkeypatch, stop)
+    assert inbox.take() == 2
+    inbox.stopping = False
+    assert inbox.take() == 1
+    assert known(inbox) == ["e0", "e1", "e2"]
+
+
+def test_a_file_that_was_removed_gives_its_offset_to_no_other(inbox):
+    spool.append(event(0) + event(1))
+    inbox.take()
+    path = inbox.folder / spool.NAME
+    with path.open("r+b") as same_inode:  # as a new file may have it
+        same_inode.truncate()
+        same_inode.write(event(2) + event(3) + event(4))
+    assert inbox.waiting() == 3 * len(event(2))
+    assert inbox.take() == 3
+    assert known(inbox) == [f"e{number}" for number in range(5)]
 
 
 def test_the_end_of_a_run_closes_its_session(inbox):

@@ -2,9 +2,13 @@
 
 import argparse
 import logging
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
+from tailhook.cli import main
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -18,6 +22,8 @@ from tailhook.cli.output import (
     say,
 )
 from tailhook.hook.answer import plain
+from tailhook.machines import whole_number
+from tailhook.plates.places import kept_flags
 
 COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
 EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
@@ -27,7 +33,7 @@ def add(commands: Commands) -> None:
     """Declare the commands."""
     actions = group(commands, "plates", "every session's status", "tailhook plates list")
     parser = command(actions, "serve", serve, "run the daemon and its web board", "tailhook plates serve --port 7890")
-    parser.add_argument("--port", type=int, default=7890, metavar="N", help="the port of the web board (7890)")
+    parser.add_argument("--port", type=port, default=7890, metavar="N", help="the port of the web board (7890)")
     parser.add_argument("--no-port", action="store_true", help="the Unix socket alone")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="the address of the port (127.0.0.1)")
     parser.add_argument("--db", metavar="URL", help="an SQLAlchemy URL; the user's own SQLite file if not given")
@@ -44,6 +50,14 @@ def add(commands: Commands) -> None:
 
     parser = command(commands, "run", run_command, "run a command and see its end", "tailhook run -- claude --resume")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what is run, in this terminal")
+
+
+def port(word: str) -> int:
+    """A TCP port, as an argument's type; 0 for any that is free."""
+    number = whole_number(word)
+    if number is None or number > 65535:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a port: 0 to 65535")
+    return number
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -64,9 +78,24 @@ def serve(arguments: argparse.Namespace) -> None:
         from tailhook.plates.serve import serve as run
     except ImportError as error:
         raise CommandError(f"{EXTRA} ({error})") from error
-    port = None if arguments.no_port else arguments.port
-    options = Options(port, arguments.host, arguments.db, arguments.token, arguments.retention)
+    options = Options(
+        None if arguments.no_port else arguments.port,
+        arguments.host,
+        arguments.db,
+        arguments.token,
+        arguments.retention,
+    )
     run(options, tell_link)
+
+
+def serve_by_itself() -> None:
+    """What the hooks start: of the folder and the open files of whoever started it, it keeps nothing."""
+    os.chdir("/")
+    for fd in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+        if fd > 2:
+            with suppress(OSError):  # the one that the list was read from
+                os.close(fd)
+    sys.exit(main([*sys.argv[1:], *kept_flags()]))
 
 
 def tell_link(link: str) -> None:

@@ -155,9 +155,18 @@ def pid_namespace() -> str:
 
 
 def runtime_folder() -> str:
-    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder."""
+    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder.
+
+    The variable outlives its folder, in what goes on after its user has logged out.
+    """
     base = environment(b"XDG_RUNTIME_DIR")
-    return f"{base}/tailhook" if base.startswith("/") else f"{state_folder_path()}/run"
+    try:
+        if base.startswith("/"):
+            posix.stat(f"{base}/.")
+            return f"{base}/tailhook"
+    except OSError:
+        pass
+    return f"{state_folder_path()}/run"
 
 
 def start_daemon(event: "Event") -> None:
@@ -177,9 +186,16 @@ def start_daemon(event: "Event") -> None:
         pass
     posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | SAFE, 0o600))
     posix.utime(attempt)
-    nothing = posix.open("/dev/null", posix.O_RDWR)
+    spawn(argv)
+
+
+def spawn(argv: "list[str]") -> None:
+    """Start the daemon; what a session is told by its variables, and how its Python runs, is not for it."""
+    kept = {name: value for name, value in posix.environ.items() if name != RUN_ID and not name.startswith(b"PYTHON")}
+    nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     actions = [(posix.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)]
-    posix.posix_spawn(argv[0], argv, posix.environ, file_actions=actions, setsid=True)
+    posix.posix_spawn(argv[0], argv, kept, file_actions=actions, setsid=True)
+    posix.close(nothing)
 
 
 def daemon_argv() -> "list[str]":

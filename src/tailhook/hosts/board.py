@@ -13,13 +13,15 @@ from tailhook.stores.atomic import state_folder_path
 
 LARGE_SPOOL = 32 << 20  # bytes that wait for a daemon
 
+PATIENCE = 5  # seconds for the database's server to answer
+
 T = TypeVar("T")
 Say = Callable[[str, str, str], T]  # makes a finding of its status, what was found, and what to do
 
 
 def examine(finding: Say[T]) -> Iterator[T]:
     """Every finding about the daemon, as `finding` makes them."""
-    yield daemon(finding)
+    yield from daemon(finding)
     yield from private_files(finding)
     waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob("events*"))
     if waiting > LARGE_SPOOL:
@@ -27,31 +29,61 @@ def examine(finding: Say[T]) -> Iterator[T]:
         yield finding("warning", what, "Start one, which takes them:  tailhook plates serve")
 
 
-def daemon(finding: Say[T]) -> T:
-    """Whether the daemon answers."""
+def daemon(finding: Say[T]) -> Iterator[T]:
+    """Whether the daemon answers; where it is away, whether it could."""
     start = "Start it, and see what it says:  tailhook plates serve"
     try:
-        from tailhook.plates.client import AwayError, request
+        from tailhook.plates.client import AwayError, HangingError, request
     except ImportError as error:
         advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
-        return finding("warning", f"the daemon cannot run: {error}", advice)
+        yield finding("warning", f"the daemon cannot run: {error}", advice)
+        return
     try:
         figures = request("GET", "/status")
+    except HangingError as error:
+        yield finding("failure", str(error), start)
     except AwayError:
         argv = daemon_argv()
         if argv and not os.access(argv[0], os.X_OK):
             advice = "Write it anew:  tailhook install"
-            return finding("failure", f"the daemon's interpreter is gone: {argv[0]}", advice)
-        if not argv:
-            return finding("warning", "nothing is known that starts the daemon", "Write it:  tailhook install")
-        return finding("note", "the daemon does not run; the next event starts it", start)
+            yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", advice)
+        elif not argv:
+            yield finding("warning", "nothing is known that starts the daemon", "Write it:  tailhook install")
+        else:
+            yield finding("note", "the daemon does not run; the next event starts it", start)
+        yield from database(finding)
     except TailhookError as error:
-        return finding("failure", f"the daemon's database cannot be read: {error}", start)
-    what = (
-        f"the daemon {figures['version']} answers: {sum(figures['plates'].values())} plates,"
-        f" {figures['spool_bytes']} bytes in the spool, {figures['lag_ms']['p99']:.0f} ms from hook to board (p99)"
-    )
-    return finding("ok", what, "")
+        yield finding("failure", f"the daemon's database cannot be read: {error}", start)
+    else:
+        what = (
+            f"the daemon {figures['version']} answers: {sum(figures['plates'].values())} plates,"
+            f" {figures['spool_bytes']} bytes in the spool, {figures['lag_ms']['p99']:.0f} ms from hook to board (p99)"
+        )
+        yield finding("ok", what, "")
+
+
+def database(finding: Say[T]) -> Iterator[T]:
+    """Whether the database that the hooks start the daemon with can be read, once there is one."""
+    import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from tailhook.plates.tables import plates
+
+    flags = places.kept_flags()
+    url = sa.make_url(flags[1] if flags[:1] == ["--db"] else places.database_url())
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        return
+    if url.get_backend_name() == "postgresql":
+        url = url.update_query_dict({"connect_timeout": str(PATIENCE)})
+    try:
+        engine = sa.create_engine(url)
+        with engine.connect() as connection:
+            connection.execute(sa.select(plates.c.session_id).limit(1))
+        engine.dispose()
+    except (SQLAlchemyError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        advice = "Is its server there? A file that is broken can be removed: it is made anew, without the old sessions."
+        yield finding("failure", f"the database {url!r} cannot be opened: {reason}", advice)
 
 
 def private_files(finding: Say[T]) -> Iterator[T]:
@@ -61,6 +93,8 @@ def private_files(finding: Say[T]) -> Iterator[T]:
         places.http_socket(),
         Path(runtime_folder()) / "poke",
         Path(state_folder_path()) / "token",
+        Path(state_folder_path()) / "plates.db",
+        Path(state_folder_path()) / "daemon-flags",
         Path(state_folder_path()) / "events",
     ):
         try:
@@ -72,5 +106,5 @@ def private_files(finding: Say[T]) -> Iterator[T]:
             yield finding("failure", f"{path}: {error.strerror}", advice)
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            advice = "Remove it; it is made anew, yours alone."
+            advice = f"chmod go= '{path}', where the file is yours. Else remove it; it is made anew, yours alone."
             yield finding("failure", f"{path}: a link, or another user's, or open to others", advice)

@@ -1,7 +1,6 @@
 """The daemon as a program of the same user talks to it: over its Unix socket."""
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import httpx
 
 from tailhook.errors import TailhookError
 from tailhook.hook.payload import project_root
-from tailhook.hook.plates import daemon_argv
+from tailhook.hook.plates import daemon_argv, spawn
 from tailhook.hook.process import load_config
 from tailhook.plates import places
 
@@ -22,13 +21,20 @@ class AwayError(TailhookError):
     """No daemon answers."""
 
 
+class HangingError(AwayError):
+    """A daemon is there, and does not answer."""
+
+
 @contextmanager
 def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
-    """A client; AwayError, in the block too, where no daemon answers."""
+    """A client; in the block AwayError where no daemon answers."""
     transport = httpx.HTTPTransport(uds=str(places.http_socket()))
     with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
         try:
             yield client
+        except httpx.ReadTimeout as error:
+            pid = places.lock().read_text().partition(" ")[0]
+            raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
 
@@ -58,13 +64,7 @@ def start() -> None:
                 raise
         if not started:
             places.leave_argv()
-            subprocess.Popen(  # noqa: S603 - our own argv
-                daemon_argv(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            spawn(daemon_argv())
             started = True
         time.sleep(0.05)
 

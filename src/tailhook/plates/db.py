@@ -273,12 +273,16 @@ class Database:
         return was_there
 
     def forget(self, days: float) -> int:
-        """Remove the plates that did not change for so many days."""
+        """Remove the plates that did not change for so many days, and what older events there are of the others.
+
+        Returns how many plates are gone.
+        """
         before = milliseconds() - int(days * DAY)
         with self.writing:
             with self.engine.begin() as tx:
                 query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
                 gone = list(tx.execute(query).scalars())
+                tx.execute(sa.delete(events).where(events.c.received_at < before))
                 self.tell_others(tx, *gone)
             for session_id in gone:
                 self.removed(session_id)

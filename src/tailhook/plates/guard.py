@@ -125,7 +125,8 @@ class Guard:
     def fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
         """What is wrong with where the request comes from."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or name_of(hosts[0]) not in self.hosts:
+        here = scope["server"][0]  # the address that was asked: no name, so nobody can have it lead elsewhere
+        if len(hosts) != 1 or name_of(hosts[0]) not in {*self.hosts, here}:
             return HTTPStatus.MISDIRECTED_REQUEST, "the daemon has not this name"
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{hosts[0]}":

@@ -5,14 +5,16 @@ it is taken and on the disk; what a hook wrote into it at that moment, it writes
 """
 
 import json
+import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
 
+from tailhook._core import fingerprint
 from tailhook.hook.plates import RUN_ENDED, pid_namespace
 from tailhook.plates import places
 from tailhook.plates.db import Database, Moment, Place
@@ -20,8 +22,13 @@ from tailhook.plates.report import Report, RunEnd, scrubbed
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
+log = logging.getLogger("tailhook.plates")
+
 LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
 CHUNK = 1 << 20  # bytes that are read at a time
+HEAD = 4096  # bytes of a file's first line that tell it from another one
+AWAY = (OperationalError, InterfaceError)  # of the database: it is away, full, locked; nothing that is in the line
+ATTEMPTS = 3  # at a line that the database refuses, before it is passed over
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
 
 
@@ -38,13 +45,17 @@ class Origin(NamedTuple):
 class Inbox:
     """Takes events out of the spool.
 
-    folder: where the spool is.  lost: how many lines were no events.
+    folder: where the spool is.  lost: how many lines were no events.  stopping: set in another thread, so that `take`
+    returns before the next line.
     """
 
     def __init__(self, folder: Path, database: Database) -> None:
         self.folder = folder
         self.database = database
         self.lost = 0
+        self.stopping = False
+        self.failed = Place("", 0)  # what could not be taken
+        self.failures = 0  # how often in a row
         self.id = spool_id(folder)
 
     def files(self) -> list[Path]:
@@ -65,7 +76,7 @@ class Inbox:
             except FileNotFoundError:
                 continue
             try:
-                if any(lines(fd, self.database.offset(self.key(os.fstat(fd))))):
+                if any(lines(fd, self.database.offset(self.key(fd)))):
                     return False
             finally:
                 os.close(fd)
@@ -74,13 +85,22 @@ class Inbox:
     def offset(self, path: Path) -> int:
         """How far the file is taken."""
         try:
-            return self.database.offset(self.key(path.stat()))
+            fd = open_file(path)
         except FileNotFoundError:
             return 0
+        try:
+            return self.database.offset(self.key(fd))
+        finally:
+            os.close(fd)
 
-    def key(self, state: os.stat_result) -> str:
-        """What stays of a file when it gets another name; different from that of any other spool's."""
-        return f"{self.id}:{state.st_dev}:{state.st_ino}"
+    def key(self, fd: int) -> str:
+        """What stays of a file when it gets another name; different from that of any other spool's.
+
+        Its inode may be a later file's: that one begins with another line. Until the line is whole, nothing is taken.
+        """
+        state = os.fstat(fd)
+        first = os.pread(fd, HEAD, 0).partition(b"\n")[0]
+        return f"{self.id}:{state.st_dev}:{state.st_ino}:{fingerprint(first):016x}"
 
     def origin(self, said: Mapping[str, Any], peer: str | None = None) -> Origin:
         """Where an event happened.
@@ -110,8 +130,10 @@ class Inbox:
             try:
                 count, end = self.take_file(fd)
                 taken += count
+                if self.stopping:
+                    return taken
                 if path.name != NAME and self.database.settle():
-                    self.database.forget_file(self.key(os.fstat(fd)))
+                    self.database.forget_file(self.key(fd))
                     path.unlink()
                     taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
             finally:
@@ -123,13 +145,14 @@ class Inbox:
 
         removed_at: how far a file was taken of which the database knows nothing any more.
         """
-        state = os.fstat(fd)
-        key = self.key(state)
+        key = self.key(fd)
         end = self.database.offset(key) if removed_at is None else removed_at
-        if end > state.st_size:
+        if end > os.fstat(fd).st_size:
             end = 0  # it was emptied
         taken = 0
         for line, end in lines(fd, end):  # noqa: B020 - read once
+            if self.stopping and removed_at is None:
+                break
             place = Place(key, end) if removed_at is None else None
             fields = parse(line)
             try:
@@ -143,9 +166,20 @@ class Inbox:
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
+            except SQLAlchemyError as error:
+                if isinstance(error, AWAY) or not self.is_hopeless(Place(key, end)):
+                    raise
+                log.warning("the spool: an event that the database does not take is passed over: %s", error)
+                self.lost += 1
             if place:
                 self.database.move_offset(place)
         return taken, end
+
+    def is_hopeless(self, place: Place) -> bool:
+        """Whether what stands there failed often enough."""
+        self.failures = self.failures + 1 if self.failed == place else 1
+        self.failed = place
+        return self.failures >= ATTEMPTS
 
 
 def open_file(path: Path) -> int:

@@ -8,15 +8,27 @@ import sys
 from pathlib import Path
 
 from tailhook.errors import TailhookError
-from tailhook.hook.plates import daemon_argv, runtime_folder
-from tailhook.stores.atomic import make_folders, replace_file, state_folder
+from tailhook.hook.plates import runtime_folder
+from tailhook.stores.atomic import make_folders, read_file, replace_file, state_folder
 
 ARGV = "daemon-argv"  # what the hook starts the daemon with
+FLAGS = "daemon-flags"  # what it reads then: not in its argv, which everyone sees, as there may be a password in it
+# No variable and no module of the folder that it is started in changes what runs: -E, and no "" in sys.path.
+BY_ITSELF = "import sys; del sys.path[0]; from tailhook.cli.plates import serve_by_itself; serve_by_itself()"
 
 
 def here() -> dict[str, str]:
     """The host and the user of whom this daemon is."""
-    return {"host": os.uname().nodename, "user": getpass.getuser()}
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # in a container that knows its user by number alone
+        user = str(os.getuid())
+    return {"host": os.uname().nodename, "user": user}
+
+
+def lock() -> Path:
+    """The file that the running daemon has locked; in it stand its process and more."""
+    return private_state() / "daemon-lock"
 
 
 def private_state() -> Path:
@@ -59,8 +71,20 @@ def token() -> str:
     return found
 
 
-def leave_argv(*flags: str) -> None:
-    """Leave for the hooks what starts the daemon.  flags: what it serves with; those that were left if not given."""
-    argv = [sys.executable, "-m", "tailhook", "plates", "serve", "--no-port"]
-    argv += flags or daemon_argv()[len(argv) :]
+def leave_argv() -> None:
+    """Leave for the hooks what starts the daemon."""
+    argv = [sys.executable, "-E", "-c", BY_ITSELF, "plates", "serve", "--no-port"]
     replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))
+
+
+def leave_flags(flags: list[str]) -> None:
+    """Leave for the daemon that starts by itself what it serves with."""
+    replace_file(str(private_state() / FLAGS), "\0".join(flags).encode("utf-8", "surrogateescape"))
+
+
+def kept_flags() -> list[str]:
+    """The flags that were left, empty for none."""
+    try:
+        return read_file(str(private_state() / FLAGS)).decode("utf-8", "surrogateescape").split("\0")
+    except FileNotFoundError:
+        return []

@@ -3,18 +3,21 @@
 import asyncio
 import contextlib
 import fcntl
-import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from alembic.util import CommandError
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
@@ -23,7 +26,7 @@ from tailhook.plates import places
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
 from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
-from tailhook.plates.health import Health
+from tailhook.plates.health import Health, process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.others import hear
 
@@ -36,7 +39,9 @@ QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 TAKING_OVER = 10.0  # seconds for another daemon to leave
-WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process
+WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
+# Of each address that means all of them: one outside (RFC 5737, RFC 3849: nobody's), and the machine's own.
+OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
 LEAVING = 2  # seconds that open connections have at the end
 
 
@@ -60,7 +65,7 @@ class Options:
 
     def kept(self) -> list[str]:
         """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
-        db = [] if self.db is None else ["--db", self.db]
+        db = [] if self.db is None else ["--db", absolute(self.db)]
         return [*db, "--retention", f"{self.retention:g}"]
 
 
@@ -73,9 +78,11 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
-    with only_one(runtime / "lock", options.port is not None):
-        places.leave_argv(*options.kept())
-        asyncio.run(Daemon(options, runtime).run(ready))
+    with only_one(places.lock(), options.port is not None):
+        daemon = Daemon(options, runtime)
+        places.leave_argv()
+        places.leave_flags(options.kept())
+        asyncio.run(daemon.run(ready))
 
 
 @contextlib.contextmanager
@@ -90,17 +97,36 @@ def only_one(path: Path, with_port: bool) -> Iterator[None]:
         raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
     with os.fdopen(fd, "r+") as lock:
         end = time.monotonic() + TAKING_OVER
+        told = 0
         while not locked(fd):
-            pid, _, kind = os.pread(fd, 100, 0).decode().partition(" ")
+            pid, kind = holder(fd)
             if not with_port or kind == WITH_PORT or time.monotonic() > end:
-                raise RunningError(f"a daemon is running already (process {pid}). To end it:  kill {pid}")
-            if kind:
-                os.kill(int(pid), signal.SIGTERM)
+                who = f" (process {pid}). To end it:  kill {pid}" if pid else f", and says not which ({path})"
+                raise RunningError(f"a daemon is running already{who}")
+            if pid not in (0, told):
+                told = pid
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
             time.sleep(0.1)
         os.truncate(fd, 0)
-        lock.write(f"{os.getpid()} {WITH_PORT if with_port else WITHOUT_PORT}")
+        lock.write(f"{os.getpid()} {process_start(os.getpid())} {WITH_PORT if with_port else WITHOUT_PORT}")
         lock.flush()
-        yield
+        try:
+            yield
+        finally:
+            os.truncate(fd, 0)
+
+
+def holder(fd: int) -> tuple[int, str]:
+    """The process that has the lock and its kind, (0, "") where the file does not say.
+
+    What a killed daemon wrote may stand, and its number be another process's by now: that one started at another time.
+    """
+    try:
+        pid, started, kind = os.pread(fd, 100, 0).decode().split()
+        return (int(pid), kind) if int(pid) > 0 and process_start(int(pid)) == float(started) else (0, "")
+    except ValueError:
+        return 0, ""
 
 
 def locked(fd: int) -> bool:
@@ -134,7 +160,7 @@ class Daemon:
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes."""
+        """Serve until a signal comes.  Raises TailhookError where a part of the daemon ends by itself."""
         loop = self.hub.loop = asyncio.get_running_loop()
         leaving = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -143,28 +169,32 @@ class Daemon:
         with self.poke_socket() as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
-            tasks = [asyncio.create_task(server.serve([listener])) for server, listener in servers]
-            works = [self.take(poked), self.check(), self.forget()]
+            serving = [server.serve([listener]) for server, listener in servers]
+            works: list[Coroutine[Any, Any, object]] = [leaving.wait(), self.take(poked), self.check(), self.forget()]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(hear(self.database, self.hub))
-            tasks += [asyncio.create_task(work) for work in works]
+            tasks = [asyncio.create_task(work) for work in [*serving, *works]]
             while not all(server.started for server, _ in servers):
                 await asyncio.sleep(0.01)
                 if failed := [task for task in tasks if task.done()]:
                     failed[0].result()
             ready(self.link())
-            await leaving.wait()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            ended = [task for task in tasks if task.done()]
             loop.remove_reader(pokes)
+            self.inbox.stopping = True
             self.hub.put(None)
             for server, _ in servers:
                 server.should_exit = True
-            await asyncio.gather(*tasks[: len(servers)])
+            await asyncio.gather(*tasks[: len(servers)], return_exceptions=True)
             for task in tasks[len(servers) :]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for name in ("poke", "http"):
             (self.runtime / name).unlink(missing_ok=True)
         self.database.close()
+        for error in filter(None, (task.exception() for task in ended)):
+            raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
 
     # ---- sockets ----
 
@@ -178,9 +208,9 @@ class Daemon:
         found = [(self.server(LimitBody(app)), bound(socket.SOCK_STREAM, self.runtime / "http"))]
         if self.options.port is not None:
             token = places.token() if self.options.token is None else self.options.token
-            if not token and not is_loopback(self.options.host):
-                raise TailhookError(f"{self.options.host} can be reached by others: that needs a token")
-            names = {"127.0.0.1", "localhost", "::1", self.options.host}
+            if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
+                raise TailhookError("the port needs a token of letters, digits and -._~+/= that nobody guesses")
+            names = {"127.0.0.1", "localhost", "::1", self.options.host.lower()}
             self.guard = Guard(LimitBody(app), token, names)
             found.append((self.server(BrowserHeaders(self.guard)), listening(self.options.host, self.options.port)))
             self.port = found[1][1].getsockname()[1]
@@ -194,7 +224,8 @@ class Daemon:
 
     def link(self) -> str:
         """The link that signs a browser in, once."""
-        host = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        host = reachable(self.options.host)
+        host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}{self.guard.new_link()}" if self.guard else ""
 
     # ---- work ----
@@ -237,9 +268,19 @@ def open_database(url: str, hub: Hub) -> Database:
     """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
     try:
         return Database(url, hub.changed, hub.removed)
+    except CommandError as error:
+        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Install that") from error
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error
+
+
+def absolute(url: str) -> str:
+    """The URL, as good in every folder: that of a file may be relative to the one that the daemon is started in."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return url
+    return parsed.set(database=str(Path(parsed.database).absolute())).render_as_string(hide_password=False)
 
 
 def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
@@ -253,7 +294,14 @@ def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
     """A Unix socket at the path, the user's alone; what a dead daemon left there is removed."""
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, kind)
-    made.bind(str(path))
+    try:
+        made.bind(str(path))
+    except OSError as error:
+        made.close()
+        if error.errno:
+            raise
+        advice = "set XDG_RUNTIME_DIR to a folder whose path is shorter"
+        raise TailhookError(f"{path} is too long for a socket: {advice}") from error
     path.chmod(0o600)
     made.setblocking(False)
     return made
@@ -270,9 +318,14 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def reachable(host: str) -> str:
+    """An address under which others reach the daemon, where it listens on all of them: that of the way out of here."""
+    if host not in OUTSIDE:
+        return host
+    outside, alone = OUTSIDE[host]
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect((outside, 9))  # sends nothing
+        except OSError:
+            return alone
+        return str(way.getsockname()[0])

@@ -58,7 +58,7 @@ events = sa.Table(
 spool = sa.Table(
     "spool",
     metadata,
-    sa.Column("file", sa.Text, primary_key=True),  # its device and inode: a spool's file may get another name
+    sa.Column("file", sa.Text, primary_key=True),  # see Inbox.key: a spool's file may get another name
     sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
 )
 
@@ -105,6 +105,9 @@ def statements(dialect: str) -> Statements:
 
 # ---- opening -----------------------------------------------------------------
 
+# Begins a migration. Python's sqlite3 begins no transaction by itself before a CREATE TABLE.
+ALONE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(8386099895470092139)"}
+
 
 def open_engine(url: str) -> Engine:
     """An engine for the URL; SQLite's connections as they should be."""
@@ -115,15 +118,16 @@ def open_engine(url: str) -> Engine:
 
 
 def prepare_sqlite(connection: Any, _: object) -> None:
-    """A journal that readers need not wait for, and foreign keys."""
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON", "busy_timeout = 10000"):
+    """A journal that readers need not wait for, and foreign keys; another process is waited for first of all."""
+    for pragma in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest version."""
+    """Bring the tables to the newest version: all of it or nothing, and one process after the other."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.begin() as connection:
+        connection.exec_driver_sql(ALONE[engine.dialect.name])
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -1,0 +1,60 @@
+"""The daemon that starts by itself: the folder and the environment that it was started in are nothing to it."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from daemon import daemon_pid, wait_until
+from host import measured
+
+MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
+# As a command of the user's own: the project's folder is not where its modules are looked for.
+BOARD = [sys.executable, "-E", "-c", "import sys; del sys.path[0]; from tailhook.plates.client import start; start()"]
+
+
+@pytest.fixture(params=["hook", "board"])
+def started(request, own, project):
+    """A daemon that was started in a cloned project with modules of its own; `pipe` was open in whoever did."""
+    own.start().stop()  # leaves what starts it
+    for name in MODULES:
+        (project.folder / f"{name}.py").write_text(f"open({str(project.home / 'ran')!r}, 'w')\nraise SystemExit(3)\n")
+    argv = measured([*project.argv[:-1], "plates"]) if request.param == "hook" else BOARD
+    own.pipe, writing = os.pipe()
+    subprocess.run(
+        argv,
+        input=json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(),
+        env={**own.env, "PYTHONPATH": str(project.folder), "TAILHOOK_RUN_ID": "secret"},
+        cwd=project.folder,
+        pass_fds=[writing],
+        check=True,
+    )
+    os.close(writing)
+    try:
+        wait_until(lambda: (own.runtime / "http").exists())
+        wait_until(lambda: own.ask("GET", "/health").status_code == 200)
+        own.pid = daemon_pid(own)
+        yield own
+    finally:
+        os.close(own.pipe)
+        if (own.runtime / "http").exists():
+            os.kill(daemon_pid(own), signal.SIGTERM)
+            wait_until(lambda: not (own.runtime / "http").exists())
+
+
+def test_no_module_of_the_project_runs(started, project):
+    assert not (project.home / "ran").exists()
+
+
+def test_it_holds_nothing_of_whoever_started_it(started, project):
+    process = Path(f"/proc/{started.pid}")
+    assert (process / "cwd").readlink() == Path("/")
+    assert select.select([started.pipe], [], [], 10)[0]
+    assert os.read(started.pipe, 1) == b""
+    names = {line.partition(b"=")[0] for line in (process / "environ").read_bytes().split(b"\0")}
+    assert b"HOME" in names
+    assert not [name for name in names if name.startswith(b"PYTHON") or name == b"TAILHOOK_RUN_ID"]
