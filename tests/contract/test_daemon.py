@@ -17,6 +17,8 @@ import pytest
 from daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from host import tailhook
 
+from tailhook._core import poke
+
 IS_JSON = {"content-type": "application/json"}
 DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
 
@@ -226,6 +228,11 @@ def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
     (tmp_path / "run").mkdir()
     own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
     assert "running already" in refused(own, "--port", "0")
+    own.runtime = tmp_path / "run" / "tailhook"
+    assert own.ask("GET", "/health").status_code == 200  # who looks for it there is led to it
+    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert own.stop() == 0
+    assert own.start().ask("GET", "/health").status_code == 200
 
 
 def test_a_runtime_folder_that_is_not_there_is_not_used(own, project, tmp_path):
@@ -249,7 +256,7 @@ def stranger():
 
 
 @pytest.mark.parametrize(
-    "left", ["{pid} 1 no-port", "{pid} no-port", "999999 5 no-port", "-1 5 no-port", "words", "", "\xff"]
+    "left", ["{pid} 1 no-port /", "{pid} no-port", "999999 5 no-port /", "-1 5 no-port /", "words", "", "\xff"]
 )
 def test_what_a_lock_says_ends_no_stranger(own, stranger, left):
     own.state.mkdir(parents=True, mode=0o700)

@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from daemon import daemon_in
+from daemon import daemon_in, refused
 from host import Project
 
 EVERY_EVENT = {
@@ -146,3 +146,11 @@ def test_the_doctor_knows_a_daemon_that_hangs(installed, served):
     (hangs, *_) = findings(installed, "plates")
     os.kill(served.process.pid, signal.SIGCONT)
     assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["what"]) == ("failure", True)
+
+
+def test_the_doctor_finds_a_daemon_whose_sockets_are_elsewhere(installed, served, tmp_path):
+    served.start()
+    (tmp_path / "run").mkdir()
+    served.env["XDG_RUNTIME_DIR"] = installed.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+    refused(served, "--no-port")
+    assert [finding["status"] for finding in findings(installed, "plates")] == ["ok"]

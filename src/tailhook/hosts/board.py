@@ -98,7 +98,7 @@ def private_files(finding: Say[T]) -> Iterator[T]:
         Path(state_folder_path()) / "events",
     ):
         try:
-            found = path.lstat()
+            found = path.stat() if path.is_socket() else path.lstat()  # one may lead to the daemon's, elsewhere
         except FileNotFoundError:
             continue
         except OSError as error:

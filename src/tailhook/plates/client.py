@@ -33,7 +33,7 @@ def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
         try:
             yield client
         except httpx.ReadTimeout as error:
-            pid = places.lock().read_text().partition(" ")[0]
+            pid = places.lock().read_text(errors="replace").partition(" ")[0]
             raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error

@@ -40,6 +40,7 @@ AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 TAKING_OVER = 10.0  # seconds for another daemon to leave
 WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
+SOCKETS = ("poke", "http")
 # Of each address that means all of them: one outside (RFC 5737, RFC 3849: nobody's), and the machine's own.
 OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
 LEAVING = 2  # seconds that open connections have at the end
@@ -78,7 +79,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
     runtime = places.runtime()
-    with only_one(places.lock(), options.port is not None):
+    with only_one(places.lock(), options.port is not None, runtime):
         daemon = Daemon(options, runtime)
         places.leave_argv()
         places.leave_flags(options.kept())
@@ -86,21 +87,24 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
 
 
 @contextlib.contextmanager
-def only_one(path: Path, with_port: bool) -> Iterator[None]:
+def only_one(path: Path, with_port: bool, runtime: Path) -> Iterator[None]:
     """Hold the lock that a user's one daemon has.
 
-    with_port: a person starts this one, and it takes the place of one that was started by itself.
+    with_port: a person starts this one, and it takes the place of one that was started by itself.  runtime: where its
+    sockets are; where another daemon has the lock, those there lead to its own.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
-    with os.fdopen(fd, "r+") as lock:
+    with os.fdopen(fd, "rb"):
         end = time.monotonic() + TAKING_OVER
         told = 0
         while not locked(fd):
-            pid, kind = holder(fd)
+            pid, kind, theirs = holder(fd)
             if not with_port or kind == WITH_PORT or time.monotonic() > end:
+                if pid:
+                    lead(runtime, Path(theirs))
                 who = f" (process {pid}). To end it:  kill {pid}" if pid else f", and says not which ({path})"
                 raise RunningError(f"a daemon is running already{who}")
             if pid not in (0, told):
@@ -109,24 +113,33 @@ def only_one(path: Path, with_port: bool) -> Iterator[None]:
                     os.kill(pid, signal.SIGTERM)
             time.sleep(0.1)
         os.truncate(fd, 0)
-        lock.write(f"{os.getpid()} {process_start(os.getpid())} {WITH_PORT if with_port else WITHOUT_PORT}")
-        lock.flush()
+        kind = WITH_PORT if with_port else WITHOUT_PORT
+        os.pwrite(fd, os.fsencode(f"{os.getpid()} {process_start(os.getpid())} {kind} {runtime}"), 0)
         try:
             yield
         finally:
             os.truncate(fd, 0)
 
 
-def holder(fd: int) -> tuple[int, str]:
-    """The process that has the lock and its kind, (0, "") where the file does not say.
+def holder(fd: int) -> tuple[int, str, str]:
+    """The process that has the lock, its kind, and the folder of its sockets; 0 and "" where the file does not say.
 
     What a killed daemon wrote may stand, and its number be another process's by now: that one started at another time.
     """
     try:
-        pid, started, kind = os.pread(fd, 100, 0).decode().split()
-        return (int(pid), kind) if int(pid) > 0 and process_start(int(pid)) == float(started) else (0, "")
+        pid, started, kind, runtime = os.fsdecode(os.pread(fd, 5000, 0)).split(" ", 3)
+        if int(pid) > 0 and process_start(int(pid)) == float(started):
+            return int(pid), kind, runtime
     except ValueError:
-        return 0, ""
+        pass
+    return 0, "", ""
+
+
+def lead(here: Path, there: Path) -> None:
+    """Lead whoever looks for the sockets here to those of the running daemon: XDG_RUNTIME_DIR is not set everywhere."""
+    for name in SOCKETS if here != there else ():
+        (here / name).unlink(missing_ok=True)
+        (here / name).symlink_to(there / name)
 
 
 def locked(fd: int) -> bool:
@@ -190,7 +203,7 @@ class Daemon:
             for task in tasks[len(servers) :]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        for name in ("poke", "http"):
+        for name in SOCKETS:
             (self.runtime / name).unlink(missing_ok=True)
         self.database.close()
         for error in filter(None, (task.exception() for task in ended)):
