@@ -217,9 +217,9 @@ def refusing(inbox, monkeypatch, refuse):
     """Let `refuse` raise what the database says to each report first."""
     record = inbox.database.record
 
-    def refused(report, place):
+    def refused(report, *where):
         refuse(report)
-        return record(report, place)
+        return record(report, *where)
 
     monkeypatch.setattr(inbox.database, "record", refused)
 

@@ -1,5 +1,7 @@
 """The tables of the plates, the statements on them, and how they are opened and brought to their newest form."""
 
+import sqlite3
+import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -105,6 +107,7 @@ def statements(dialect: str) -> Statements:
 
 # ---- opening -----------------------------------------------------------------
 
+BUSY = 10  # seconds to wait for another process
 # Begins a migration. Python's sqlite3 begins no transaction by itself before a CREATE TABLE.
 ALONE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(8386099895470092139)"}
 
@@ -119,8 +122,18 @@ def open_engine(url: str) -> Engine:
 
 def prepare_sqlite(connection: Any, _: object) -> None:
     """A journal that readers need not wait for, and foreign keys; another process is waited for first of all."""
-    for pragma in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}")
+    connection.execute(f"PRAGMA busy_timeout = {BUSY * 1000}")
+    deadline = time.monotonic() + BUSY
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError:  # SQLite itself does not wait for one that changes it just now
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def migrate(engine: Engine) -> None:
