@@ -1,8 +1,7 @@
-"""The hook process itself: what comes in, what goes out, and what it costs."""
+"""The hook process itself: what comes in, and what goes out."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -10,29 +9,7 @@ from pathlib import Path
 
 import jwz
 import pytest
-from host import assistant, looping
-from triage import entry, pipeline
-
-import tailhook
-
-ALWAYS = {
-    "tailhook",
-    "tailhook._core",
-    "tailhook.hook",
-    "tailhook.hook.answer",
-    "tailhook.hook.payload",
-    "tailhook.hook.process",
-    "tailhook.machines",
-    "tailhook.stores",
-    "tailhook.stores.atomic",
-}
-OWN_MODULES = {
-    "idle": {"tailhook.stores.jwz", "tailhook.stores.loop"},
-    "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
-    "triage": {"tailhook.stores.jsonfile"},
-    "memory": {"tailhook.machines.quoting"},
-}
-
+from host import looping
 
 # ---- the argv ----------------------------------------------------------------
 
@@ -63,85 +40,6 @@ def test_the_command_itself_answers_too(project):
     payload = json.dumps(project.payload(last_assistant_message="Hm."))
     done = project.tailhook("hook", "idle", stdin=payload)
     assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
-
-
-def loaded_by(project, which="True"):
-    """The modules that a stop loads beyond those of bare Python, and beyond what Cython makes in memory.
-
-    which: an expression over a module's `spec`.
-    """
-    interpreter, *flags, entry, machines = project.argv
-    code = (
-        "import sys, posix; before = set(sys.modules); leave = posix._exit\n"
-        "def list_modules(code):\n"
-        "    specs = {name: sys.modules[name].__spec__ for name in set(sys.modules) - before}\n"
-        f"    names = [name for name, spec in specs.items() if spec and {which}]\n"
-        "    posix.write(2, ('|' + ' '.join(names)).encode()); leave(code)\n"
-        "posix._exit = list_modules\n"
-        f"sys.argv = [{entry!r}, {machines!r}]; __file__ = {entry!r}\n"
-        f"exec(compile(open({entry!r}).read(), {entry!r}, 'exec'))"
-    )
-    project.argv = [interpreter, *flags, "-c", code]
-    stop = project.stop("Hm.")
-    return stop, set(stop.stderr.rpartition("|")[2].split())
-
-
-def begin_idle(project):
-    project.loop()
-
-
-def begin_ralph(project):
-    project.ralph()
-
-
-def begin_triage(project):
-    project.triage(pipeline("triage", entry()))
-
-
-def begin_memory(project):
-    project.argv = [*project.argv[:-1], "memory"]
-    project.write(assistant("We chose A because of B.\nWe picked C over D."))
-
-
-@pytest.mark.parametrize(("machine", "begin"), [(name, globals()[f"begin_{name}"]) for name in OWN_MODULES])
-def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, machine, begin):
-    begin(project)
-    stop, loaded = loaded_by(project)
-    assert stop.answer["decision"] == "block"
-    assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
-
-
-def test_an_event_is_reported_with_the_spool_and_no_other_module(project):
-    project.argv = [*project.argv[:-1], "plates"]
-    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
-    stop, loaded = loaded_by(project)
-    assert (stop.exit_code, stop.stdout) == (0, "")
-    assert loaded == ALWAYS - {"tailhook.machines"} | {"tailhook.hook.plates", "tailhook.stores.spool"}
-
-
-def test_python_searches_for_no_module_but_the_package_and_its_core(project):
-    project.stop("Hm.")  # whatever was not compiled is now
-    begin_idle(project)
-    _, searched = loaded_by(project, "type(spec.loader).__name__ != 'ModuleFinder'")
-    assert searched == {"tailhook", "tailhook._core"}
-
-
-def test_a_source_that_changed_since_it_was_compiled_is_what_the_hook_runs(project, tmp_path):
-    package = Path(tailhook.__file__).parent
-    copy = shutil.copytree(package, tmp_path / "copy" / "tailhook")
-    project.argv = [*project.argv[:3], str(copy / "hook" / "entry.py"), *project.argv[4:]]
-    project.loop()
-    assert project.stop("Hm.").exit_code == 2
-    source = copy / "hook" / "idle.py"
-    source.write_text(f"{source.read_text()}\ndef ask(event):\n    return None\n")
-    assert project.stop("Hm.").exit_code == 0
-
-
-def test_without_anything_to_decide_no_machine_is_loaded(project):
-    project.argv = [*project.argv[:-1], "idle,ralph,triage"]
-    stop, loaded = loaded_by(project)
-    assert (stop.exit_code, stop.stdout) == (0, "")
-    assert loaded == ALWAYS - {"tailhook.machines", "tailhook.stores", "tailhook.stores.atomic"}
 
 
 # ---- stdin -------------------------------------------------------------------
