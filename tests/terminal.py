@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import time
 
 
@@ -19,17 +20,21 @@ class Terminal:
         """Read until the words are there."""
         end = time.monotonic() + seconds
         while words not in self.seen:
-            assert time.monotonic() < end, self.seen
-            try:
-                self.seen += os.read(self.fd, 1000).decode(errors="replace")
-            except OSError:  # the other end is closed
-                assert words in self.seen, self.seen
+            assert self.read(end), self.seen
 
-    def wait(self):
+    def wait(self, seconds=60):
         """Read to the end; the exit status."""
-        try:
-            while data := os.read(self.fd, 1000):
-                self.seen += data.decode(errors="replace")
-        except OSError:
+        end = time.monotonic() + seconds
+        while self.read(end):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def read(self, end):
+        """Read what is there, or comes until then by the monotonic clock; False where the other end is closed."""
+        assert select.select([self.fd], (), (), max(0, end - time.monotonic()))[0], self.seen
+        try:
+            data = os.read(self.fd, 1000)
+        except OSError:
+            return False
+        self.seen += data.decode(errors="replace")
+        return bool(data)

@@ -50,7 +50,12 @@ def daemon(away):
     return away.start()
 
 
-def run(daemon, *argv, **options):
+def heed_interrupts():
+    """What ignores SIGINT, as what a shell starts in the background does, leaves that to its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def run(daemon, *argv, preexec_fn=heed_interrupts, **options):
     """Run a command under the wrapper, whole."""
     return subprocess.run(
         [*RUN, *argv],
@@ -60,6 +65,7 @@ def run(daemon, *argv, **options):
         text=True,
         timeout=60,
         check=False,
+        preexec_fn=preexec_fn,
         **options,
     )
 
@@ -191,7 +197,9 @@ def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
     shell.until("begun")
     os.write(shell.fd, b"\x1a")
     shell.until("Stopped")
-    os.write(shell.fd, b"fg\n\x04")
+    os.write(shell.fd, b"fg\n")
+    wait_until(lambda: os.tcgetpgrp(shell.fd) != shell.pid)  # what is typed is the command's from now on
+    os.write(shell.fd, b"\x04")
     shell.until("ended")
     os.write(shell.fd, b"exit\n")
     assert shell.wait() == 0
