@@ -13,8 +13,8 @@ help: ## show the goals
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/built $(VENV)/test ## all tests
-	$(BIN)/python -m pytest $(TESTS)
+test: $(VENV)/built $(VENV)/test ## all tests, on every processor
+	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
 fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted

@@ -6,23 +6,19 @@ import jwz
 import pytest
 from host import Project, Stop, tailhook
 
-REPORTED = pytest.StashKey[list]()
-
-
-def pytest_configure(config):
-    config.stash[REPORTED] = []
-
 
 @pytest.fixture
 def report(request):
     """Call it with a line that the run's summary shows."""
-    return request.config.stash[REPORTED].append
+    return lambda line: request.node.user_properties.append(("figure", line))
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    if config.stash[REPORTED]:
+def pytest_terminal_summary(terminalreporter):
+    ended = [one for name in ("passed", "failed") for one in terminalreporter.stats.get(name, ()) if one.when == "call"]
+    figures = [line for one in ended for name, line in one.user_properties if name == "figure"]
+    if figures:
         terminalreporter.section("figures")
-        for line in config.stash[REPORTED]:
+        for line in figures:
             terminalreporter.line(line)
 
 

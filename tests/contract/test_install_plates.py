@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from daemon import daemon_in, refused
@@ -19,6 +21,13 @@ EVERY_EVENT = {
     "StopFailure",
     "SessionEnd",
 }
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder with a short path: a socket's has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
