@@ -13,8 +13,10 @@ help: ## show the goals
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
+# The browser's tests have a loop of their own, which others in the same process would run in.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
+	$(if $(TESTS),,$(BIN)/python -m pytest tests/browser)
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
 fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted

@@ -116,7 +116,7 @@ def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(
 
     def run(calls):
         spool.unlink(missing_ok=True)
-        code, made = run_until(project.argv, project.env, str(project.folder), str(payload), calls)
+        code, made = run_until(project.argv, project.env, str(project.folder), str(payload), lambda call: call == calls)
         events = [json.loads(line) for line in spool.read_text().splitlines()] if spool.exists() else []
         assert not events or spool.read_bytes().endswith(b"\n")
         return code, made, len(events)
