@@ -47,3 +47,40 @@ cdef object module_code(bytes source, bytes compiled):
     ):
         return None
     return PyMarshal_ReadObjectFromString(<const char*>data + PYC_HEADER, size - PYC_HEADER)
+
+
+cdef class ModuleFinder:
+    cdef object make_spec
+    cdef str ending
+
+    def __init__(self):
+        from _frozen_importlib import ModuleSpec
+        self.make_spec = ModuleSpec
+        self.ending = f".{PyImport_GetMagicTag().decode()}.pyc"
+
+    def find_spec(self, str name not None, path=None, target=None):
+        cdef str folder, leaf
+        if not path or not name.startswith("tailhook."):
+            return None
+        folder, leaf = path[0], name.rpartition(".")[2]
+        package = f"{folder}/{leaf}"
+        return self.spec(name, folder, leaf, None) or self.spec(name, package, "__init__", package)
+
+    cdef object spec(self, str name, str folder, str leaf, str package):
+        cdef str source = f"{folder}/{leaf}.py"
+        cdef str compiled = f"{folder}/__pycache__/{leaf}{self.ending}"
+        code = module_code(source.encode("utf-8", "surrogateescape"), compiled.encode("utf-8", "surrogateescape"))
+        if code is None:
+            return None
+        spec = self.make_spec(name, self, origin=source, loader_state=code, is_package=package is not None)
+        spec.has_location = True
+        spec.cached = compiled
+        if package is not None:
+            spec.submodule_search_locations = [package]
+        return spec
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        exec(module.__spec__.loader_state, module.__dict__)

@@ -1,0 +1,48 @@
+"""The benchmark's gate: what is timed anew, and when it fails. The timing itself is tested with real hooks."""
+
+from argparse import Namespace
+
+import pytest
+
+from tailhook.cli import bench
+from tailhook.cli.bench import ATTEMPTS
+
+SLOW, FINE = 1.5, 1.2
+
+
+@pytest.fixture
+def gate(monkeypatch, capsys):
+    """Run the gate on two hooks, whose ratios are given for each time that they are measured."""
+
+    def run(**ratios):
+        measured = []
+
+        def measure(stops, rounds, against):
+            measured.append(list(stops))
+            rows = [
+                {"case": stop, "transcript": "10 KB", "median_ms": 9.0, "p99_ms": 9.0, "ratio": ratios[stop].pop(0)}
+                for stop in stops
+            ]
+            bare = {"median_ms": 6.0, "p99_ms": 6.0}
+            return {"python": "", "rounds": rounds, "bare": bare, "hooks": rows, "against": None}
+
+        monkeypatch.setattr(bench, "waiting_stops", lambda folder: list(ratios))
+        monkeypatch.setattr(bench, "measure", measure)
+        code = bench.bench(Namespace(against=None, max_ratio=1.35, rounds=1, json=False))
+        return code, measured, capsys.readouterr().err
+
+    return run
+
+
+def test_hooks_within_the_limit_are_timed_once(gate):
+    assert gate(one=[FINE], two=[FINE]) == (0, [["one", "two"]], "")
+
+
+def test_a_hook_over_the_limit_is_timed_anew_alone(gate):
+    assert gate(one=[FINE], two=[SLOW, SLOW, FINE]) == (0, [["one", "two"], ["two"], ["two"]], "")
+
+
+def test_a_hook_that_stays_over_the_limit_fails(gate):
+    code, measured, told = gate(one=[FINE], two=[SLOW] * ATTEMPTS)
+    assert (code, len(measured)) == (1, ATTEMPTS)
+    assert told == "tailhook: two at 10 KB takes 1.50 times bare Python, over the limit of 1.35\n"
