@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -147,6 +148,14 @@ def test_the_doctor_opens_the_database_that_the_hooks_start_the_daemon_with(inst
     (served.state / "daemon-flags").write_text("\0".join(kept))
     ((status, what),) = bad(installed)
     assert (status, "cannot be opened" in what, "secret" in what) == ("failure", True, False)
+
+
+def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
+    with sqlite3.connect(served.state / "plates.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    ((status, what),) = bad(installed)
+    assert (status, "made by a newer tailhook" in what) == ("failure", True)
 
 
 def test_the_doctor_knows_a_daemon_that_hangs(installed, served):

@@ -67,7 +67,7 @@ def database(finding: Say[T]) -> Iterator[T]:
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
-    from tailhook.plates.tables import plates
+    from tailhook.plates.tables import is_newer, plates
 
     flags = places.kept_flags()
     url = sa.make_url(flags[1] if flags[:1] == ["--db"] else places.database_url())
@@ -76,10 +76,13 @@ def database(finding: Say[T]) -> Iterator[T]:
     if url.get_backend_name() == "postgresql":
         url = url.update_query_dict({"connect_timeout": str(PATIENCE)})
     try:
-        engine = sa.create_engine(url)
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
         with engine.connect() as connection:
+            if is_newer(connection):
+                what = f"the database {url!r} was made by a newer tailhook"
+                yield finding("failure", what, "Install that:  pip install --upgrade tailhook")
+                return
             connection.execute(sa.select(plates.c.session_id).limit(1))
-        engine.dispose()
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         advice = "Is its server there? A file that is broken can be removed: it is made anew, without the old sessions."

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.event import listen
 
 metadata = sa.MetaData()
@@ -138,9 +140,21 @@ def prepare_sqlite(connection: Any, _: object) -> None:
 
 def migrate(engine: Engine) -> None:
     """Bring the tables to the newest version: all of it or nothing, and one process after the other."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config = migrations()
     with engine.begin() as connection:
         connection.exec_driver_sql(ALONE[engine.dialect.name])
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def is_newer(connection: Connection) -> bool:
+    """Whether the tables are of a version that is not known here."""
+    known = {migration.revision for migration in ScriptDirectory.from_config(migrations()).walk_revisions()}
+    return not known.issuperset(MigrationContext.configure(connection).get_current_heads())
+
+
+def migrations() -> Config:
+    """Where Alembic finds them."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    return config
