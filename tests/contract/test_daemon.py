@@ -109,6 +109,8 @@ def test_the_figures_are_told(daemon):
         ),
         ("POST", "/events", {"content": b'{"session_id": "\\ud800", "project_path": "/", "event_type": "x"}'}, 422),
         ("POST", "/events", {"content": DEEP}, 422),
+        ("POST", "/plates/register", {"json": {"project_path": "/a/../b"}}, 422),
+        ("POST", "/plates/register", {"json": {"project_path": "/a", "run_id": "/../b"}}, 422),
         ("GET", "/nothing", {}, 404),
         ("GET", "/plates/../../etc/passwd", {}, 404),
         ("GET", "/plates/%2e%2e%2f%2e%2e%2fetc%2fpasswd", {}, 404),
@@ -149,6 +151,15 @@ def test_who_posts_over_tcp_without_a_host_has_no_process(own):
 # ---- the stream --------------------------------------------------------------
 
 
+def test_who_asks_does_not_say_where_he_is(own):
+    own.env["FORWARDED_ALLOW_IPS"] = "*"
+    own.start()
+    body = {"session_id": "s", "project_path": "/p", "event_type": "stop"}
+    headers = {"Authorization": f"Bearer {own.token}", "X-Forwarded-For": "192.0.2.7"}
+    assert httpx.post(f"{own.base}/events", json=body, headers=headers).status_code == 200
+    assert own.plates()["s"]["host"] == os.uname().nodename
+
+
 def test_the_stream_tells_all_plates_and_then_each_change(daemon):
     daemon.post("stop", "streamed", ts=1)
     with daemon.client() as client, client.stream("GET", "/stream") as response:
@@ -182,6 +193,14 @@ def test_a_port_that_is_none_is_wrong_usage(own):
     for port in ("99999", "-1", "http"):
         done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)
         assert (done.returncode, "is not a port" in done.stderr) == (2, True)
+
+
+def test_days_that_no_date_has_are_wrong_usage(own):
+    for days in ("36501", "0", "1e3"):
+        done = tailhook("plates", "serve", "--retention", days, env=own.env, cwd=own.home)
+        assert (done.returncode, days in done.stderr) == (2, True)
+    own.start("--retention", "36500")
+    assert (own.state / "daemon-flags").read_text() == "--retention\00036500"
 
 
 def test_a_database_of_a_newer_version_is_told(own):

@@ -12,7 +12,8 @@ import pytest
 from host import frame
 
 from tailhook.hook.plates import process_start
-from tailhook.plates.db import Database, shown
+from tailhook.plates.app import shown
+from tailhook.plates.db import Database
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
 

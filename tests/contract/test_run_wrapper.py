@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from daemon import daemon_in, spooled, wait_until
@@ -303,6 +304,17 @@ def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):
     assert "run_ended" in (daemon.state / "events").read_text()
     daemon.process.send_signal(signal.SIGCONT)
     wait_until(lambda: daemon.plates().get("s", {}).get("status") == "closed")
+
+
+def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daemon):
+    """What the session told may wait there, too."""
+    with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
+        plate = wait_until(lambda: plate_of(daemon))
+        assert daemon.ask("DELETE", f"/plates/{quote(plate['session_id'])}").status_code == 200
+        wrapper.stdin.close()
+        wrapper.wait(30)
+    (event,) = map(json.loads, (daemon.state / "events").read_text().splitlines())
+    assert (event["event_type"], event["run_id"]) == ("run_ended", plate["run_id"])
 
 
 def test_a_user_who_wants_no_daemon_gets_none(away):

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from postgres import postgres, wait_for
 
 from tailhook.machines.plates import parse_event
-from tailhook.plates.db import Database, Moment, Place, milliseconds, shown
+from tailhook.plates.app import shown
+from tailhook.plates.db import Database, Moment, Place, milliseconds
 from tailhook.plates.report import Report
 from tailhook.plates.tables import events, metadata
 
@@ -176,6 +177,12 @@ def test_without_a_second_clock_the_older_time_is_older(database):
     assert status(database) == "running"
 
 
+def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database):
+    database.record(report("session_start", ts=milliseconds() + 10**11, mono=None))
+    database.record(report("stop", ts=milliseconds(), mono=5000))
+    assert status(database) == "idle"
+
+
 @pytest.mark.parametrize("kind", ["tool_start:Bash", "tool_call", "stop", "stop:x", "permission_asked", "stop_failure"])
 def test_a_closed_plate_stays_closed(database, kind):
     database.record(report("session_start"))
@@ -254,6 +261,18 @@ def test_an_error_is_shown_until_the_session_goes_on(database):
     assert database.get("s")["error"] is None
 
 
+def test_an_error_that_a_session_recovered_from_is_shown_no_more(database):
+    database.record(report("stop_failure", error="rate_limit"))
+    database.apply(database.get("s"), parse_event("health_check_recovery"))
+    assert (status(database), database.get("s")["error"]) == ("idle", None)
+
+
+def test_an_error_that_a_session_ended_with_is_shown(database):
+    database.record(report("stop_failure", error="rate_limit"))
+    database.stopped(session_id="s")
+    assert (status(database), database.get("s")["error"]) == ("closed", "rate_limit")
+
+
 def test_eight_writers_at_once_lose_and_double_nothing(url):
     databases = [Database(url) for _ in range(4)]
     reports = [report("tool_call", session=f"s{number % 5}") for number in range(200)]
@@ -311,6 +330,19 @@ def test_a_session_takes_its_placeholders_place(database):
     [plate] = database.all()
     assert (plate["session_id"], plate["pid"], plate["created_at"]) == ("s", 77, placeholder["created_at"])
     assert database.gone == ["pending:/p"]
+
+
+def test_a_session_that_was_faster_than_its_wrapper_gets_no_placeholder(database):
+    database.record(report("session_start", run_id="run"))
+    assert database.register("/p", "run", pid=77)["session_id"] == "s"
+    [plate] = database.all()
+    assert (plate["session_id"], plate["status"], plate["pid"]) == ("s", "running", 77)
+
+
+def test_a_process_that_the_session_named_itself_is_its_own(database):
+    database.record(report("session_start", run_id="run", pid=78, pid_started=5))
+    database.register("/p", "run", pid=77)
+    assert (database.get("s")["pid"], database.get("s")["pid_started"]) == (78, 5)
 
 
 def test_a_run_that_is_over_before_its_first_event_came_is_over(database):

@@ -5,11 +5,13 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+import subprocess
+import sys
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
 from tailhook.hook.plates import pid_namespace
 from tailhook.plates.db import Database
@@ -163,6 +165,31 @@ def test_a_file_stays_while_its_events_cannot_be_brought_to_the_disk(inbox, tmp_
     assert (inbox.take(), aside.exists()) == (0, False)
 
 
+def test_a_log_that_another_process_is_moving_is_not_on_the_disk(inbox, tmp_path):
+    spool.append(event(1))
+    inbox.take()
+    with locked_for_checkpoint(tmp_path / "plates.db"):
+        assert not inbox.database.settle()
+    assert inbox.database.settle()
+
+
+@contextmanager
+def locked_for_checkpoint(database):
+    """Another process is at moving the log into the file."""
+    code = (
+        "import fcntl, struct, sys\n"
+        "shm = open(sys.argv[1], 'r+b')\n"
+        "fcntl.lockf(shm, fcntl.LOCK_EX, 1, 121)\n"  # WAL_CKPT_LOCK (www.sqlite.org/walformat.html, 2.3.2)
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    argv = [sys.executable, "-c", code, f"{database}-shm"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield
+        process.stdin.close()
+
+
 def test_a_file_that_got_another_name_goes_on_where_it_was(inbox):
     spool.append(event(1))
     inbox.take()
@@ -186,6 +213,44 @@ def test_an_event_written_into_a_removed_file_is_written_again(inbox, monkeypatc
     spool.append(event(1))
     assert inbox.take() == 1
     assert known(inbox) == ["e1"]
+
+
+def test_an_event_written_into_a_full_file_is_written_again(inbox, monkeypatch):
+    """The daemon may have read that file to its end already, and removes it next."""
+    write_all = spool.write_all
+
+    def set_aside_meanwhile(fd, line):
+        monkeypatch.setattr(spool, "write_all", write_all)
+        (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+        write_all(fd, line)
+
+    monkeypatch.setattr(spool, "write_all", set_aside_meanwhile)
+    spool.append(event(1))
+    assert (inbox.folder / spool.NAME).read_bytes() == event(1)
+    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+
+
+@pytest.mark.parametrize("at", [(Path, "unlink"), (Database, "forget_file")])
+def test_one_that_is_killed_while_it_removes_a_file_brings_no_dismissed_session_back(inbox, monkeypatch, at):
+    spool.append(event(1))
+    inbox.take()
+    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    inbox.database.delete("s")
+    with monkeypatch.context() as patched:
+        patched.setattr(*at, killed)
+        with pytest.raises(KeyboardInterrupt):
+            inbox.take()
+    assert (inbox.take(), inbox.database.all()) == (0, [])
+
+
+def killed(*_):
+    """What happens to the daemon."""
+    raise KeyboardInterrupt
+
+
+def test_a_name_that_is_no_spools_is_left_alone(inbox):
+    (inbox.folder / f"{spool.NAME}.\u00b2").write_bytes(event(1))
+    assert inbox.take() == 0
 
 
 def test_a_file_that_was_emptied_is_read_from_its_start(inbox):
@@ -224,6 +289,22 @@ def refusing(inbox, monkeypatch, refuse):
     monkeypatch.setattr(inbox.database, "record", refused)
 
 
+@pytest.mark.parametrize("error", [DatabaseError, InternalError, OperationalError, ProgrammingError])
+def test_a_database_that_is_away_full_or_broken_loses_none(inbox, monkeypatch, error):
+    broken = [error("INSERT", {}, Exception("database or disk is full"))] * 9
+
+    def refuse(_):
+        if broken:
+            raise broken.pop()
+
+    refusing(inbox, monkeypatch, refuse)
+    spool.append(event(0))
+    for _ in range(9):
+        with pytest.raises(error):
+            inbox.take()
+    assert (inbox.take(), inbox.lost) == (1, 0)
+
+
 def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monkeypatch, caplog):
     def refuse(report):
         if report.event_id == "e1":
@@ -237,21 +318,6 @@ def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monke
     assert inbox.take() == 1
     assert (known(inbox), inbox.lost, inbox.waiting()) == (["e0", "e2"], 1, 0)
     assert "violates a constraint" in caplog.text
-
-
-def test_a_database_that_is_away_or_full_loses_none(inbox, monkeypatch):
-    away = [OperationalError("INSERT", {}, Exception("database or disk is full"))] * 9
-
-    def refuse(_):
-        if away:
-            raise away.pop()
-
-    refusing(inbox, monkeypatch, refuse)
-    spool.append(event(0))
-    for _ in range(9):
-        with pytest.raises(OperationalError):
-            inbox.take()
-    assert (inbox.take(), inbox.lost) == (1, 0)
 
 
 def test_one_that_is_told_to_stop_stops_between_two_lines(inbox, monkeypatch):

@@ -26,6 +26,7 @@ from tailhook.machines import whole_number
 from tailhook.plates.places import kept_flags
 
 COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
+LONGEST = 36_500  # days that sessions may be kept
 EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
@@ -39,7 +40,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--db", metavar="URL", help="an SQLAlchemy URL; the user's own SQLite file if not given")
     parser.add_argument("--token", metavar="TOKEN", help="the port's token; the one that is kept if not given")
     parser.add_argument(
-        "--retention", type=positive, default=30, metavar="DAYS", help="forget a session after so many days (30)"
+        "--retention", type=days, default=30, metavar="DAYS", help="forget a session after so many days (30)"
     )
 
     parser = command(actions, "list", list_plates, "print every plate", "tailhook plates list --json")
@@ -57,6 +58,14 @@ def port(word: str) -> int:
     number = whole_number(word)
     if number is None or number > 65535:
         raise argparse.ArgumentTypeError(f"{word!r} is not a port: 0 to 65535")
+    return number
+
+
+def days(word: str) -> int:
+    """A number of days, as an argument's type: as many as there are dates for."""
+    number = positive(word)
+    if number > LONGEST:
+        raise argparse.ArgumentTypeError(f"{word!r} days are more than {LONGEST}")
     return number
 
 

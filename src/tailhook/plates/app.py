@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime, timezone
 from http import HTTPStatus
 from pathlib import Path
 from statistics import median
@@ -22,16 +23,17 @@ from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import Kind, Status
-from tailhook.plates.db import Database, shown
+from tailhook.plates.db import Database
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
-from tailhook.plates.report import Milliseconds, Name, Report, Word
+from tailhook.plates.report import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
 
 WEB = Path(__file__).with_name("web")
 LAGS = 1000  # events, the last, whose time from the hook to here is told
 BACKLOG = 1000  # changes that a slow listener may be behind; then it is told everything anew
 PING = 15  # seconds between two signs of life on a stream
+INTERNAL = ("pid_started", "pid_is_guess", "keeper", "event_ts", "event_mono", "version")  # is told to nobody
 
 
 class Problem(BaseModel):
@@ -97,10 +99,10 @@ class Details(PlateOut):
 
 
 class Registration(BaseModel):
-    """A session that the wrapper is about to start."""
+    """A session that the wrapper is about to start; its placeholder's name is made of the path and the run."""
 
-    project_path: Name
-    run_id: Name | None = None
+    project_path: SessionName
+    run_id: SessionName | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
     pid_started: Milliseconds | None = None
     host: Word | None = None
@@ -275,6 +277,19 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     app.mount("/web", StaticFiles(directory=WEB))
     return app
+
+
+def shown(plate: Plate) -> Plate:
+    """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
+    told = {name: value for name, value in plate.items() if name not in INTERNAL}
+    if plate["pid_is_guess"]:
+        told["pid"] = None
+    return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
+
+
+def iso_ms(at: int) -> str:
+    """Unix milliseconds as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def peer(request: Request) -> str | None:

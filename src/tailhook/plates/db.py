@@ -9,7 +9,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -40,7 +39,6 @@ UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plate
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
-INTERNAL = ("pid_started", "pid_is_guess", "keeper", "event_ts", "event_mono", "version")  # is told to nobody
 
 
 class Place(NamedTuple):
@@ -143,8 +141,9 @@ class Database:
                     }
                     tx.execute(statements(tx.dialect.name).keep_event, kept)
                     new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
-                    if status is Status.CLOSED:  # nothing from before may open it again
-                        new |= {"event_ts": at.ts, "event_mono": at.mono}
+                    # Nothing from before may open a closed one again; who goes on has recovered from the error.
+                    is_closed = status is Status.CLOSED
+                    new |= {"event_ts": at.ts, "event_mono": at.mono} if is_closed else {"error": None}
                     changed = update(tx, row, new, now)
                     self.tell_others(tx, plate["session_id"])
                 self.changed(changed)
@@ -161,20 +160,19 @@ class Database:
     # ---- sessions that the wrapper runs ----
 
     def register(self, project_path: str, run_id: str | None = None, **facts: Any) -> Plate:
-        """A placeholder for a session that is about to start.  facts: pid, pid_started, host, user, keeper."""
-        now = milliseconds()
+        """A placeholder for a session that is about to start, or the plate of one that was faster.
+
+        facts: pid, pid_started, host, user, keeper.
+        """
         with self.writing:
-            with self.engine.begin() as tx:
-                name = f"{PENDING}{project_path}"
-                there = find(tx, name)
-                if there and there["status"] == Status.CLOSED.value:
-                    tx.execute(sa.delete(plates).where(plates.c.session_id == name))
-                elif there and there["run_id"] != run_id:
-                    name = f"{name}#{run_id}"
-                row = {**empty_plate(name, project_path, now), "run_id": run_id, **facts}
-                tx.execute(statements(tx.dialect.name).begin_plate, row)
-                plate = dict(find(tx, name) or row)
-                self.tell_others(tx, name)
+            while True:
+                try:
+                    with self.engine.begin() as tx:
+                        plate = hold(tx, project_path, run_id, facts)
+                        self.tell_others(tx, plate["session_id"])
+                    break
+                except RacedError:
+                    continue
             self.changed(plate)
         return plate
 
@@ -331,11 +329,11 @@ class Database:
         try:
             with self.writing:
                 cursor = connection.cursor()
-                _, logged, moved = cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                busy, logged, moved = cursor.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 cursor.close()
         finally:
             connection.close()
-        return bool(logged == moved)
+        return bool(not busy and logged == moved)
 
     def forget_file(self, file: str) -> None:
         """A file of the spool is about to be removed; another one may get its inode."""
@@ -392,6 +390,25 @@ def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
     return Kept(True, update(tx, row, new, now) if new else begun, gone)
 
 
+def hold(tx: Connection, project_path: str, run_id: str | None, facts: dict[str, Any]) -> Plate:
+    """A placeholder for a run, or its session's plate where that is there, with the process.  Raises RacedError."""
+    now = milliseconds()
+    begun = tx.execute(sa.select(plates).where(plates.c.run_id == run_id)).mappings().first() if run_id else None
+    if begun:
+        is_known = begun["pid"] is not None and not begun["pid_is_guess"]
+        process = {name: facts.get(name) for name in ("pid", "pid_started")} | {"pid_is_guess": False}
+        return dict(begun) if is_known else update(tx, begun, process, now)
+    name = f"{PENDING}{project_path}"
+    there = find(tx, name)
+    if there and there["status"] == Status.CLOSED.value:
+        tx.execute(sa.delete(plates).where(plates.c.session_id == name))
+    elif there and there["run_id"] != run_id:
+        name = f"{name}#{run_id}"
+    row = {**empty_plate(name, project_path, now), "run_id": run_id, **facts}
+    tx.execute(statements(tx.dialect.name).begin_plate, row)
+    return dict(find(tx, name) or row)
+
+
 def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, str]:
     """A new plate, in place of its wrapper's placeholder when it has one, whose id is the second."""
     gone = ""
@@ -436,7 +453,8 @@ def new_values(row: RowMapping, report: Report, keeper: str | None) -> dict[str,
         "status": transition(Status(row["status"]), event).value,
         "last_event_type": report.event_type,
         "error": report.error if event.has_error or event.kind is Kind.STOP_FAILURE else None,
-        "event_ts": report.ts,
+        # Without the other clock, a time that is yet to come would make all that follows late.
+        "event_ts": report.ts if report.mono is not None else min(report.ts, milliseconds()),
         "event_mono": report.mono,
     }
 
@@ -465,19 +483,6 @@ def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Pl
     if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
         raise RacedError
     return plate
-
-
-def shown(plate: Plate) -> Plate:
-    """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
-    told = {name: value for name, value in plate.items() if name not in INTERNAL}
-    if plate["pid_is_guess"]:
-        told["pid"] = None
-    return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
-
-
-def iso_ms(at: int) -> str:
-    """Unix milliseconds as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def milliseconds() -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy.exc import DataError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError, StatementError
 
 from tailhook._core import fingerprint
 from tailhook.hook.plates import RUN_ENDED, pid_namespace
@@ -27,8 +27,7 @@ log = logging.getLogger("tailhook.plates")
 LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
 CHUNK = 1 << 20  # bytes that are read at a time
 HEAD = 4096  # bytes of a file's first line that tell it from another one
-AWAY = (OperationalError, InterfaceError)  # of the database: it is away, full, locked; nothing that is in the line
-ATTEMPTS = 3  # at a line that the database refuses, before it is passed over
+ATTEMPTS = 3  # at a line that the database refuses, before it is passed over; not where it is away, full or broken
 BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
 
 
@@ -60,7 +59,7 @@ class Inbox:
 
     def files(self) -> list[Path]:
         """The spool's files, oldest first: those that were full, then the one that hooks append to."""
-        aside = [path for path in self.folder.glob(f"{NAME}.*") if path.suffix[1:].isdigit()]
+        aside = [path for path in self.folder.glob(f"{NAME}.*") if path.suffix[1:].isdecimal()]
         aside.sort(key=lambda path: int(path.suffix[1:]))
         return [*aside, self.folder / NAME]
 
@@ -128,32 +127,27 @@ class Inbox:
             except FileNotFoundError:
                 continue
             try:
-                count, end = self.take_file(fd)
-                taken += count
+                taken += self.take_file(fd)
                 if self.stopping:
                     return taken
                 if path.name != NAME and self.database.settle():
-                    self.database.forget_file(self.key(fd))
                     path.unlink()
-                    taken += self.take_file(fd, end)[0]  # what was appended before it was unlinked
+                    self.database.forget_file(self.key(fd))
             finally:
                 os.close(fd)
         return taken
 
-    def take_file(self, fd: int, removed_at: int | None = None) -> tuple[int, int]:
-        """Take the rest of one file; how many events came, and where it ends.
-
-        removed_at: how far a file was taken of which the database knows nothing any more.
-        """
+    def take_file(self, fd: int) -> int:
+        """Take the rest of one file; returns how many events came."""
         key = self.key(fd)
-        end = self.database.offset(key) if removed_at is None else removed_at
+        end = self.database.offset(key)
         if end > os.fstat(fd).st_size:
             end = 0  # it was emptied
         taken = 0
         for line, end in lines(fd, end):  # noqa: B020 - read once
-            if self.stopping and removed_at is None:
+            if self.stopping:
                 break
-            place = Place(key, end) if removed_at is None else None
+            place = Place(key, end)
             fields = parse(line)
             try:
                 if fields.get("event_type") == RUN_ENDED:
@@ -167,13 +161,13 @@ class Inbox:
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
             except SQLAlchemyError as error:
-                if isinstance(error, AWAY) or not self.is_hopeless(Place(key, end)):
+                is_the_lines = isinstance(error, IntegrityError) or type(error) is StatementError
+                if not is_the_lines or not self.is_hopeless(place):
                     raise
                 log.warning("the spool: an event that the database does not take is passed over: %s", error)
                 self.lost += 1
-            if place:
-                self.database.move_offset(place)
-        return taken, end
+            self.database.move_offset(place)
+        return taken
 
     def is_hopeless(self, place: Place) -> bool:
         """Whether what stands there failed often enough."""

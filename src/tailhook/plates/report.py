@@ -22,6 +22,7 @@ def can_be_a_path(name: str) -> str:
     return name
 
 
+SessionName = Annotated[Name, AfterValidator(can_be_a_path)]
 DEEPEST = 100  # lists and objects in one another; what encodes JSON has a limit of its own
 
 
@@ -61,7 +62,7 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
 
-    session_id: Annotated[Name, AfterValidator(can_be_a_path)]
+    session_id: SessionName
     project_path: Annotated[Word, Field(min_length=1)]
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)

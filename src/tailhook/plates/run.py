@@ -120,16 +120,20 @@ def register(run_id: str, pid: int) -> None:
 
 
 def tell_end(run_id: str, deadline: float) -> None:
-    """Tell the daemon that the session is over; where none answers in time it finds that in the spool.
+    """Tell the daemon that the session is over.
 
-    deadline: by the monotonic clock.
+    Where none answers in time it finds that in the spool; so does one that knows nothing of the session: what the
+    session told may wait there, too.  deadline: by the monotonic clock.
     """
+    closed = 0
     try:
         from tailhook.plates import client
 
         left = max(0.1, deadline - time.monotonic())
-        client.request("POST", "/plates/stopped", timeout=left, json={"run_id": run_id})
+        closed = client.request("POST", "/plates/stopped", timeout=left, json={"run_id": run_id})["closed"]
     except (TailhookError, OSError, ImportError):
+        pass
+    if not closed:
         times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
         fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}
         try:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
+from tailhook.hook.plates import runtime_folder
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
 from tailhook.plates import places
 from tailhook.plates.app import Hub, make_app
@@ -33,7 +34,7 @@ from tailhook.plates.others import hear
 log = logging.getLogger("tailhook.plates")
 
 PORT = 7890
-RETENTION = 30.0  # days
+RETENTION = 30  # days
 SWEEP = 3600  # seconds between two looks for plates that are too old
 QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
@@ -62,12 +63,12 @@ class Options:
     host: str = "127.0.0.1"
     db: str | None = None
     token: str | None = None
-    retention: float = RETENTION
+    retention: int = RETENTION
 
     def kept(self) -> list[str]:
         """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
         db = [] if self.db is None else ["--db", absolute(self.db)]
-        return [*db, "--retention", f"{self.retention:g}"]
+        return [*db, "--retention", str(self.retention)]
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
@@ -78,12 +79,16 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
-    runtime = places.runtime()
-    with only_one(places.lock(), options.port is not None, runtime):
-        daemon = Daemon(options, runtime)
-        places.leave_argv()
-        places.leave_flags(options.kept())
-        asyncio.run(daemon.run(ready))
+    with_port = options.port is not None
+    while True:
+        runtime = places.runtime()
+        locks = (places.lock(), runtime / "lock")  # of the user's events, and of the sockets
+        with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
+            daemon = Daemon(options, runtime)
+            asyncio.run(daemon.run(ready))
+        if not daemon.is_cut_off:
+            return
+        options, ready = replace(options, port=daemon.port), lambda link: None
 
 
 @contextlib.contextmanager
@@ -166,7 +171,10 @@ class Daemon:
     def __init__(self, options: Options, runtime: Path) -> None:
         self.options = options
         self.runtime = runtime
+        self.port = options.port
         self.guard: Guard | None = None
+        self.marks: dict[str, object] = {}  # of its sockets
+        self.is_cut_off = False  # whether it left because nobody found its sockets any more
         self.hub = Hub()
         self.database = open_database(options.db or places.database_url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
@@ -179,11 +187,17 @@ class Daemon:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, leaving.set)
         poked = asyncio.Event()
-        with self.poke_socket() as pokes:
+        with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, "poke") as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
-            works: list[Coroutine[Any, Any, object]] = [leaving.wait(), self.take(poked), self.check(), self.forget()]
+            works: list[Coroutine[Any, Any, object]] = [
+                leaving.wait(),
+                self.stay(),
+                self.take(poked),
+                self.check(),
+                self.forget(),
+            ]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(hear(self.database, self.hub))
             tasks = [asyncio.create_task(work) for work in [*serving, *works]]
@@ -191,9 +205,12 @@ class Daemon:
                 await asyncio.sleep(0.01)
                 if failed := [task for task in tasks if task.done()]:
                     failed[0].result()
+            places.leave_argv()
+            places.leave_flags(self.options.kept())
             ready(self.link())
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in tasks if task.done()]
+            self.is_cut_off = not leaving.is_set() and not self.is_found()
             loop.remove_reader(pokes)
             self.inbox.stopping = True
             self.hub.put(None)
@@ -203,22 +220,38 @@ class Daemon:
             for task in tasks[len(servers) :]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        for name in SOCKETS:
-            (self.runtime / name).unlink(missing_ok=True)
-        self.database.close()
         for error in filter(None, (task.exception() for task in ended)):
             raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
 
     # ---- sockets ----
 
-    def poke_socket(self) -> socket.socket:
-        """Where the hooks say that there is something in the spool."""
-        return bound(socket.SOCK_DGRAM, self.runtime / "poke")
+    def bind(self, kind: socket.SocketKind, name: str) -> socket.socket:
+        """A Unix socket: "poke", where the hooks say that there is something in the spool, or "http"."""
+        made = bound(kind, self.runtime / name)
+        self.marks[name] = mark_of(self.runtime / name)
+        return made
+
+    def is_found(self) -> bool:
+        """Whether who looks for the sockets finds these: a login's folder goes with the login, and may come again."""
+        return Path(runtime_folder()) == self.runtime and all(
+            mark_of(self.runtime / name) == mark for name, mark in self.marks.items()
+        )
+
+    @contextlib.contextmanager
+    def no_socket_left(self) -> Iterator[None]:
+        """Remove its sockets in the end, and close the database."""
+        try:
+            yield
+        finally:
+            for name, mark in self.marks.items():
+                if mark_of(self.runtime / name) == mark:
+                    (self.runtime / name).unlink()
+            self.database.close()
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
         """The servers of the Unix socket and of the port."""
         app = make_app(self.database, self.inbox, self.hub)
-        found = [(self.server(LimitBody(app)), bound(socket.SOCK_STREAM, self.runtime / "http"))]
+        found = [(self.server(LimitBody(app)), self.bind(socket.SOCK_STREAM, "http"))]
         if self.options.port is not None:
             token = places.token() if self.options.token is None else self.options.token
             if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
@@ -232,7 +265,14 @@ class Daemon:
     def server(self, app: "BrowserHeaders | LimitBody") -> Server:
         """A server of that application."""
         return Server(
-            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=LEAVING)
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                proxy_headers=False,  # whoever asks says in them where he is, and that decides whose the session is
+                timeout_graceful_shutdown=LEAVING,
+            )
         )
 
     def link(self) -> str:
@@ -242,6 +282,11 @@ class Daemon:
         return f"http://{host}:{self.port}{self.guard.new_link()}" if self.guard else ""
 
     # ---- work ----
+
+    async def stay(self) -> None:
+        """Return when nobody finds the sockets any more."""
+        while self.is_found():
+            await asyncio.sleep(QUIET)
 
     async def take(self, poked: asyncio.Event) -> None:
         """Take events out of the spool whenever there are some."""
@@ -318,6 +363,15 @@ def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
     path.chmod(0o600)
     made.setblocking(False)
     return made
+
+
+def mark_of(path: Path) -> "tuple[int, int] | None":
+    """What tells a file from another one with its name; None where there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def listening(host: str, port: int) -> socket.socket:

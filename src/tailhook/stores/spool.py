@@ -1,8 +1,8 @@
 """The spool: events of the hooks, one JSON object a line, until the daemon has taken them.
 
 Hooks append, each in one write, and wait for nobody. A file that is full gets another name, and the next hook makes a
-new one. The daemon reads the files from where it was, and removes those that are full once it has read them:
-a hook that wrote into one that was removed meanwhile writes again, and the daemon drops an event that it knows.
+new one. The daemon reads the files from where it was, and removes those with another name once it has read them:
+a hook that finds its file renamed after it wrote writes again, and the daemon drops an event that it knows.
 """
 
 import posix
@@ -24,12 +24,21 @@ def append(line: bytes) -> None:
         write_all(fd, line)
         sync(fd)
         state = posix.fstat(fd)
+        is_kept = is_current(state)  # while the file is open, no other one gets its inode
     finally:
         posix.close(fd)
-    if state.st_nlink == 0:
+    if not is_kept:
         append(line)
     elif state.st_size > FULL:
         set_aside(state)
+
+
+def is_current(state: "posix.stat_result") -> bool:
+    """Whether the file still has the name under which hooks find it."""
+    try:
+        return posix.lstat(f"{state_folder_path()}/{NAME}").st_ino == state.st_ino
+    except FileNotFoundError:
+        return False
 
 
 def open_file(folder: str) -> int:
@@ -45,7 +54,7 @@ def set_aside(state: "posix.stat_result") -> None:
     """
     path = f"{state_folder_path()}/{NAME}"
     try:
-        if posix.lstat(path).st_ino == state.st_ino:  # no other hook was faster
+        if is_current(state):  # no other hook was faster
             posix.rename(path, f"{path}.{max([time_ns(), *numbers()]) + posix.getpid()}")
     except FileNotFoundError:
         pass

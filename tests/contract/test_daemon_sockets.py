@@ -1,0 +1,72 @@
+"""The daemon's sockets, and the folder that they are in: it may go with its user's login, and come again."""
+
+import os
+import shutil
+import socket
+
+import httpx
+import pytest
+from daemon import daemon_pid, refused, wait_until
+
+from tailhook._core import poke
+
+
+@pytest.fixture
+def login(own, tmp_path):
+    """The folder that is there while a user is logged in; the daemon's sockets are in it."""
+    folder = tmp_path / "login"
+    folder.mkdir(mode=0o700)
+    own.env["XDG_RUNTIME_DIR"] = str(folder)
+    own.runtime = folder / "tailhook"
+    return folder
+
+
+def answers(one):
+    """Whether it does, on the Unix socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(one.runtime / "http")) == 0
+
+
+def test_a_folder_that_was_removed_and_made_anew_has_the_sockets_again(own, login):
+    own.start().post("stop", "before")
+    shutil.rmtree(login)
+    login.mkdir(mode=0o700)
+    wait_until(lambda: answers(own))
+    assert daemon_pid(own) == own.process.pid
+    assert own.plates()["before"]["status"] == "idle"
+    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert httpx.get(f"{own.base}/health").status_code == 200  # on the port that it had
+    assert own.stop() == 0
+    assert not (own.runtime / "http").exists()
+
+
+def test_without_a_login_the_sockets_are_in_the_users_own_folder(own, login):
+    own.start()
+    there = own.runtime
+    shutil.rmtree(login)
+    own.runtime = own.state / "run"
+    wait_until(lambda: answers(own))
+    login.mkdir(mode=0o700)
+    own.runtime = there
+    wait_until(lambda: answers(own))
+    assert own.stop() == 0
+
+
+def test_two_with_one_folder_for_their_sockets_are_not_both_served(own, login, tmp_path):
+    own.start()
+    mine, own.env = own.env, {**own.env, "XDG_STATE_HOME": str(tmp_path / "another")}
+    assert f"a daemon is running already (process {own.process.pid})" in refused(own, "--no-port")
+    own.env = mine
+    assert answers(own)
+    assert own.stop() == 0
+
+
+def test_a_start_that_fails_changes_nothing_and_leaves_nothing(own, tmp_path):
+    own.start("--retention", "7").stop()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = refused(own, "--port", port, "--db", f"sqlite:///{tmp_path}/typo.db")
+    assert f"127.0.0.1:{port}" in words
+    assert (own.state / "daemon-flags").read_text() == "--retention\0007"
+    assert not (own.runtime / "http").exists()
+    assert not (own.runtime / "poke").exists()
