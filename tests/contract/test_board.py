@@ -401,6 +401,24 @@ def test_a_change_to_attention_alerts_once(daemon):
     assert called == [("working", "awaiting_approval")]
 
 
+def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_waited_before_the_board_began(daemon):
+    daemon.post("permission_asked", "waited before")
+    called = []
+
+    async def play(person):
+        await person.sees("live", "Needs attention 1")
+        daemon.post("permission_asked", "new")
+        daemon.post("prompt_submit", "busy")
+        await person.sees("Needs attention 2", "Running 1")
+        daemon.stop()
+        await person.sees("away")
+        daemon.start().post("permission_asked", "came meanwhile")
+        await person.sees("live", "Needs attention 3")
+
+    sit(play, alerts=[lambda app, plate: called.append(plate.session_id)])
+    assert called == ["new", "came meanwhile"]
+
+
 def test_the_desktop_is_told_by_its_own_program(daemon, tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
