@@ -13,8 +13,8 @@ from tailhook.errors import TailhookError
 
 Alert = Callable[[App[None], Plate], None]
 SCRIPT = (
-    "on run words",
-    "display notification (item 2 of words) with title (item 1 of words)",
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
     "end run",
 )
 
