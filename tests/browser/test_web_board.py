@@ -467,6 +467,35 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
     assert len(page.evaluate("heard")) == 3
 
 
+@pytest.fixture
+def alarmed(daemon, open_board):
+    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
+    daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
+    page = open_board(daemon)
+    page.add_init_script(WATCHED)
+    page.evaluate("for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1')")
+    page.reload()
+    expect(row(page, "waited")).to_be_visible()
+    return page
+
+
+def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
+    for ts, event, words in (
+        (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
+        (3, {"event_type": "stop", "error": "overloaded"}, "error"),
+    ):
+        daemon.post(session="waited", project_path="/waited", ts=ts, **event)
+        expect(row(alarmed, "waited").locator(".status")).to_have_text(words)
+    assert alarmed.evaluate("heard") == []
+
+
+def test_a_session_alarms_that_appears_in_need_of_attention_but_not_one_that_waited_before(daemon, alarmed):
+    daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
+    daemon.post("permission_asked", "new", project_path="/new", ts=3)
+    expect(row(alarmed, "new")).to_be_visible()
+    assert alarmed.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
+
+
 def test_without_the_browsers_leave_there_is_no_notification(daemon, board):
     board.evaluate("Notification.requestPermission = async () => 'denied'")
     board.keyboard.press("?")

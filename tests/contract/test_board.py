@@ -14,6 +14,7 @@ from terminal import Terminal
 from textual.widgets import Input
 
 from tailhook.board import tui
+from tailhook.board.alerts import SCRIPT
 from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.tui import PlateList
 
@@ -401,22 +402,47 @@ def test_a_change_to_attention_alerts_once(daemon):
     assert called == [("working", "awaiting_approval")]
 
 
-def test_the_desktop_is_told_by_its_own_program(daemon, tmp_path):
+def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_waited_before_the_board_began(daemon):
+    daemon.post("permission_asked", "waited before")
+    called = []
+
+    async def play(person):
+        await person.sees("live", "Needs attention 1")
+        daemon.post("permission_asked", "new")
+        daemon.post("prompt_submit", "busy")
+        await person.sees("Needs attention 2", "Running 1")
+        daemon.stop()
+        await person.sees("away")
+        daemon.start().post("permission_asked", "came meanwhile")
+        await person.sees("live", "Needs attention 3")
+
+    sit(play, alerts=[lambda app, plate: called.append(plate.session_id)])
+    assert called == ["new", "came meanwhile"]
+
+
+@pytest.mark.parametrize(
+    ("program", "flags", "path"),
+    [
+        ("notify-send", ["--app-name=tailhook"], "/p/--&lt;b&gt;"),
+        ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
+    ],
+)
+def test_the_desktop_is_told_by_its_own_program(daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
-    script = f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {said}.new; mv {said}.new {said}\n"
-    (tools / "notify-send").write_text(script)
-    (tools / "notify-send").chmod(0o755)
-    daemon.post("prompt_submit", "s", project_path="/p/<b>-x")
-    env = {**daemon.env, "PATH": f"{tools}:/usr/bin:/bin", "TERM": "xterm"}
+    script = f"#!/bin/sh\nPATH=/usr/bin:/bin\nprintf '%s\\n' \"$@\" > {said}.new; mv {said}.new {said}\n"
+    (tools / program).write_text(script)
+    (tools / program).chmod(0o755)
+    daemon.post("prompt_submit", "s", project_path="/p/--<b>")
+    env = {**daemon.env, "PATH": str(tools), "TERM": "xterm"}
     board = Terminal([*BOARD, "--notify", "--bell"], env, tmp_path)
     board.until("running")
     board.seen = ""  # the sequence that names the window ends in a bell's character
-    daemon.post("permission_asked", "s", project_path="/p/<b>-x")
+    daemon.post("permission_asked", "s", project_path="/p/--<b>")
     board.until("\x07")
     wait_until(said.exists)
-    assert said.read_text().splitlines() == ["--app-name=tailhook", "--", "<b>-x: awaiting approval", "/p/&lt;b&gt;-x"]
+    assert said.read_text().splitlines() == [*flags, "--", "--<b>: awaiting approval", path]
     os.write(board.fd, b"q")
     assert board.wait() == 0
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from daemon import daemon_in, refused
+from daemon import daemon_in, refused, spooled, wait_until
 from host import Project
 
 EVERY_EVENT = {
@@ -89,6 +89,21 @@ def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed
         (there,) = findings(installed, "plates")
     assert there["status"] == "ok"
     assert "1 plates" in there["what"]
+
+
+def test_the_doctor_counts_what_a_daemon_could_not_take(installed):
+    with daemon_in(installed.home) as daemon:
+        daemon.start().spool(spooled(1))
+        with (daemon.state / "events").open("a") as spool:
+            spool.write("no event\n{}\n")
+        daemon.spool(spooled(1, "behind"))
+        wait_until(lambda: "behind" in daemon.plates())
+        there, lost = findings(installed, "plates")
+        assert (there["status"], lost["status"]) == ("ok", "warning")
+        assert (f"{daemon.state}/events: " in lost["what"], lost["what"].endswith("started: 2")) == (True, True)
+        daemon.stop()
+        daemon.start()
+        assert [finding["status"] for finding in findings(installed, "plates")] == ["ok"]
 
 
 def test_the_doctor_sees_files_that_are_open_to_others(installed):

@@ -122,7 +122,10 @@ def test_a_change_to_attention_calls_and_nothing_else_does():
         for after in Status:
             wanted = before not in ATTENTION and after in ATTENTION
             assert calls(plate("s", before), plate("s", after)) == wanted
-    assert not calls(None, plate("s", ASKING))
+
+
+def test_a_session_that_appears_calls_if_it_needs_attention():
+    assert [status for status in Status if calls(None, plate("s", status))] == [*filter(ATTENTION.__contains__, Status)]
 
 
 def test_an_age_is_told_in_its_largest_unit():

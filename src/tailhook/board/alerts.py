@@ -13,8 +13,8 @@ from tailhook.errors import TailhookError
 
 Alert = Callable[[App[None], Plate], None]
 SCRIPT = (
-    "on run words",
-    "display notification (item 2 of words) with title (item 1 of words)",
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
     "end run",
 )
 
@@ -26,16 +26,16 @@ def bell(app: App[None], _: Plate) -> None:
 
 def notifier() -> Alert:
     """What tells it by the desktop's own program.  Raises TailhookError where there is none."""
-    argv = notification_argv()
-    return lambda _, plate: tell([*argv, f"{plate.name}: {status_words(plate.status)}", escape(plate.path)])
+    argv, written = notification_program()
+    return lambda _, plate: tell([*argv, "--", f"{plate.name}: {status_words(plate.status)}", written(plate.path)])
 
 
-def notification_argv() -> list[str]:
-    """The program with its flags; the title and the words come behind them, the words as HTML."""
+def notification_program() -> tuple[list[str], Callable[[str], str]]:
+    """The program with its flags, and how it wants the words that come behind the title: notify-send reads HTML."""
     if program := shutil.which("notify-send"):
-        return [program, "--app-name=tailhook", "--"]
+        return [program, "--app-name=tailhook"], escape
     if program := shutil.which("osascript"):
-        return [program, *(word for line in SCRIPT for word in ("-e", line)), "--"]
+        return [program, *(word for line in SCRIPT for word in ("-e", line))], str
     raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
 
 

@@ -242,6 +242,7 @@ class Board(App[None]):
         self.now = now
         self.alerts = tuple(alerts)
         self.plates: dict[str, Plate] = {}
+        self.known = False  # whether all plates have come once
         self.closed = False
         self.away_since: float | None = None
         self.connected = False
@@ -285,6 +286,7 @@ class Board(App[None]):
             before, self.plates = self.plates, {}
             for plate in map(read_plate, fields):
                 self.put(plate, before.get(plate.session_id))
+            self.known = True
         elif name == "plate":
             plate = read_plate(fields)
             self.put(plate, self.plates.get(plate.session_id))
@@ -295,7 +297,7 @@ class Board(App[None]):
     def put(self, plate: Plate, before: Plate | None) -> None:
         """A plate is as it is now."""
         self.plates[plate.session_id] = plate
-        if calls(before, plate):
+        if self.known and calls(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
         if isinstance(self.screen, DetailsScreen) and self.screen.plate.session_id == plate.session_id:

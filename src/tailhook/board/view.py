@@ -120,8 +120,8 @@ def names(plates: Iterable[Plate]) -> dict[str, str]:
 
 
 def calls(before: Plate | None, after: Plate) -> bool:
-    """Whether the change asks for a person's attention: it was not waiting for one until now."""
-    return before is not None and before.status not in ATTENTION and after.status in ATTENTION
+    """Whether the session needs attention, and did not until now.  before: None for one that appears."""
+    return after.status in ATTENTION and (before is None or before.status not in ATTENTION)
 
 
 def status_words(status: Status) -> str:

@@ -60,6 +60,17 @@ def daemon(finding: Say[T]) -> Iterator[T]:
             f" {figures['spool_bytes']} bytes in the spool, {figures['lag_ms']['p99']:.0f} ms from hook to board (p99)"
         )
         yield finding("ok", what, "")
+        if lost := figures["spool_lost"]:
+            what = (
+                f"{state_folder_path()}/events: lines that were no events, or that the database refused, and that were"
+                f" passed over since the daemon started: {lost}"
+            )
+            advice = (
+                "What they told is not on the board; a session's next event puts it right. Hooks alone should write"
+                " there. If more come, run the daemon in a terminal, which says what the database refuses: "
+                " tailhook plates serve"
+            )
+            yield finding("warning", what, advice)
 
 
 def database(finding: Say[T]) -> Iterator[T]:

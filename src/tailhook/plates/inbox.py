@@ -44,8 +44,8 @@ class Origin(NamedTuple):
 class Inbox:
     """Takes events out of the spool.
 
-    folder: where the spool is.  lost: how many lines were no events.  stopping: set in another thread, so that `take`
-    returns before the next line.
+    folder: where the spool is.  lost: how many lines were passed over, as they were no events or the database refused
+    them.  stopping: set in another thread, so that `take` returns before the next line.
     """
 
     def __init__(self, folder: Path, database: Database) -> None:

@@ -43,13 +43,15 @@ function listen() {
   };
 }
 
+const needsAttention = (plate) => sectionOf(plate) === "attention";
+
 function take(plate) {
   const before = plates.get(plate.session_id);
   plates.set(plate.session_id, plate);
-  if (known && sectionOf(plate) === "attention" && before?.status !== plate.status) {
-    const [name] = names(plate.project_path);
-    say(`${name}: ${STATUS[plate.status][1]}`);
-    alarm(plate, `${name}: ${STATUS[plate.status][1]}`, () => openDetails(plate));
+  if (known && needsAttention(plate) && before?.status !== plate.status) {
+    const words = `${names(plate.project_path)[0]}: ${STATUS[plate.status][1]}`;
+    say(words);
+    if (!before || !needsAttention(before)) alarm(plate, words, () => openDetails(plate)); // not twice while it waits
   }
   plateChanged(plate);
   drawSoon();
@@ -181,7 +183,7 @@ function drawAges() {
 }
 
 function drawCounts(all) {
-  const waiting = all.filter((plate) => sectionOf(plate) === "attention").length;
+  const waiting = all.filter(needsAttention).length;
   document.title = waiting ? `(${waiting}) tailhook` : "tailhook";
   const closed = all.filter((plate) => plate.status === "closed").length;
   $("#closed .count").textContent = closed || "";
