@@ -183,6 +183,7 @@ def test_a_variable_that_names_no_process_has_no_start(plates, given):
             {"command": "curl -H 'Authorization: Bearer abc' a"},
             {"command": "curl -H 'Authorization: Bearer [secret] a"},
         ),
+        ({"command": "curl -u me:abc a"}, {"command": "curl -u me:[secret] a"}),
         ({"command": "a\n\x1b[31mb\u202e"}, {"command": "a [31mb"}),
         ({"todos": [{"status": "completed"}, {"status": "pending"}, 3]}, {"todos_done": 1, "todos": 3}),
         ({"pattern": "x"}, None),
