@@ -184,6 +184,7 @@ def test_a_variable_that_names_no_process_has_no_start(plates, given):
             {"command": "curl -H 'Authorization: Bearer abc' a"},
             {"command": "curl -H 'Authorization: Bearer [secret] a"},
         ),
+        ({"command": "curl -u me:abc a"}, {"command": "curl -u me:[secret] a"}),
         ({"command": "a\n\x1b[31mb\u202e"}, {"command": "a [31mb"}),
         ({"todos": [{"status": "completed"}, {"status": "pending"}, 3]}, {"todos_done": 1, "todos": 3}),
         ({"pattern": "x"}, None),
@@ -227,6 +228,25 @@ def test_names_that_never_end_are_cut(plates):
     (plates.folder / ".git" / "HEAD").write_text("ref: refs/heads/" + "b" * 200_000)
     event = send(plates, hook_event_name="PreToolUse", tool_name="T" * 200_000)
     assert (event["git_branch"], event["tool_name"]) == ("b" * 200, "T" * 200)
+
+
+@pytest.mark.parametrize("name", ["HEAD", "gitdir"])
+def test_of_a_git_file_without_an_end_only_its_beginning_is_read(plates, tmp_path, name):
+    head = plates.folder / ".git" / "HEAD"
+    if name == "gitdir":
+        head.parent.rmdir()
+        head.parent.write_text(f"gitdir: {tmp_path}\n")
+        head = tmp_path / "HEAD"
+    head.write_text("ref: refs/heads/" + "b" * 300)
+    os.truncate(head, 8 << 30)  # bytes, of which the disk has a few
+    assert send(plates)["git_branch"] == "b" * 200
+
+
+def test_a_git_file_of_a_worktree_without_an_end_leads_nowhere(plates):
+    (plates.folder / ".git").rmdir()
+    (plates.folder / ".git").write_text("gitdir: /nowhere")
+    os.truncate(plates.folder / ".git", 8 << 30)
+    assert "git_branch" not in send(plates)
 
 
 # ---- the verdict of the others -----------------------------------------------

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from tailhook.stores.atomic import (
+    CHUNK,
     make_folders,
     open_folder,
     private_name,
@@ -100,6 +101,22 @@ def test_a_link_in_place_of_a_file_or_folder_is_not_followed(tmp_path):
         open_folder(str(tmp_path), "folder")
     with pytest.raises(OSError, match="file"):
         read_file(str(tmp_path / "file"))
+
+
+def test_a_file_of_many_pieces_is_read_whole_and_no_piece_is_copied_for_the_next(tmp_path, monkeypatch):
+    copied = []
+
+    class Piece(bytes):
+        def __add__(self, more):
+            copied.append(len(self))
+            return Piece(bytes(self) + more)
+
+    path = tmp_path / "file"
+    path.write_bytes(data := os.urandom(3 * CHUNK + 1))
+    read = os.read
+    monkeypatch.setattr("tailhook.stores.atomic.posix.read", lambda fd, size: Piece(read(fd, size)))
+    assert read_file(str(path)) == data
+    assert sum(copied) == 0
 
 
 def test_removing_what_is_gone_is_fine(tmp_path):

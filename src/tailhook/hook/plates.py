@@ -38,6 +38,7 @@ KINDS = {
     "": "stop",
 }
 LONGEST = 200  # characters of a name, a file's path or a command
+LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
 RETRY = 10.0  # seconds between two attempts to start the daemon
@@ -116,14 +117,23 @@ def git_branch(root: str) -> str:
     """The branch that is checked out at `root`, the commit's beginning where there is none, "" outside of git."""
     try:
         try:
-            head = read_file(f"{root}/.git/HEAD")
+            head = git_file(f"{root}/.git/HEAD")
         except NotADirectoryError:  # a worktree's or a submodule's: a file that says where
-            gitdir = read_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
-            head = read_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
+            gitdir = git_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+            head = git_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
     return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
+
+
+def git_file(path: str) -> bytes:
+    """The beginning of a file of git's, which a clone may have made of any size.  Raises OSError."""
+    fd = posix.open(path, posix.O_RDONLY | SAFE)
+    try:
+        return posix.read(fd, LONGEST_PATH)
+    finally:
+        posix.close(fd)
 
 
 def host_process() -> tuple[int, bool]:

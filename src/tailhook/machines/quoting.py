@@ -25,17 +25,26 @@ SECRET_STARTS = (
 )  # fmt: skip
 SHORTEST_SECRET = 12
 SHORTEST_KEY = 28  # characters of letters and digits in one word
-LONGEST_WORD = 4096  # characters of a word that are looked at
+KEY_SIGNS = dict.fromkeys(b"+/=_-")  # what else it may hold
+LONGEST_KEY = 256  # characters that tell a key by its looks
+LONGEST_HOST = 255  # characters of a URL's host with its port
+LOGINS = ("--user=", "--proxy-user=", "-u")  # options that `name:password` may be joined to
+QUOTES = "'\""
+AROUND = QUOTES + "()[]{},;."  # what may stand around a word
+LOOKED_AT = 4096  # characters of a line that are looked at
 
 
 def plain_words(line: str, longest: int) -> str:
     """The words of a line, a blank between them, without what is invisible and what looks secret.
 
-    longest: in characters; what is beyond is not looked at.
+    longest: in characters, at most LOOKED_AT // 4; what is beyond LOOKED_AT is not looked at.
     """
-    words = filter(None, (shown(word[:LONGEST_WORD]) for word in line.split()))
+    words = line[:LOOKED_AT].split()
+    # The last word may go on: without its end it is told from a secret only where it is much longer than what is shown.
+    if words and len(line) > LOOKED_AT and len(shown(words[-1])) < LOOKED_AT // 2:
+        words.pop()
     kept, length = [], -1
-    for word in masked(words):
+    for word in masked(filter(None, map(shown, words))):
         kept.append(word)
         length += 1 + len(word)
         if length > longest:
@@ -65,39 +74,86 @@ def masked(words: "Iterable[str]") -> "Iterator[str]":
         if quote:
             quote = "" if quote in word else quote
             continue
-        bare = word.strip("\"'()[]{},;.")
-        name, sign, value = split_named(bare)
-        if awaited and bare not in ("=", ":"):
+        bare = word.strip(AROUND)
+        is_sign = bare in ("=", ":")
+        names = list(named_values(bare))
+        is_header = before[-1:] in ("=", ":") and is_authorization(before[:-1])
+        start = secret_start(bare, names, before)
+        if awaited and not is_sign:
             yield MASK
-            awaited, quote = False, open_quote(word)
-        elif (sign and value and is_secret_name(name)) or (sign and value and looks_secret(value)):
-            yield f"{name}{sign}{MASK}"
-            quote = open_quote(word.partition(sign)[2])
-        elif looks_secret(bare) or has_user_info(bare):
+            awaited, quote = False, open_quote(word, 0)
+        elif is_header and not is_sign and not word.lstrip(QUOTES).isalpha():  # no scheme, the credentials
             yield MASK
+            awaited = word[-1] not in QUOTES
+        elif start < len(bare):
+            yield bare[:start] + MASK
+            quote = open_quote(word, word.index(bare) + start) if start else ""
         else:
             yield word
-            introduced = bare in ("=", ":") or (bare == "is" and "pass" in before.lower())
+            name, value = names[-1] if names else ("", 0)
+            introduced = is_sign or (bare == "is" and "pass" in before.lower())
             awaited = (
-                bare.lower() == "bearer"
-                or (bare.startswith("--") and sign == "" and is_secret_name(bare))
-                or (sign != "" and value == "" and is_secret_name(name))
+                is_header
+                or bare.lower() == "bearer"
+                or (bare.startswith("--") and not names and is_secret_name(bare))
+                or (value == len(bare) and is_secret_name(name))
+                or (value < len(bare) and is_authorization(name))
                 or (introduced and (awaited or is_secret_name(before)))
             )
-        before = bare
+        before = before + bare if is_sign else bare
 
 
-def split_named(word: str) -> "tuple[str, str, str]":
-    """name, the sign and the value of `name=value` or `name:value`; no sign where it is neither."""
-    for at, letter in enumerate(word):
+def named_values(word: str) -> "Iterator[tuple[str, int]]":
+    """Each name in a word that a sign follows, and where its value begins: ("a", 2) and ("c", 6) of `a=b&c:d`."""
+    start = 0
+    for at, letter in enumerate(word, 1):
         if letter in "=:":
-            return word[:at], letter, word[at + 1 :].strip("\"'")
-    return word, "", ""
+            yield word[start : at - 1], at
+        if letter in "=:&?;,":
+            start = at
 
 
-def open_quote(words: str) -> str:
-    """The quotation mark that the words begin with and that does not end in them, "" for none."""
-    return words[0] if words[:1] in ("'", '"') and words.count(words[0]) == 1 else ""
+def secret_start(word: str, names: "Iterable[tuple[str, int]]", before: str) -> int:
+    """Where in a word a secret begins, its length where there is none.
+
+    names: as `named_values` has them.  before: the word before.
+    """
+    start = password_start(word, before)
+    for name, at in names:
+        if at < start and (
+            is_secret_name(name)
+            or looks_secret(value_at(word, at))
+            or (is_authorization(name) and not word[at:].rstrip("\\").isalpha())
+        ):
+            start = at
+            break
+    if has_user_info(word[:start]) or (start == len(word) and looks_secret(word)):
+        return 0
+    return start
+
+
+def value_at(word: str, start: int) -> str:
+    """The value that begins there in a word, as far as it tells a key."""
+    value = word[start : start + LONGEST_KEY].lstrip(QUOTES)
+    for end in "&;,":
+        value = value.partition(end)[0]
+    return value.rstrip(QUOTES)
+
+
+def password_start(word: str, before: str) -> int:
+    """Where the password begins in a word as curl's `-u name:password` takes it, the word's length for nowhere."""
+    takes_login = before in ("--user", "--proxy-user") or (before[:1] == "-" != before[1:2] and before[-1] in "uU")
+    name, _, password = word.partition(":")
+    if not (takes_login or word.startswith(LOGINS)) or not password:
+        return len(word)
+    is_other = password.startswith("//") or name.startswith("+%")  # a URL; the format of `date -u`
+    return len(word) if is_other else len(name) + 1
+
+
+def open_quote(word: str, start: int) -> str:
+    """The quotation mark nearest before the letter at `start`, or there, if the word does not close it; "" for none."""
+    mark = next((letter for letter in reversed(word[: start + 1]) if letter in QUOTES), "")
+    return mark if mark and word.count(mark) % 2 else ""
 
 
 def is_secret_name(name: str) -> bool:
@@ -105,11 +161,24 @@ def is_secret_name(name: str) -> bool:
     return any(secret in lower for secret in SECRET_NAMES)
 
 
+def is_authorization(name: str) -> bool:
+    """Whether a name is a header's that holds credentials behind a scheme: `Authorization: Basic …`."""
+    return name.rstrip("\"']").lower().endswith("authorization")
+
+
 def has_user_info(word: str) -> bool:
-    """Whether a URL holds a password: scheme://user:password@host."""
-    _, slashes, rest = word.partition("://")
+    """Whether a URL holds a password or a token: scheme://user:password@host, scheme://token@host.
+
+    A host that is too long for one counts as such; the user of ssh is no secret.
+    """
+    scheme, slashes, rest = word.partition("://")
     user, at, _ = rest.partition("@")
-    return bool(slashes and at and ":" in user)
+    if at and ":" in user:
+        return True
+    host = rest
+    for end in "/?#":
+        host = host.partition(end)[0]
+    return bool(slashes) and (len(host) > LONGEST_HOST or ("@" in host and not scheme.endswith("ssh")))
 
 
 def looks_secret(word: str) -> bool:
@@ -118,7 +187,7 @@ def looks_secret(word: str) -> bool:
         return True
     if word.startswith("-----BEGIN"):
         return True
-    if len(word) < SHORTEST_KEY or not all(letter.isalnum() or letter in "+/=_-" for letter in word):
+    if len(word) < SHORTEST_KEY or not word.translate(KEY_SIGNS).isalnum():
         return False
-    digits = sum(letter.isdigit() for letter in word)
-    return 4 <= digits < len(word) and "/" not in word[:2]
+    digits = sum(map(str.isdigit, word))
+    return 4 <= digits < len(word) and "/" not in word[:2] and not word.partition("/")[0].isdigit()

@@ -122,11 +122,10 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
     """The bytes of the file `name`, below the descriptor `folder` when one is given; OSError for a link."""
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
-        data = chunk = posix.read(fd, CHUNK)
-        while chunk:
-            chunk = posix.read(fd, CHUNK)
-            data += chunk
-        return data
+        pieces = [posix.read(fd, CHUNK)]
+        while pieces[-1]:
+            pieces.append(posix.read(fd, CHUNK))
+        return b"".join(pieces)
     finally:
         posix.close(fd)
 

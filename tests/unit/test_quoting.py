@@ -1,0 +1,150 @@
+"""What is shown of a command or a line: no secret of it, and nothing of it looked at beyond a bound."""
+
+import tracemalloc
+
+import pytest
+
+from tailhook.machines.quoting import LOOKED_AT, plain_words
+
+KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def shown(line):
+    return plain_words(line, 200)
+
+
+# ---- credentials -------------------------------------------------------------
+
+
+HEADERS = {
+    "curl -H 'Authorization: Basic dXNlcjpwdw==' a.org": "curl -H 'Authorization: Basic [secret] a.org",
+    "curl -H 'authorization: token abc' a.org": "curl -H 'authorization: token [secret] a.org",
+    "Proxy-Authorization: Negotiate abc": "Proxy-Authorization: Negotiate [secret]",
+    "curl -H Authorization:Basic\\ abc a.org": "curl -H Authorization:Basic\\ [secret] a.org",
+    '{"Authorization": "Basic abc"}': '{"Authorization": "Basic [secret]',
+    '{"Authorization":"Basic abc"} x': 'Authorization":[secret] x',
+    'headers["Authorization"] = "Basic abc"': 'headers["Authorization"] = "Basic [secret]',
+    "http a.org Authorization:abc1": "http a.org Authorization:[secret]",
+    "curl -H 'Authorization: abc' a.org": "curl -H 'Authorization: [secret] a.org",
+    "Authorization: abc1 a.org": "Authorization: [secret] [secret]",
+}
+JOINED = {
+    "curl --user=admin:hunter2 a.org": "curl --user=admin:[secret] a.org",
+    "curl --proxy-user='admin:hunter 2' a.org": "curl --proxy-user='admin:[secret] a.org",
+    "curl -uadmin:hunter2 a.org": "curl -uadmin:[secret] a.org",
+    "curl -u 'admin:hunter 2' a.org": "curl -u admin:[secret] a.org",
+    "curl -u admin:hunter2:token:x a.org": "curl -u admin:[secret] a.org",
+    "curl https://x/?api_key=abc": "curl https://x/?api_key=[secret]",
+    "curl 'https://x/?a=b&access_token=abc&c=d' e": "curl https://x/?a=b&access_token=[secret] e",
+    f"curl https://x/?key={KEY}&a=b": "curl https://x/?key=[secret]",
+    "curl https://x:8080/?password=abc": "curl https://x:8080/?password=[secret]",
+    "curl -d 'password=hunter 2' a": "curl -d password=[secret] a",
+    "curl -d 'user=me&password=hunter2' a": "curl -d user=me&password=[secret] a",
+    "docker build --build-arg=NPM_TOKEN=abc .": "docker build --build-arg=NPM_TOKEN=[secret] .",
+    'curl -d {"user":"me","password":"hunter2"}': 'curl -d user":"me","password":[secret]',
+    'curl -d {"user":"me","password": "hunter2"}': 'curl -d {"user":"me","password": [secret]',
+}
+
+
+@pytest.mark.parametrize("command", HEADERS)
+def test_what_an_authorization_header_holds_is_masked_whatever_its_scheme(command):
+    assert shown(command) == HEADERS[command]
+
+
+@pytest.mark.parametrize("option", ["-u", "-su", "-U", "--user", "--proxy-user"])
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_the_password_after_a_user_is_masked_and_the_user_is_not(option, quote):
+    assert shown(f"curl {option} {quote}admin:hunter2{quote} a.org") == f"curl {option} admin:[secret] a.org"
+
+
+@pytest.mark.parametrize("command", JOINED)
+def test_a_secret_is_found_behind_any_sign_of_a_word(command):
+    assert shown(command) == JOINED[command]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://tok3n@github.com/a/b",
+        "https://me:pw@github.com/a/b",
+        "https://me:p/w@github.com",
+        "git+https://tok3n@github.com",
+        "https://tok3n@x.org/?password=abc",
+        "https://x.org,https://tok3n@x.org",
+        "ssh://me:pw@x.org",
+    ],
+)
+def test_a_url_with_a_user_is_masked_whole(url):
+    assert shown(f"git clone {url} here") == "git clone [secret] here"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sudo -u deploy make",
+        "git push -u origin HEAD:main",
+        "date -u +%H:%M:%S",
+        "sqlmap -u https://example.org/a",
+        "systemctl --user restart unit",
+        "python -u main.py",
+        "git clone ssh://git@example.org/a",
+        "git clone git@example.org:a/b",
+        "npm view https://registry.example.org/@scope/name",
+        "curl https://example.org?mail=me@example.org",
+        "curl http://localhost:8080/api/v1/documents/of/2026/11/21",
+        "a basic test of the authorization works",
+        "see https://example.org/a?page=2&of=3#part",
+    ],
+)
+def test_what_is_no_secret_is_shown_in_a_command(command):
+    assert shown(command) == command
+
+
+# ---- what is not looked at ---------------------------------------------------
+
+OPEN_QUOTE = "deploy --password 'abc "
+
+
+@pytest.mark.parametrize("line", ["make test " * 30, "x" * (LOOKED_AT + 1), "é" * (LOOKED_AT + 1), OPEN_QUOTE])
+@pytest.mark.parametrize("behind", [" word" * 1_000_000, "x" * 4_000_000, "é " * 1_000_000])
+def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behind):
+    whole = line + behind
+    tracemalloc.start()
+    try:
+        found = shown(whole)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found == shown(line)
+    assert peak < 1 << 18
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        KEY,
+        f"a={KEY}",
+        "https://me:hunter2@x.org",
+        "https://hunter2hunter2@x.org",
+        "password=hunter2",
+        "password='hunter2 hunter2' ",
+        "--password hunter2",
+        "Authorization: Basic hunter2 ",
+    ],
+)
+@pytest.mark.parametrize("filler", ["\u200b", " ", "\u200b "])
+def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secret, filler):
+    blanks = (filler * LOOKED_AT)[:LOOKED_AT]
+    for inside in range(len(secret) + 1):
+        found = shown("a " + blanks[2 + inside :] + secret + " b")
+        assert "hunter" not in found
+        assert KEY[:3] not in found
+
+
+@pytest.mark.parametrize(
+    "secret", [KEY[:8] + "1a" * LOOKED_AT, "3f78" * LOOKED_AT, "me:" + "x" * LOOKED_AT, "https://" + "x" * LOOKED_AT]
+)
+def test_a_secret_that_is_longer_than_what_is_looked_at_is_not_shown_in_part(secret):
+    found = shown(f"curl -u {secret}@x.org b")
+    assert found.endswith("[secret]")
+    assert secret[8:12] not in found
