@@ -25,6 +25,7 @@ def measured(argv: list[str]) -> list[str]:
     return [sys.executable, "-I", str(Path(__file__).with_name("measured_hook.py")), *argv[3:]]
 
 
+MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory machine, two decisions
 PROMPT = "Make the tests pass."
 
 

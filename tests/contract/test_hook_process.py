@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jwz
 import pytest
-from host import looping
+from host import MEMORABLE, assistant, looping
 
 # ---- the argv ----------------------------------------------------------------
 
@@ -239,6 +239,28 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     configure('{"idle": {"stale_after": 1000}}', "project")
     project.loop(age=500)
     assert project.stop("Hm.").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("machine", "path", "code", "words"),
+    [
+        ("idle", ".claude/tailhook.json", 0, "larger than 16 MB. The defaults are used"),
+        ("idle", ".claude/idle-loop.local.md", 0, ""),
+        ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MB"),
+        ("memory", ".claude/memory/memory-config.json", 2, "[DECISION] We chose A"),
+        ("memory", ".claude/.stop_hook_active", 0, "larger than 16 MB"),
+    ],
+)
+def test_a_file_without_an_end_in_a_project_is_not_read(project, machine, path, code, words):
+    project.argv = [*project.argv[:-1], machine]
+    file = project.folder / path
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 9\n---\n")
+    os.truncate(file, 8 << 30)  # bytes, of which the disk has a few
+    project.argv = ["sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", *project.argv]  # KB
+    project.write(assistant(MEMORABLE))
+    stop = project.stop(MEMORABLE)
+    assert (stop.exit_code, bool(stop.stderr), words in stop.stderr) == (code, bool(words), True), stop
 
 
 def test_a_relative_xdg_folder_counts_as_none(project, configure):

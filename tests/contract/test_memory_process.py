@@ -5,9 +5,7 @@ import os
 import time
 
 import pytest
-from host import assistant
-
-MEMORABLE = "We chose A because of B.\nWe picked C over D."
+from host import MEMORABLE, assistant
 FLAG = ".claude/.stop_hook_active"
 
 

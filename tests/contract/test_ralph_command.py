@@ -81,6 +81,14 @@ def test_a_start_that_asks_for_nothing_that_could_be_done_is_refused(ralph, path
     assert not path.exists()
 
 
+def test_a_prompt_that_no_host_shows_is_refused(project, ralph, path):
+    for tail, code in (("", 0), ("x", 1)):
+        (project.folder / "prompt").write_text("\0" * 999_999 + "x" + tail)
+        done = ralph("start", "--force", "--prompt-file", "prompt")
+        assert (done.returncode, "1,000,001 characters" in done.stderr) == (code, bool(code)), done.stderr
+        assert project.stop("Go on.").answer["reason"].startswith("\0")
+
+
 def test_a_start_through_a_link_is_refused_with_its_path(project, ralph):
     (project.folder / ".claude").symlink_to(project.home)
     done = ralph("start", "Go.")

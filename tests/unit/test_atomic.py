@@ -1,5 +1,6 @@
 """Folders and files that several processes make, replace and remove at once."""
 
+import errno
 import os
 import threading
 
@@ -7,6 +8,8 @@ import pytest
 
 from tailhook.stores.atomic import (
     CHUNK,
+    LARGEST,
+    TOO_LARGE,
     make_folders,
     open_folder,
     private_name,
@@ -52,6 +55,17 @@ def test_the_state_folder_is_private_and_below_home(tmp_path, monkeypatch):
     assert os.stat(state_folder()).st_mode & 0o777 == 0o700
     monkeypatch.setitem(__import__("posix").environ, b"XDG_STATE_HOME", f"{tmp_path}/state".encode())
     assert state_folder() == f"{tmp_path}/state/tailhook"
+
+
+def test_a_file_without_an_end_is_not_read(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    os.truncate(path, LARGEST)
+    assert len(read_file(str(path))) == LARGEST
+    os.truncate(path, LARGEST + 1)
+    with pytest.raises(OSError, match="larger than 16 MB") as caught:
+        read_file(str(path))
+    assert caught.value.errno == errno.EFBIG == TOO_LARGE
 
 
 def test_without_a_home_there_is_no_state_folder(monkeypatch):

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tailhook.cli.output import Commands, UsageError, add_json, command
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
 from tailhook.machines import whole_number
 
 BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
 # The other hosts', by a variable of their agents' shells; 0 for none (Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102).
 OTHER_CAPS = {"CODEX_SESSION_ID": 0, "GEMINI_CLI": 0, "COPILOT_CLI": 8}
+LONGEST_PROMPT = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -42,10 +43,15 @@ def read_prompt(arguments: argparse.Namespace) -> str:
     if arguments.prompt_file and arguments.prompt:
         raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
     if arguments.prompt_file == "-":
-        return sys.stdin.read().strip()
-    if arguments.prompt_file:
-        return Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace").strip()
-    return " ".join(arguments.prompt).strip()
+        prompt = sys.stdin.read()
+    elif arguments.prompt_file:
+        prompt = Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace")
+    else:
+        prompt = " ".join(arguments.prompt)
+    if len(prompt) > LONGEST_PROMPT:
+        advice = f"at most {LONGEST_PROMPT:,}: keep the details in a file and name it in the prompt"
+        raise CommandError(f"the prompt has {len(prompt):,} characters; {advice}")
+    return prompt.strip()
 
 
 def warn_of_cap(limit: int | None) -> None:

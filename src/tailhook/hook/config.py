@@ -8,7 +8,7 @@ import posix
 from tailhook._core import parse_json
 from tailhook.hook.answer import warn
 from tailhook.hook.payload import user_config
-from tailhook.stores.atomic import open_folder, read_file
+from tailhook.stores.atomic import TOO_LARGE, open_folder, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def parsed(path: str, read: "Callable[[str], bytes]") -> "Config":
         found = parse_json(read(path))
         if not isinstance(found, dict):
             raise ValueError("the file is no JSON object")
-    except OSError:
+    except OSError as error:
+        if error.errno == TOO_LARGE:
+            warn(f"tailhook: {path}: {error.strerror}. The defaults are used.")
         found = {}
     except ValueError as error:
         warn(f"tailhook: {path}: {error}. The defaults are used.")

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+LARGEST = 16 << 20  # bytes of a file that is read whole; one that a clone brought may be of any size
+TOO_LARGE = 27  # EFBIG
 CHUNK = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
@@ -118,10 +120,15 @@ def open_folder(folder: str, *names: str) -> int:
     return fd
 
 
-def read_file(name: str, folder: int | None = None, flags: int = SAFE) -> bytes:
-    """The bytes of the file `name`, below the descriptor `folder` when one is given; OSError for a link."""
+def read_file(name: str, folder: int | None = None, flags: int = SAFE, largest: int = LARGEST) -> bytes:
+    """The bytes of the file `name`, below the descriptor `folder` when one is given.
+
+    Raises OSError, also for a link, and for a file of more than `largest` bytes (`errno` TOO_LARGE).
+    """
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
+        if posix.fstat(fd).st_size > largest:
+            raise OSError(TOO_LARGE, f"the file is larger than {largest >> 20} MB", name)
         pieces = [posix.read(fd, CHUNK)]
         while pieces[-1]:
             pieces.append(posix.read(fd, CHUNK))

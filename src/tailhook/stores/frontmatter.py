@@ -92,6 +92,9 @@ class FrontMatter:
         return f"{self.text[: self.top]}{key}: {value}{newline}{self.text[self.top :]}"
 
 
+LONGEST = 4 << 20  # bytes of a file; the prompt in it goes to the host at every stop
+
+
 class FrontMatterFile:
     """A file `.claude/<name>` of a project.  Raises OSError when it cannot be opened, or not without following a link.
 
@@ -120,7 +123,7 @@ class FrontMatterFile:
         self.gone = self.stamp is None
         self.changed = self.stamp[0] / 1e9 if self.stamp else 0.0
         try:
-            text = read_file(self.name, self.folder).decode("utf-8", "surrogateescape")
+            text = read_file(self.name, self.folder, largest=LONGEST).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             self.gone = True
             return
