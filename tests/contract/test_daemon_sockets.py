@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
+import subprocess
 
 import httpx
 import pytest
-from daemon import daemon_pid, refused, wait_until
+from daemon import STARTS, daemon_pid, refused, wait_until
 
 from tailhook._core import poke
 
@@ -50,6 +52,27 @@ def test_without_a_login_the_sockets_are_in_the_users_own_folder(own, login):
     own.runtime = there
     wait_until(lambda: answers(own))
     assert own.stop() == 0
+
+
+def test_sockets_that_cannot_be_looked_at_are_not_gone(own):
+    own.start()
+    aside = own.runtime.rename(own.state / "aside")
+    own.runtime.symlink_to(own.runtime)  # as far as it leads, every answer is an error
+    with pytest.raises(subprocess.TimeoutExpired):
+        own.process.wait(2.5)
+    own.runtime.unlink()
+    aside.rename(own.runtime)
+    assert answers(own)
+    assert own.stop() == 0
+
+
+def test_a_signal_while_it_moves_its_sockets_ends_it(own):
+    own.start()
+    (own.runtime / "poke").unlink()
+    wait_until(lambda: not answers(own))
+    own.process.send_signal(signal.SIGTERM)
+    own.process.communicate(timeout=STARTS)
+    assert own.process.returncode in (0, -signal.SIGTERM)
 
 
 def test_two_with_one_folder_for_their_sockets_are_not_both_served(own, login, tmp_path):

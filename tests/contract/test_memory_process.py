@@ -6,6 +6,7 @@ import time
 
 import pytest
 from host import MEMORABLE, assistant
+
 FLAG = ".claude/.stop_hook_active"
 
 

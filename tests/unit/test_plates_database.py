@@ -339,6 +339,19 @@ def test_a_session_that_was_faster_than_its_wrapper_gets_no_placeholder(database
     assert (plate["session_id"], plate["status"], plate["pid"]) == ("s", "running", 77)
 
 
+def test_a_registration_without_a_process_takes_none_away(database):
+    database.record(report("session_start", run_id="run", pid=78, pid_is_guess=True))
+    database.register("/p", "run")
+    assert (database.get("s")["pid"], database.get("s")["pid_is_guess"]) == (78, True)
+
+
+def test_a_run_may_have_the_name_of_one_that_is_over(database):
+    database.register("/p", "job", pid=7)
+    database.stopped(run_id="job")
+    plate = database.register("/p", "job", pid=8)
+    assert (plate["session_id"], plate["status"], plate["pid"]) == ("pending:/p", "starting", 8)
+
+
 def test_a_process_that_the_session_named_itself_is_its_own(database):
     database.record(report("session_start", run_id="run", pid=78, pid_started=5))
     database.register("/p", "run", pid=77)

@@ -27,10 +27,13 @@ HEADERS = {
     "http a.org Authorization:abc1": "http a.org Authorization:[secret]",
     "curl -H 'Authorization: abc' a.org": "curl -H 'Authorization: [secret] a.org",
     "Authorization: abc1 a.org": "Authorization: [secret] [secret]",
+    "curl -H Authorization:\\ Basic\\ abcd= a.org": "curl -H Authorization:\\ [secret] [secret] a.org",
 }
 JOINED = {
     "curl --user=admin:hunter2 a.org": "curl --user=admin:[secret] a.org",
     "curl --proxy-user='admin:hunter 2' a.org": "curl --proxy-user='admin:[secret] a.org",
+    "curl -u \\\n admin:hunter2 a.org": "curl -u admin:[secret] a.org",
+    "mysql --password \\\n hunter2": "mysql --password [secret]",
     "curl -uadmin:hunter2 a.org": "curl -uadmin:[secret] a.org",
     "curl -u 'admin:hunter 2' a.org": "curl -u admin:[secret] a.org",
     "curl -u admin:hunter2:token:x a.org": "curl -u admin:[secret] a.org",
@@ -40,6 +43,9 @@ JOINED = {
     "curl https://x:8080/?password=abc": "curl https://x:8080/?password=[secret]",
     "curl -d 'password=hunter 2' a": "curl -d password=[secret] a",
     "curl -d 'user=me&password=hunter2' a": "curl -d user=me&password=[secret] a",
+    "bash -c 'TOKEN=$TOKEN make test && make deploy'": "bash -c TOKEN=[secret] make test && make deploy'",
+    'echo "the user\'s_token=abc" && make': "echo \"the user's_token=[secret] && make",
+    "echo 12/aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5h": "echo [secret]",
     "docker build --build-arg=NPM_TOKEN=abc .": "docker build --build-arg=NPM_TOKEN=[secret] .",
     'curl -d {"user":"me","password":"hunter2"}': 'curl -d user":"me","password":[secret]',
     'curl -d {"user":"me","password": "hunter2"}': 'curl -d {"user":"me","password": [secret]',
@@ -82,6 +88,13 @@ def test_a_url_with_a_user_is_masked_whole(url):
     "command",
     [
         "sudo -u deploy make",
+        "docker run -u 1000:1000 img",
+        "docker run --user 1000:1000 img",
+        "docker run --user=$(id -u):$(id -g) img",
+        "ls -lu a:b",
+        "cargo test auth::token::refresh",
+        "pytest tests/test_auth.py::TestToken::test_refresh",
+        "curl http://token-service:8080/health",
         "git push -u origin HEAD:main",
         "date -u +%H:%M:%S",
         "sqlmap -u https://example.org/a",
@@ -105,8 +118,14 @@ def test_what_is_no_secret_is_shown_in_a_command(command):
 OPEN_QUOTE = "deploy --password 'abc "
 
 
-@pytest.mark.parametrize("line", ["make test " * 30, "x" * (LOOKED_AT + 1), "é" * (LOOKED_AT + 1), OPEN_QUOTE])
-@pytest.mark.parametrize("behind", [" word" * 1_000_000, "x" * 4_000_000, "é " * 1_000_000])
+@pytest.mark.parametrize(
+    "line",
+    ["make test " * 30, "x" * (LOOKED_AT + 1), "é" * (LOOKED_AT + 1), OPEN_QUOTE],
+    ids=["words", "long", "wide", "quote"],
+)
+@pytest.mark.parametrize(
+    "behind", [" word" * 1_000_000, "x" * 4_000_000, "é " * 1_000_000], ids=["words", "long", "wide"]
+)
 def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behind):
     whole = line + behind
     tracemalloc.start()
@@ -142,7 +161,9 @@ def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secre
 
 
 @pytest.mark.parametrize(
-    "secret", [KEY[:8] + "1a" * LOOKED_AT, "3f78" * LOOKED_AT, "me:" + "x" * LOOKED_AT, "https://" + "x" * LOOKED_AT]
+    "secret",
+    [KEY[:8] + "1a" * LOOKED_AT, "3f78" * LOOKED_AT, "me:" + "x" * LOOKED_AT, "https://" + "x" * LOOKED_AT],
+    ids=["key", "digits", "login", "url"],
 )
 def test_a_secret_that_is_longer_than_what_is_looked_at_is_not_shown_in_part(secret):
     found = shown(f"curl -u {secret}@x.org b")

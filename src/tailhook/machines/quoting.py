@@ -30,7 +30,9 @@ LONGEST_KEY = 256  # characters that tell a key by its looks
 LONGEST_HOST = 255  # characters of a URL's host with its port
 LOGINS = ("--user=", "--proxy-user=", "-u")  # options that `name:password` may be joined to
 QUOTES = "'\""
-AROUND = QUOTES + "()[]{},;."  # what may stand around a word
+AROUND = QUOTES + "()[]{},;.\\"  # what may stand around a word
+DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
+FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
 LOOKED_AT = 4096  # characters of a line that are looked at
 
 
@@ -44,7 +46,7 @@ def plain_words(line: str, longest: int) -> str:
     if words and len(line) > LOOKED_AT and len(shown(words[-1])) < LOOKED_AT // 2:
         words.pop()
     kept, length = [], -1
-    for word in masked(filter(None, map(shown, words))):
+    for word in masked(word for word in map(shown, words) if word not in ("", "\\")):
         kept.append(word)
         length += 1 + len(word)
         if length > longest:
@@ -87,7 +89,8 @@ def masked(words: "Iterable[str]") -> "Iterator[str]":
             awaited = word[-1] not in QUOTES
         elif start < len(bare):
             yield bare[:start] + MASK
-            quote = open_quote(word, word.index(bare) + start) if start else ""
+            is_one_value = before in DATA or start == password_start(bare, before)
+            quote = open_quote(word, word.index(bare) + start, is_one_value) if start else ""
         else:
             yield word
             name, value = names[-1] if names else ("", 0)
@@ -104,10 +107,13 @@ def masked(words: "Iterable[str]") -> "Iterator[str]":
 
 
 def named_values(word: str) -> "Iterator[tuple[str, int]]":
-    """Each name in a word that a sign follows, and where its value begins: ("a", 2) and ("c", 6) of `a=b&c:d`."""
+    """Each name in a word that a sign follows, and where its value begins: ("a", 2) and ("c", 6) of `a=b&c:d`.
+
+    A URL's host is no name, and two colons are no sign.
+    """
     start = 0
     for at, letter in enumerate(word, 1):
-        if letter in "=:":
+        if letter in "=:" and "::" not in word[max(0, at - 2) : at + 1] and not word.startswith("//", start):
             yield word[start : at - 1], at
         if letter in "=:&?;,":
             start = at
@@ -142,17 +148,23 @@ def value_at(word: str, start: int) -> str:
 
 def password_start(word: str, before: str) -> int:
     """Where the password begins in a word as curl's `-u name:password` takes it, the word's length for nowhere."""
-    takes_login = before in ("--user", "--proxy-user") or (before[:1] == "-" != before[1:2] and before[-1] in "uU")
+    is_short = before[:1] == "-" and before[-1] in "uU" and FLAGS.issuperset(before[1:-1])
+    takes_login = is_short or before in ("--user", "--proxy-user")
     name, _, password = word.partition(":")
     if not (takes_login or word.startswith(LOGINS)) or not password:
         return len(word)
-    is_other = password.startswith("//") or name.startswith("+%")  # a URL; the format of `date -u`
+    # A URL; the format of `date -u`; a user and a group by their numbers.
+    is_other = password.startswith("//") or name.startswith("+%") or name.isdecimal() or ")" in name
     return len(word) if is_other else len(name) + 1
 
 
-def open_quote(word: str, start: int) -> str:
-    """The quotation mark nearest before the letter at `start`, or there, if the word does not close it; "" for none."""
-    mark = next((letter for letter in reversed(word[: start + 1]) if letter in QUOTES), "")
+def open_quote(word: str, start: int, or_before: bool = False) -> str:
+    """The quotation mark of the value that begins at `start`, if the word does not close it; "" for none.
+
+    or_before: it may stand anywhere before, as the word is part of one value that ends with it.
+    """
+    before = reversed(word[:start]) if or_before else ""
+    mark = next((letter for letter in (*word[start : start + 1], *before) if letter in QUOTES), "")
     return mark if mark and word.count(mark) % 2 else ""
 
 
@@ -190,4 +202,4 @@ def looks_secret(word: str) -> bool:
     if len(word) < SHORTEST_KEY or not word.translate(KEY_SIGNS).isalnum():
         return False
     digits = sum(map(str.isdigit, word))
-    return 4 <= digits < len(word) and "/" not in word[:2] and not word.partition("/")[0].isdigit()
+    return 4 <= digits < len(word) and "/" not in word[:2]

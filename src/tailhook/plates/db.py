@@ -393,11 +393,11 @@ def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
 def hold(tx: Connection, project_path: str, run_id: str | None, facts: dict[str, Any]) -> Plate:
     """A placeholder for a run, or its session's plate where that is there, with the process.  Raises RacedError."""
     now = milliseconds()
-    begun = tx.execute(sa.select(plates).where(plates.c.run_id == run_id)).mappings().first() if run_id else None
-    if begun:
+    is_ours = sa.and_(plates.c.run_id == (run_id or ""), plates.c.status != Status.CLOSED.value)
+    if begun := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
         is_known = begun["pid"] is not None and not begun["pid_is_guess"]
         process = {name: facts.get(name) for name in ("pid", "pid_started")} | {"pid_is_guess": False}
-        return dict(begun) if is_known else update(tx, begun, process, now)
+        return dict(begun) if is_known or not process["pid"] else update(tx, begun, process, now)
     name = f"{PENDING}{project_path}"
     there = find(tx, name)
     if there and there["status"] == Status.CLOSED.value:

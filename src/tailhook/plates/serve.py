@@ -86,7 +86,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
         with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
             daemon = Daemon(options, runtime)
             asyncio.run(daemon.run(ready))
-        if not daemon.is_cut_off:
+        if daemon.leaving or not daemon.is_cut_off:
             return
         options, ready = replace(options, port=daemon.port), lambda link: None
 
@@ -174,7 +174,8 @@ class Daemon:
         self.port = options.port
         self.guard: Guard | None = None
         self.marks: dict[str, object] = {}  # of its sockets
-        self.is_cut_off = False  # whether it left because nobody found its sockets any more
+        self.is_cut_off = False  # whether nobody finds its sockets any more
+        self.leaving = False  # whether a signal told it to leave
         self.hub = Hub()
         self.database = open_database(options.db or places.database_url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
@@ -183,16 +184,16 @@ class Daemon:
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until a signal comes.  Raises TailhookError where a part of the daemon ends by itself."""
         loop = self.hub.loop = asyncio.get_running_loop()
-        leaving = asyncio.Event()
+        told = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, leaving.set)
+            loop.add_signal_handler(number, self.leave, told)
         poked = asyncio.Event()
         with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, "poke") as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
             works: list[Coroutine[Any, Any, object]] = [
-                leaving.wait(),
+                told.wait(),
                 self.stay(),
                 self.take(poked),
                 self.check(),
@@ -210,7 +211,6 @@ class Daemon:
             ready(self.link())
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in tasks if task.done()]
-            self.is_cut_off = not leaving.is_set() and not self.is_found()
             loop.remove_reader(pokes)
             self.inbox.stopping = True
             self.hub.put(None)
@@ -223,6 +223,11 @@ class Daemon:
         for error in filter(None, (task.exception() for task in ended)):
             raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
 
+    def leave(self, told: asyncio.Event) -> None:
+        """Leave, and serve no more."""
+        self.leaving = True
+        told.set()
+
     # ---- sockets ----
 
     def bind(self, kind: socket.SocketKind, name: str) -> socket.socket:
@@ -232,10 +237,16 @@ class Daemon:
         return made
 
     def is_found(self) -> bool:
-        """Whether who looks for the sockets finds these: a login's folder goes with the login, and may come again."""
-        return Path(runtime_folder()) == self.runtime and all(
-            mark_of(self.runtime / name) == mark for name, mark in self.marks.items()
-        )
+        """Whether who looks for the sockets finds these: a login's folder goes with the login, and may come again.
+
+        What cannot be looked at is not known to be gone.
+        """
+        try:
+            return Path(runtime_folder()) == self.runtime and all(
+                mark_of(self.runtime / name) == mark for name, mark in self.marks.items()
+            )
+        except OSError:
+            return True
 
     @contextlib.contextmanager
     def no_socket_left(self) -> Iterator[None]:
@@ -244,8 +255,9 @@ class Daemon:
             yield
         finally:
             for name, mark in self.marks.items():
-                if mark_of(self.runtime / name) == mark:
-                    (self.runtime / name).unlink()
+                with contextlib.suppress(OSError):
+                    if mark_of(self.runtime / name) == mark:
+                        (self.runtime / name).unlink()
             self.database.close()
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
@@ -287,6 +299,7 @@ class Daemon:
         """Return when nobody finds the sockets any more."""
         while self.is_found():
             await asyncio.sleep(QUIET)
+        self.is_cut_off = True
 
     async def take(self, poked: asyncio.Event) -> None:
         """Take events out of the spool whenever there are some."""
@@ -369,7 +382,7 @@ def mark_of(path: Path) -> "tuple[int, int] | None":
     """What tells a file from another one with its name; None where there is none."""
     try:
         found = path.lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 
