@@ -34,6 +34,13 @@ class Person:
         """Wait until none of the words is on the screen."""
         await self.until(lambda: not any(word in self.seen for word in words))
 
+    async def rests(self):
+        """Wait until nothing on the screen has changed for a while."""
+        before = ""
+        while before != self.seen:
+            before = self.seen
+            await self.pilot.pause(0.3)
+
     async def press(self, *keys):
         """Press keys."""
         await self.pilot.press(*keys)

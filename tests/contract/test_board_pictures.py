@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from host import ENVIRONMENT
+from person import Person
 from terminal import Terminal
+from textual.widgets import Input
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
 
@@ -27,22 +29,25 @@ def board(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("size", "keys"),
+    ("size", "keys", "words"),
     [
-        pytest.param((104, 24), ["down"], id="list"),
-        pytest.param((40, 24), [], id="narrow"),
-        pytest.param((80, 24), ["c", "end"], id="closed"),
-        pytest.param((80, 16), ["slash", "c", "h"], id="filtered"),
-        pytest.param((104, 40), ["enter"], id="details"),
-        pytest.param((40, 30), ["enter"], id="details_narrow"),
-        pytest.param((80, 30), ["question_mark"], id="help"),
+        pytest.param((104, 24), ["down"], ["The rest 3"], id="list"),
+        pytest.param((40, 24), [], ["Needs attention 3"], id="narrow"),
+        pytest.param((80, 24), ["c", "end"], ["legacy"], id="closed"),
+        pytest.param((80, 16), ["slash", "c", "h"], ["search"], id="filtered"),
+        pytest.param((104, 40), ["enter"], ["Two coupons"], id="details"),
+        pytest.param((40, 30), ["enter"], ["Two coupons"], id="details_narrow"),
+        pytest.param((80, 30), ["question_mark"], ["dismiss"], id="help"),
     ],
 )
-def test_the_screen_is_as_it_was(snap_compare, board, size, keys):
+def test_the_screen_is_as_it_was(snap_compare, board, size, keys, words):
     async def press(pilot):
-        await pilot.pause(0.5)
-        await pilot.press(*keys)
-        await pilot.pause(0.5)
+        person = Person(pilot)
+        await person.sees("Needs attention 3", "live")
+        board.query_one(Input).cursor_blink = False
+        await person.press(*keys)
+        await person.sees(*words)
+        await person.rests()
 
     assert snap_compare(board, terminal_size=size, run_before=press)
 
