@@ -1,6 +1,7 @@
 """A headless Chromium: the machine's own, playwright's, or the one that playwright can fetch into its cache."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,3 +49,8 @@ def fetched_not() -> str:
         return f"no Chromium here, and its download took over {FETCHING} s"
     reasons = [words for words in done.stderr.splitlines() if words.startswith("Error")]
     return f"no Chromium here, and playwright cannot fetch one ({(reasons or ['?'])[0]})" if done.returncode else ""
+
+
+def row(page, project):
+    """A project's row."""
+    return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))

@@ -8,6 +8,7 @@ from browser_here import launch  # noqa: E402
 from daemon import daemon_in  # noqa: E402
 
 PATIENCE = 30_000  # milliseconds that a busy machine may take
+sync_api.expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browser_here import row
 from daemon import wait_until
 from playwright.sync_api import expect
 from sessions import LAST_WORDS, sessions
-
-expect.set_options(timeout=30_000)
 
 PHONE = {"width": 360, "height": 740}
 HOSTILE = {
@@ -26,11 +25,6 @@ HOSTILE = {
 def rows(page, section="board"):
     """The projects that are shown, from the top."""
     return page.locator(f"#{section} li .project").all_inner_texts()
-
-
-def row(page, project):
-    """A project's row."""
-    return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))
 
 
 def fill(daemon, folder):
@@ -421,87 +415,6 @@ def test_a_screen_reader_is_told_of_attention_and_finds_names(daemon, board):
     expect(board.get_by_role("region", name="Needs attention").get_by_role("button", name=name)).to_be_visible()
     expect(board.get_by_role("searchbox", name="Filter the sessions")).to_be_visible()
     expect(board.get_by_role("status")).to_have_text("live")
-
-
-# ---- sound and notification --------------------------------------------------
-
-WATCHED = """
-window.heard = [];
-window.Notification = class {
-  static permission = "granted";
-  static requestPermission = async () => "granted";
-  constructor(words, options) { window.heard.push([words, options.body]); }
-};
-AudioContext.prototype.createOscillator = new Proxy(AudioContext.prototype.createOscillator, {
-  apply(make, audio, given) { window.heard.push("tone"); return Reflect.apply(make, audio, given); },
-});
-"""
-
-
-def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon, open_board):
-    page = open_board(daemon)
-    page.add_init_script(WATCHED)
-    page.reload()
-    expect(page.locator("#connection")).to_have_text("live")
-    daemon.post("permission_asked", ts=1)
-    expect(row(page, "p")).to_be_visible()
-    assert page.evaluate("heard") == []
-    page.keyboard.press("?")
-    page.get_by_label("show a desktop notification").check()
-    page.get_by_label("play a sound").check()
-    page.reload()
-    expect(row(page, "p")).to_be_visible()
-    assert page.evaluate("heard") == []  # it waited before
-    daemon.post("prompt_submit", ts=2)
-    expect(row(page, "p").locator(".status")).to_have_text("running")
-    daemon.post("stop", error="overloaded", ts=3)
-    expect(row(page, "p").locator(".status")).to_have_text("error")
-    assert page.evaluate("heard") == ["tone", "tone", ["p: error", "/p"]]
-    page.keyboard.press("?")
-    expect(page.get_by_label("show a desktop notification")).to_be_checked()
-    page.get_by_label("show a desktop notification").uncheck()
-    page.get_by_label("play a sound").uncheck()
-    daemon.post("prompt_submit", ts=4)
-    daemon.post("permission_asked", ts=5)
-    expect(page.locator("#said")).to_have_text("p: awaiting approval")
-    assert len(page.evaluate("heard")) == 3
-
-
-@pytest.fixture
-def alarmed(daemon, open_board):
-    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
-    daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
-    page = open_board(daemon)
-    page.add_init_script(WATCHED)
-    page.evaluate("for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1')")
-    page.reload()
-    expect(row(page, "waited")).to_be_visible()
-    return page
-
-
-def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
-    for ts, event, words in (
-        (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
-        (3, {"event_type": "stop", "error": "overloaded"}, "error"),
-    ):
-        daemon.post(session="waited", project_path="/waited", ts=ts, **event)
-        expect(row(alarmed, "waited").locator(".status")).to_have_text(words)
-    assert alarmed.evaluate("heard") == []
-
-
-def test_a_session_alarms_that_appears_in_need_of_attention_but_not_one_that_waited_before(daemon, alarmed):
-    daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
-    daemon.post("permission_asked", "new", project_path="/new", ts=3)
-    expect(row(alarmed, "new")).to_be_visible()
-    assert alarmed.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
-
-
-def test_without_the_browsers_leave_there_is_no_notification(daemon, board):
-    board.evaluate("Notification.requestPermission = async () => 'denied'")
-    board.keyboard.press("?")
-    board.get_by_label("show a desktop notification").click()
-    expect(board.get_by_text("The browser does not let this page show notifications.")).to_be_visible()
-    expect(board.get_by_label("show a desktop notification")).not_to_be_checked()
 
 
 # ---- many --------------------------------------------------------------------

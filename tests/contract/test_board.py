@@ -146,14 +146,13 @@ def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(daemon)
         await person.sees("project-00")
         await person.press("end")
         await person.sees("project-29")
-        assert "project-00" not in person.seen
+        await person.misses("project-00")
         await person.press("home")
         await person.sees("Running 30", "project-00")
         await person.press("pagedown")
-        below = person.chosen
-        assert below > "s03"
+        await person.until(lambda: person.chosen > "s03")
         await person.press("pageup")
-        assert person.chosen == "s00"
+        await person.until(lambda: person.chosen == "s00")
 
     sit(play, size=(100, 12))
 

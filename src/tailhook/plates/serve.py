@@ -86,7 +86,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
         with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
             daemon = Daemon(options, runtime)
             asyncio.run(daemon.run(ready))
-        if daemon.leaving or not daemon.is_cut_off:
+        if daemon.leaving.is_set() or not daemon.is_cut_off:
             return
         options, ready = replace(options, port=daemon.port), lambda link: None
 
@@ -175,7 +175,7 @@ class Daemon:
         self.guard: Guard | None = None
         self.marks: dict[str, object] = {}  # of its sockets
         self.is_cut_off = False  # whether nobody finds its sockets any more
-        self.leaving = False  # whether a signal told it to leave
+        self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
         self.hub = Hub()
         self.database = open_database(options.db or places.database_url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
@@ -184,16 +184,15 @@ class Daemon:
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until a signal comes.  Raises TailhookError where a part of the daemon ends by itself."""
         loop = self.hub.loop = asyncio.get_running_loop()
-        told = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.leave, told)
+            loop.add_signal_handler(number, self.leaving.set)
         poked = asyncio.Event()
         with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, "poke") as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
             works: list[Coroutine[Any, Any, object]] = [
-                told.wait(),
+                self.leaving.wait(),
                 self.stay(),
                 self.take(poked),
                 self.check(),
@@ -222,11 +221,6 @@ class Daemon:
             await asyncio.gather(*tasks, return_exceptions=True)
         for error in filter(None, (task.exception() for task in ended)):
             raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
-
-    def leave(self, told: asyncio.Event) -> None:
-        """Leave, and serve no more."""
-        self.leaving = True
-        told.set()
 
     # ---- sockets ----
 

@@ -1,0 +1,83 @@
+"""The web board's sound and notification, in a real browser."""
+
+import pytest
+from browser_here import row
+from playwright.sync_api import expect
+
+WATCHED = """
+window.heard = [];
+window.Notification = class {
+  static permission = "granted";
+  static requestPermission = async () => "granted";
+  constructor(words, options) { window.heard.push([words, options.body]); }
+};
+AudioContext.prototype.createOscillator = new Proxy(AudioContext.prototype.createOscillator, {
+  apply(make, audio, given) { window.heard.push("tone"); return Reflect.apply(make, audio, given); },
+});
+"""
+
+
+def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon, open_board):
+    page = open_board(daemon)
+    page.add_init_script(WATCHED)
+    page.reload()
+    expect(page.locator("#connection")).to_have_text("live")
+    daemon.post("permission_asked", ts=1)
+    expect(row(page, "p")).to_be_visible()
+    assert page.evaluate("heard") == []
+    page.keyboard.press("?")
+    page.get_by_label("show a desktop notification").check()
+    page.get_by_label("play a sound").check()
+    page.reload()
+    expect(row(page, "p")).to_be_visible()
+    assert page.evaluate("heard") == []  # it waited before
+    daemon.post("prompt_submit", ts=2)
+    expect(row(page, "p").locator(".status")).to_have_text("running")
+    daemon.post("stop", error="overloaded", ts=3)
+    expect(row(page, "p").locator(".status")).to_have_text("error")
+    assert page.evaluate("heard") == ["tone", "tone", ["p: error", "/p"]]
+    page.keyboard.press("?")
+    expect(page.get_by_label("show a desktop notification")).to_be_checked()
+    page.get_by_label("show a desktop notification").uncheck()
+    page.get_by_label("play a sound").uncheck()
+    daemon.post("prompt_submit", ts=4)
+    daemon.post("permission_asked", ts=5)
+    expect(page.locator("#said")).to_have_text("p: awaiting approval")
+    assert len(page.evaluate("heard")) == 3
+
+
+@pytest.fixture
+def alarmed(daemon, open_board):
+    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
+    daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
+    page = open_board(daemon)
+    page.add_init_script(WATCHED)
+    page.evaluate("for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1')")
+    page.reload()
+    expect(row(page, "waited")).to_be_visible()
+    return page
+
+
+def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
+    for ts, event, words in (
+        (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
+        (3, {"event_type": "stop", "error": "overloaded"}, "error"),
+    ):
+        daemon.post(session="waited", project_path="/waited", ts=ts, **event)
+        expect(row(alarmed, "waited").locator(".status")).to_have_text(words)
+    assert alarmed.evaluate("heard") == []
+
+
+def test_a_session_alarms_that_appears_in_need_of_attention_but_not_one_that_waited_before(daemon, alarmed):
+    daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
+    daemon.post("permission_asked", "new", project_path="/new", ts=3)
+    expect(row(alarmed, "new")).to_be_visible()
+    assert alarmed.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
+
+
+def test_without_the_browsers_leave_there_is_no_notification(daemon, board):
+    board.evaluate("Notification.requestPermission = async () => 'denied'")
+    board.keyboard.press("?")
+    board.get_by_label("show a desktop notification").click()
+    expect(board.get_by_text("The browser does not let this page show notifications.")).to_be_visible()
+    expect(board.get_by_label("show a desktop notification")).not_to_be_checked()
