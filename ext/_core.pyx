@@ -44,8 +44,8 @@ def edit_json(bytes data not None, edits):
     return json_edit(data, edits)
 
 
-def read_json_columns(int fd, str array not None, choose):
-    return ColumnReader().read(fd, array, choose)
+def read_json_columns(int fd, str array not None, choose, Py_ssize_t window_bytes=1 << 18):
+    return ColumnReader().read(fd, array, choose, window_bytes)
 
 
 cdef class JsonIndenter:

@@ -11,6 +11,7 @@ from libc.string cimport memcmp, memmove
 cdef enum:
     MOST_COLUMNS = 16
     LONGEST_NAME = 64
+    MIN_WINDOW_BYTES = 4  # a byte order mark is recognised in the first window
 
 cdef struct Column:
     Cursor name         # the member's, without quotation marks
@@ -110,9 +111,6 @@ cdef object column_value(Column* column, object before, Cursor start):
 # the window whole. A unit that ends with the window may go on behind it: the
 # window moves on to where the unit begins, or grows, and it is read once more.
 
-cdef enum:
-    WINDOW_START = 1 << 18
-
 cdef struct JsonWindow:
     int fd
     unsigned char* data
@@ -168,21 +166,29 @@ cdef class ColumnReader:
         cdef int64_t byte = self.window.offset + (at - self.window.data)
         raise ValueError(f"invalid JSON: {self.fault.what.decode()} at byte {byte}")
 
+    cdef int read_on(self, Cursor* at) except -1:
+        """Read more of the file, from `at` on, and set `at` to where that byte is now.
+
+        Every column forgets the value of the row before: its bytes are elsewhere in the window, or gone.
+        """
+        cdef int i
+        json_window_on(&self.window, at)
+        for i in range(self.count):
+            self.columns[i].last = NULL
+        return 0
+
     cdef bint go_on(self, Cursor* at, Cursor found) except -1:
         """Is the unit at `at` to be read once more?
 
         found: where it ends, or NULL for a fault, which is raised when more of the file would not mend it.
         """
-        cdef int i
         if found != NULL and found != self.end() or self.window.whole:
             if found == NULL:
                 self.failed(self.fault.at)
             return False
         if found == NULL and self.fault.at != self.end():
             self.failed(self.fault.at)
-        json_window_on(&self.window, at)
-        for i in range(self.count):
-            self.columns[i].last = NULL
+        self.read_on(at)
         return True
 
     cdef Cursor next(self, Cursor p) except NULL:
@@ -194,7 +200,7 @@ cdef class ColumnReader:
             if self.window.whole:
                 json_fault(&self.fault, "container without end", p)
                 self.failed(p)
-            json_window_on(&self.window, &p)
+            self.read_on(&p)
 
     cdef int check(self, Cursor p, Cursor end) except -1:
         cdef Cursor stop = utf8_stop(p, end)
@@ -256,7 +262,7 @@ cdef class ColumnReader:
                 self.failed(p)
             p = self.next(p + 1)
 
-    cdef tuple read(self, int fd, unicode array, object choose):
+    cdef tuple read(self, int fd, unicode array, object choose, Py_ssize_t window_bytes):
         cdef bytes wanted = array.encode()
         cdef dict top = {}
         cdef list lists = None
@@ -266,13 +272,17 @@ cdef class ColumnReader:
         cdef Cursor value
         cdef Cursor stop
         cdef Cursor after
+        if not 0 < len(wanted) <= LONGEST_NAME:
+            raise ValueError(f"the array's name must have 1 to {LONGEST_NAME} bytes of UTF-8")
+        if window_bytes < MIN_WINDOW_BYTES:
+            raise ValueError(f"the window must have at least {MIN_WINDOW_BYTES} bytes")
         self.window.fd = fd
-        self.window.capacity = WINDOW_START
-        self.window.data = <unsigned char*>PyMem_RawMalloc(WINDOW_START)
+        self.window.capacity = window_bytes
+        self.window.data = <unsigned char*>PyMem_RawMalloc(window_bytes)
         if self.window.data == NULL:
             raise MemoryError
         p = self.window.data
-        json_window_on(&self.window, &p)
+        self.read_on(&p)
         if self.end() - p >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0:
             p += 3
         p = self.next(p)
@@ -319,4 +329,4 @@ cdef class ColumnReader:
                 self.failed(p)
             if self.window.whole:
                 return top, lists, span
-            json_window_on(&self.window, &p)
+            self.read_on(&p)

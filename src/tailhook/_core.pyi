@@ -54,19 +54,25 @@ def edit_json(data: bytes, edits: list[tuple[tuple[str | int, ...], bytes | None
     """
 
 def read_json_columns(
-    fd: int, array: str, choose: Callable[[dict[str, Any]], tuple[tuple[str, ...], ...]]
+    fd: int,
+    array: str,
+    choose: Callable[[dict[str, Any]], tuple[tuple[str, ...], ...]],
+    window_bytes: int = 262144,
 ) -> tuple[dict[str, Any], list[list[Any]] | None, tuple[int, int] | None]:
     """The object in a JSON file, one member of it - an array of many objects - as columns.
 
     fd: a descriptor of a regular file, read from its beginning; a byte order mark is passed over.
-    array: the name of that member of the root.  choose: called with the members before it, gives for each column the
-    path to it: a member of a row, or that and a member of it; 16 columns at the most.
+    array: the name of that member of the root, at most 64 bytes of UTF-8.  choose: called with the members before it,
+    gives for each column the path to it: a member of a row, or that and a member of it; 16 columns at the most.
+    window_bytes: how many bytes of the file are in memory at first, at least 4. The window grows as far as the largest
+    member or row needs; the result does not depend on it.
     Returns (value, columns, span): the root without the array; for each path a list of as many values as there are
     rows, None where a row has none; where the array stands in the file, end exclusive. columns and span are None where
     the member is no array, and then it is in the value.
 
     Memory follows what is kept and the largest member or row, not the file.
-    Raises ValueError where the file is not JSON, or the root or a row is no object; OSError when it cannot be read.
+    Raises ValueError where the file is not JSON, the root or a row is no object, or an argument is out of range;
+    OSError when it cannot be read.
     """
 
 def fingerprint(data: bytes) -> int:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
+from host import SANITIZER
 from triage import Agent, entry, group, pipeline, planning
 
 WAITING = pipeline("triage", entry(0, "pending"))
@@ -244,6 +247,42 @@ def test_a_large_state_is_moved_without_losing_anything(project):
     saved = json.loads(path.read_text())
     assert {**saved, "phase": "triage", "updated_at": state["updated_at"]} == state
     assert path.read_text() == json.dumps(saved, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_rows_whose_windows_edge_falls_in_the_blank_space_between_them_keep_their_groups(project):
+    """Entries of 1,024 bytes with their groups in turn: entry 256 is the first one in the reader's second window."""
+    false_positives = (0, 256)  # of two groups, so that no fix is planned
+    entries = [entry(n, group_id=f"group-{n % 3:03}", false_positive=n in false_positives) for n in range(600)]
+    rows = ",".join(json.dumps(one).ljust(1023) for one in entries)
+    state = json.dumps(pipeline("meta-review", meta_review={"status": "completed"}))
+    path = project.triage(state.replace('"entries": []', f'"entries": [{rows}]'))
+    assert project.stop("Hm.").allowed
+    saved = json.loads(path.read_text())
+    assert (saved["phase"], saved["fix_planning"]) == ("complete", None)
+
+
+@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer reserves terabytes of addresses")
+def test_a_state_is_saved_in_little_memory(project):
+    """Within 32 MB of addresses, as a container or `ulimit -v` may leave."""
+    path = project.triage(MOVING)
+    limited = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (32 << 20, 32 << 20)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    argv = [sys.executable, "-I", "-S", "-c", limited, *project.argv]
+    done = subprocess.run(
+        argv, input=json.dumps(project.payload()).encode(), env=project.env, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert phase(path) == "aggregation"
+
+
+def test_a_state_of_over_64_mb_is_left_and_named(project):
+    path = project.triage(MOVING)
+    os.truncate(path, (64 << 20) + 1)
+    stop = project.stop("Hm.")
+    assert (stop.exit_code, stop.stdout) == (0, "")
+    assert f"{path}: the file cannot be read: the file is larger than 64 MB" in stop.stderr
 
 
 def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):

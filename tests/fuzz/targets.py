@@ -89,6 +89,31 @@ def json_edit(data):
     assert _core.parse_json(added) == {**value, f"{key} new": 1}
 
 
+def json_columns(data):
+    """The first byte says how large the reader's window is; the rest is the file."""
+    window_bytes, data = 4 + (data[0] if data else 0), data[1:]
+    paths = (("a",), ("b",), ("a", "b"))
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        ours = result_of(_core.read_json_columns, file.fileno(), "rows", lambda top: paths, window_bytes)
+        default = result_of(_core.read_json_columns, file.fileno(), "rows", lambda top: paths)
+    assert repr(ours) == repr(default)
+    value = result_of(standard, data.removeprefix(b"\xef\xbb\xbf"))
+    if ours is not ValueError:
+        rows = value.pop("rows", None) if ours[1] is not None else None
+        assert repr(ours[0]) == repr(value)
+        if rows is not None:
+            nested = [row.get("a") for row in rows]
+            columns = [nested, [row.get("b") for row in rows]]
+            columns.append([one.get("b") if isinstance(one, dict) else None for one in nested])
+            assert repr(ours[1]) == repr(columns)
+    elif isinstance(value, dict) and data.count(b"rows") <= 1 and b"\\" not in data:
+        rows = value.get("rows")
+        assert isinstance(rows, list)
+        assert not all(isinstance(row, dict) for row in rows)
+
+
 def plain_lines(data):
     """The lines by `bytes.split`."""
     pieces = data.split(b"\n")
@@ -320,7 +345,7 @@ def config(data):
 TARGETS = {
     target.__name__: target
     for target in (
-        json_text, json_framer, json_edit, lines, records, last_message, code_map, literals, keywords, signals,
+        json_text, json_framer, json_edit, json_columns, lines, records, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
         ralph_state, triage_state, memory_lines,
     )

@@ -21,11 +21,11 @@ PATHS = (("a",), ("b",), ("a", "b"), ("a", "c"), ("rows",), ("é", 'x"y'))
 LAYOUTS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"indent": "\t", "ensure_ascii": False}])
 
 
-def columns(text, paths=PATHS):
+def columns(text, paths=PATHS, array="rows", **options):
     with tempfile.TemporaryFile() as file:
         file.write(text)
         file.flush()
-        value, found, span = read_json_columns(file.fileno(), "rows", lambda top: paths)
+        value, found, span = read_json_columns(file.fileno(), array, lambda top: paths, **options)
     assert (span is None) is (found is None)
     if span:
         assert len(json.loads(text[slice(*span)])) == len(found[0])
@@ -45,9 +45,9 @@ def expected(value):
     return {key: inner for key, inner in value.items() if key != "rows"}, found
 
 
-@given(st.dictionaries(NAMES, VALUES, max_size=4), ROWS | VALUES, st.booleans(), LAYOUTS)
-@example({}, [], True, {})
-def test_columns_are_what_the_json_module_reads(members, rows, last, layout):
+@given(st.dictionaries(NAMES, VALUES, max_size=4), ROWS | VALUES, st.booleans(), LAYOUTS, st.integers(4, 60))
+@example({}, [], True, {}, 4)
+def test_columns_are_what_the_json_module_reads(members, rows, last, layout, window_bytes):
     value = {**members, "rows": rows} if last else {"rows": rows, **members}
     if isinstance(value["rows"], list) and not all(isinstance(row, dict) for row in value["rows"]):
         with pytest.raises(ValueError, match="a row is no object"):
@@ -55,7 +55,35 @@ def test_columns_are_what_the_json_module_reads(members, rows, last, layout):
         return
     text = json.dumps(value, **layout).encode("utf-8", "surrogatepass")
     assert columns(text) == expected(value)
-    assert columns(b"\xef\xbb\xbf " + text + b"\n") == expected(value)
+    assert columns(b"\xef\xbb\xbf " + text + b"\n", window_bytes=window_bytes) == expected(value)
+
+
+REPEATED = st.sampled_from([None, True, False, 10, 12, "a", "b", "ab", [1], [2], {"b": "x", "c": "y"}, {"b": "z"}])
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(["a", "b"]), REPEATED, max_size=2), min_size=2, max_size=8),
+    LAYOUTS,
+    st.integers(1, 12),
+)
+def test_rows_that_repeat_values_are_read_alike_wherever_the_windows_edge_falls(rows, layout, blanks):
+    """A value may stand for the one of the row before only if the bytes of both are in the window."""
+    text = json.dumps({"rows": rows}, **layout).encode().replace(b"}, {", b"}," + b" " * blanks + b"{")
+    plain = expected({"rows": rows})
+    for window_bytes in range(4, 70):
+        assert columns(text, window_bytes=window_bytes) == plain, window_bytes
+
+
+def test_a_window_that_ends_in_the_blank_space_between_two_rows_gives_each_row_its_own_value():
+    """The default window; rows of 1,024 bytes, so that one edge falls there."""
+    rows = [{"a": f"group-{n % 3:03}", "pad": ""} for n in range(600)]
+    texts = [json.dumps(row) for row in rows]
+    text = '{"rows":[' + ",".join(row.ljust(1023) for row in texts) + "]}"
+    for blanks in range(1, 1024, 7):
+        top, (values,) = columns(text.replace("[", "[" + " " * blanks, 1).encode(), (("a",),))
+        assert values == [row["a"] for row in rows], blanks
+        assert top == {}
 
 
 @settings(max_examples=30)
@@ -120,6 +148,27 @@ def test_the_columns_are_chosen_by_what_stands_before():
 def test_columns_that_cannot_be_are_refused(paths):
     with pytest.raises(ValueError, match="column"):
         columns(b'{"rows":[{}]}', paths)
+
+
+@pytest.mark.parametrize("array", ["", "x" * 65, "é" * 33, "x" * 410], ids=["empty", "65", "66", "410"])
+def test_an_arrays_name_that_is_empty_or_over_64_bytes_is_refused(array):
+    """The name is unescaped into a buffer on the stack: a longer one would overflow it."""
+    escaped = "\\u0061" + "b" * 409
+    with pytest.raises(ValueError, match="name must have 1 to 64 bytes"):
+        columns(json.dumps({"x": 1}).replace("x", escaped).encode(), (("a",),), array=array)
+
+
+def test_the_longest_name_of_an_array_is_found_however_it_is_spelt():
+    name = "a" * 64
+    assert columns(f'{{"{name}":[{{"a":1}}]}}'.encode(), (("a",),), array=name) == ({}, [[1]])
+    escaped = "\\u0061" * 64
+    assert columns(f'{{"{escaped}":[{{"a":1}}]}}'.encode(), (("a",),), array=name) == ({}, [[1]])
+
+
+@pytest.mark.parametrize("window_bytes", [-1, 0, 3])
+def test_a_window_that_is_too_small_is_refused(window_bytes):
+    with pytest.raises(ValueError, match="at least 4 bytes"):
+        columns(b'{"rows":[]}', window_bytes=window_bytes)
 
 
 @given(VALUES, LAYOUTS, st.lists(st.integers(1, 30), min_size=1), st.integers(0, 2))

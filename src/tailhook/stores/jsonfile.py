@@ -5,6 +5,7 @@ import posix
 from tailhook._core import JsonIndenter, edit_json, read_json_columns, write_json
 from tailhook.stores.atomic import (
     SAFE,
+    TOO_LARGE,
     Lock,
     open_folder,
     private_name,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 HOLE = b'"(the rows of the array)"'  # stands for them while the rest is edited
 PIECE = 64 << 10  # bytes that are laid out at a time
-LARGEST = 64 << 20  # bytes beside the array
+MAX_FILE_BYTES = 64 << 20  # a larger file is refused: a clone may bring one of any size
 
 
 class JsonFile:
@@ -59,9 +60,15 @@ class JsonFile:
         return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
 
     def columns(self, array: str, choose: "Callable[[dict[str, Any]], Columns]") -> "tuple[dict[str, Any], Any]":
-        """The object in the file, one of its members as columns, as `read_json_columns` gives them."""
+        """Return the object in the file with one of its members as columns, as `read_json_columns` gives them.
+
+        Raises OSError, also if the file has more than MAX_FILE_BYTES (`errno` TOO_LARGE), and ValueError if it is not
+        such an object.
+        """
         fd = self.open()
         try:
+            if posix.fstat(fd).st_size > MAX_FILE_BYTES:
+                raise OSError(TOO_LARGE, f"the file is larger than {MAX_FILE_BYTES >> 20} MB", self.path)
             value, columns, self.span = read_json_columns(fd, array, choose)
             return value, columns
         finally:
@@ -79,10 +86,11 @@ class JsonFile:
         """
         fd = self.open()
         try:
-            if stamp_of(posix.fstat(fd)) != self.stamp:
+            facts = posix.fstat(fd)
+            if stamp_of(facts) != self.stamp:
                 raise OSError("the file has changed since it was read")
             start, end = self.span or (0, 0)
-            before, after = posix.pread(fd, start, 0), posix.pread(fd, LARGEST, end)
+            before, after = posix.pread(fd, start, 0), posix.pread(fd, facts.st_size - end, end)
             hole = HOLE
             while hole in before or hole in after:
                 hole = hole[:-1] + b' "'
