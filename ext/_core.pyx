@@ -236,6 +236,7 @@ cdef tuple message_of(RecordFields* fields):
 @cython.internal
 cdef class Lines:
     cdef object file
+    cdef bytes needle  # only lines that contain it are given; None: all
     cdef Window window
     cdef int give  # LINES, RECORDS or MESSAGES
     cdef char busy  # a thread is in __next__
@@ -256,6 +257,8 @@ cdef class Lines:
             raise RuntimeError("the lines are being read by another thread")
         try:
             while window_step(&self.window, &line):
+                if self.needle is not None and not line_contains(&line, self.needle):
+                    continue
                 if self.give == LINES:
                     return (line.offset, json_between(line.start, line.end))
                 if not record_find(line.start, line.end, &fields):
@@ -278,12 +281,16 @@ cdef Lines open_lines(object file, int64_t start, object end, object max_line, b
     return lines
 
 
-def reverse_lines(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, False, LINES)
+def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None):
+    cdef Lines lines = open_lines(file, start, end, max_line, False, LINES)
+    lines.needle = containing
+    return lines
 
 
-def forward_lines(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, True, LINES)
+def forward_lines(file, start=0, end=None, max_line=None, bytes containing=None):
+    cdef Lines lines = open_lines(file, start, end, max_line, True, LINES)
+    lines.needle = containing
+    return lines
 
 
 def reverse_records(file, start=0, end=None, max_line=None):

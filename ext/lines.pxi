@@ -15,6 +15,9 @@ cdef extern from "Python.h":
     object PyErr_SetFromErrno(object error)
     int PyErr_CheckSignals() except -1
 
+cdef extern from "<string.h>" nogil:
+    void* memmem(const void* text, size_t size, const void* needle, size_t needle_size)
+
 cdef extern from "file.h" nogil:
     Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
     int64_t file_size "tailhook_file_size"(int fd)
@@ -108,6 +111,10 @@ cdef struct Line:
     Cursor start
     Cursor end      # past the last byte; the newline and a carriage return before it are left out
     int64_t offset  # of the line's first byte in the file
+
+cdef inline bint line_contains(Line* line, bytes needle) noexcept:
+    return memmem(line.start, line.end - line.start, PyBytes_AS_STRING(needle), PyBytes_GET_SIZE(needle)) != NULL
+
 
 cdef struct Window:
     Source source

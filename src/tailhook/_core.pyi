@@ -121,13 +121,18 @@ class JsonFramer:
 # moved, or a seekable binary file object. Both directions give the same lines.
 
 def reverse_lines(
-    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    containing: bytes | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     r"""The lines of a file, newest first: (offset of the first byte, bytes without the line's end).
 
     start, end: bytes; the lines that begin in this range. A line begun before `end` is given whole. The default `end`
     is the file's size now: lines written later are not given.
     max_line: bytes; longer lines are passed over, and not kept in memory.
+    containing: bytes that a line must contain; other lines are passed over without becoming Python objects.
 
     A line ends with a newline, or a carriage return and one; the last may lack it. A byte order mark at the file's
     start is left out. A file that is truncated or written anew meanwhile ends the iteration.
@@ -137,10 +142,16 @@ def reverse_lines(
     >>> import io
     >>> list(reverse_lines(io.BytesIO(b"one\ntwo\r\n\nfour")))
     [(10, b'four'), (9, b''), (4, b'two'), (0, b'one')]
+    >>> list(reverse_lines(io.BytesIO(b"one\ntwo\r\n\nfour"), containing=b"o"))
+    [(10, b'four'), (4, b'two'), (0, b'one')]
     """
 
 def forward_lines(
-    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    containing: bytes | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """As `reverse_lines`, oldest first."""
 

@@ -55,6 +55,26 @@ def test_64_hooks_at_once_count_64(project, store):
         assert f"iteration: {HOOKS + 1}\n" in path.read_text()
 
 
+NOTES = b'{"type":"message","id":"00000000000000000000000000","topic_id":"OTHER","parent_id":null,"body":"%s"}\n' % (
+    b"x" * 170
+)
+
+
+def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(project):
+    """The loop's topic stands behind them, so the first hooks read all of them, and do not hold the lock meanwhile."""
+    messages = project.folder / ".jwz" / "messages.jsonl"
+    messages.parent.mkdir()
+    messages.write_bytes(NOTES * 1_000_000)
+    with messages.open("a") as out:
+        out.write('{"type":"topic","id":"T","name":"loop:current","description":"","created_at":1}\n')
+        body = json.dumps(looping(frame(max=1000)))
+        out.write(json.dumps({"type": "message", "id": "M", "topic_id": "T", "body": body, "created_at": 1}) + "\n")
+    hooks = [start_hook(project) for _ in range(8)]
+    outputs = [hook.communicate(timeout=60) for hook in hooks]
+    announced = [json.loads(out)["reason"].split("]")[0] for out, _ in outputs]
+    assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), outputs
+
+
 def test_64_hooks_at_once_count_64_in_a_ralph_loop(project):
     path = project.ralph(max_iterations=100)
     announced = {answer["systemMessage"].split(".")[0] for answer in stop_all_at_once(project, exit_code=0)}

@@ -245,7 +245,7 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     ("machine", "path", "code", "words"),
     [
         ("idle", ".claude/tailhook.json", 0, "larger than 16 MB. The defaults are used"),
-        ("idle", ".claude/idle-loop.local.md", 0, ""),
+        ("idle", ".claude/idle-loop.local.md", 0, "larger than 4 MB"),
         ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MB"),
         ("memory", ".claude/memory/memory-config.json", 2, "[DECISION] We chose A"),
         ("memory", ".claude/.stop_hook_active", 0, "larger than 16 MB"),
@@ -406,7 +406,7 @@ def test_a_state_that_cannot_be_read_is_told_with_its_path_and_the_next_machine_
     (project.folder / path).mkdir(parents=True)
     stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode(), read=False)
     assert str(pipeline) in stop.answer["reason"]
-    assert f"Is a directory: '{project.folder / path}'" in stop.stderr
+    assert f"{project.folder / path}: Is a directory" in stop.stderr
     assert stop.stderr.count("\n") == 1
 
 

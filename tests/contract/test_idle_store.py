@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 
 import jwz
@@ -132,6 +133,25 @@ def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
             (project.folder / ".claude" / "idle-loop.local.md").symlink_to(elsewhere / "idle-loop.local.md")
     stop = project.hook(json.dumps(project.payload(last_assistant_message="Hm.")).encode())
     assert (stop.exit_code, stop.stdout) == (0, "")
+    link = {"folder": ".jwz", "messages": ".jwz/messages.jsonl", "fallback": ".claude/idle-loop.local.md"}
+    place = project.folder / link.get(linked, ".claude")
+    assert stop.stderr == (
+        f"tailhook: idle: {place}: a symbolic link, which is not followed. Its state is left; the agent may stop.\n"
+    )
+
+
+@pytest.mark.parametrize("descriptors", [4, 5, 6])
+def test_a_store_that_cannot_be_opened_is_not_taken_for_no_store(project, descriptors):
+    """The interpreter starts with 4 descriptors; with 6 the hook has all that it needs."""
+    project.loop()
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2); os.execv(sys.argv[2], sys.argv[2:])"  # noqa: E501
+    project.argv = [sys.executable, "-I", "-S", "-c", limited, str(descriptors), *project.argv]
+    stop = project.stop("Hm.")
+    if stop.exit_code != 2:
+        assert (stop.exit_code, stop.stdout) == (0, "")
+        assert f"{project.folder}/.jwz" in stop.stderr
+        assert "Too many open files" in stop.stderr
+    assert (stop.exit_code == 2) is (descriptors == 6)
 
 
 # ---- the fallback file -------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import jwz
 import pytest
 
-from tailhook.stores.jwz import LOOK_BACK, Store, ulid
+from tailhook.stores.jwz import LOOK_BACK_BYTES, Store, ulid
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_greatest_time_is_the_newest_and_of_equals_the_later_line(tmp_path):
 def test_a_message_out_of_order_is_found_among_the_last_64_kib(tmp_path):
     jwz.post(tmp_path, "newest", topic="t", created_at=9)
     filler = "x" * 1000
-    for number in range(LOOK_BACK // 1000 - 15):
+    for number in range(LOOK_BACK_BYTES // 1000 - 15):
         jwz.post(tmp_path, f"{number} {filler}", topic="t" if number % 2 else "u", created_at=5)
     assert Store.find(str(tmp_path)).newest("t").body == "newest"
 

@@ -8,6 +8,7 @@ from tailhook import __version__
 from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
 from tailhook.cli.output import CommandError
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe, plain
 
 
 def run(argv: Sequence[str]) -> int:
@@ -23,7 +24,10 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
         return 0
-    except (CommandError, TailhookError, OSError) as error:
+    except OSError as error:
+        sys.stderr.write(f"tailhook: {plain(describe(error))}\n")
+        return 1
+    except (CommandError, TailhookError) as error:
         sys.stderr.write(f"tailhook: {error}\n")
         return error.exit_code if isinstance(error, CommandError) else 1
 

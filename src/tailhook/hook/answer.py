@@ -40,3 +40,15 @@ def plain(words: str) -> str:
     if words.isprintable():
         return words
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+
+
+def describe(error: Exception) -> str:
+    """Return where and what went wrong, on one line: `path: reason` of a file, else the error's type and message."""
+    if not isinstance(error, OSError):
+        return f"{type(error).__name__}: {error}"
+    if not error.strerror:
+        return str(error)
+    from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED
+
+    reason = NOT_FOLLOWED if error.errno == IS_LINK else error.strerror
+    return f"{error.filename}: {reason}" if error.filename else reason

@@ -7,7 +7,7 @@ import posix
 
 from tailhook._core import parse_json
 from tailhook.hook.answer import warn
-from tailhook.hook.payload import user_config
+from tailhook.hook.payload import is_path, user_config
 from tailhook.stores.atomic import TOO_LARGE, open_folder, read_file
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "memory": {"profile": str},
     "plates": {"autostart": bool},
 }
+MAX_SECONDS = 2**53  # a larger number cannot be a time
 USERS_ALONE = (("hook", "log"), ("plates", "autostart"))
 
 
@@ -43,9 +44,9 @@ def load(project: str) -> "Config":
     return {section: {**config[section], **ours[section]} for section in KEYS}
 
 
-def stays_below(path: object) -> bool:
-    """Whether a path of a project's file leads nowhere but into the project."""
-    return isinstance(path, str) and not path.startswith("/") and ".." not in path.split("/")
+def stays_below(path: str) -> bool:
+    """Return whether a path of a project's file stays inside the project."""
+    return not path.startswith("/") and ".." not in path.split("/")
 
 
 def user_bytes(path: str) -> bytes:
@@ -79,11 +80,20 @@ def parsed(path: str, read: "Callable[[str], bytes]") -> "Config":
 
 
 def known(values: object, types: "dict[str, type | tuple[type, ...]]") -> "dict[str, Any]":
-    """The values of one section that may be used."""
+    """Return the values of one section that can be used; of a list those members that can."""
     if not isinstance(values, dict):
         return {}
+    usable = {key: values[key] for key, kind in types.items() if is_usable(values.get(key), kind)}
     return {
-        key: values[key]
-        for key, kind in types.items()
-        if isinstance(values.get(key), kind) and (kind is bool or not isinstance(values[key], bool))
+        key: [item for item in value if isinstance(item, str) and is_path(item)] if isinstance(value, list) else value
+        for key, value in usable.items()
     }
+
+
+def is_usable(value: object, kind: "type | tuple[type, ...]") -> bool:
+    """Return whether a value has the type of its key, and a number is one of seconds: finite and not negative."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        return False
+    if isinstance(value, str):
+        return is_path(value)
+    return not isinstance(value, (int, float)) or isinstance(value, bool) or 0 <= value <= MAX_SECONDS

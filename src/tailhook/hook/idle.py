@@ -7,6 +7,8 @@ from tailhook.hook.process import CLOCK_SLACK
 from tailhook.machines import idle
 from tailhook.stores import loop
 
+FIRST_READ_SECONDS = 1.0  # how long a stop reads a large store that was not read before
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +20,14 @@ if TYPE_CHECKING:
 
 
 def ask(event: "Event") -> "Verdict | None":
-    """The verdict, saved; None where there is no loop."""
+    """Decide and save the new state; return the verdict, or None if there is no loop.
+
+    Reads the store (a large one for at most FIRST_READ_SECONDS when it is new) and the transcript (at most 64 MiB), and
+    again under the store's lock if there is something to save. Raises OSError if the state cannot be read.
+    """
     if is_disabled(event):
         return None
-    home = loop.find(event.folders)
+    home = loop.find(event.folders, FIRST_READ_SECONDS)
     if home is None:
         return None
     verdict = decide(event, home)
@@ -68,7 +74,7 @@ def stale_after(event: "Event") -> float:
 
 def tell_again(event: "Event") -> str:
     """What the agent must know of its loop, "" when this session has none."""
-    home = None if is_disabled(event) else loop.find(event.folders)
+    home = None if is_disabled(event) else loop.find(event.folders, FIRST_READ_SECONDS)
     state = home.state if home else None
     silent = idle.Facts(event.session_id, unbound_acts=event.unbound_acts())
     if home is None or not isinstance(state, dict):

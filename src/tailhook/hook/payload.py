@@ -100,9 +100,9 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 
 def working_folder(payload: "Payload") -> str:
-    """The agent's folder: the payload's, else the one the hook was started in, or the project's if that is gone."""
+    """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone."""
     cwd = text(payload, "cwd")
-    if cwd.startswith("/") and "\0" not in cwd:
+    if cwd.startswith("/") and is_path(cwd):
         return cwd
     try:
         return posix.getcwd()
@@ -119,6 +119,15 @@ def upwards(folder: str) -> "Iterator[str]":
         yield folder
         folder = folder.rpartition("/")[0]
     yield "/"
+
+
+def is_path(name: str) -> bool:
+    """Return whether the system can take `name` as a path: no NUL, no lone surrogate that stands for no byte."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in name
 
 
 def user_config() -> str:

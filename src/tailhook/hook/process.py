@@ -9,7 +9,7 @@ import posix
 from time import perf_counter, time
 
 from tailhook._core import last_message
-from tailhook.hook.answer import COMPACT, SPACED, answer, plain_lines, put, warn
+from tailhook.hook.answer import COMPACT, SPACED, answer, describe, plain_lines, put, warn
 from tailhook.hook.payload import (
     SECONDS,
     environment,
@@ -108,8 +108,8 @@ def decide(
     for name in machines:
         try:
             verdict = machine(name).ask(event)
-        except OSError as error:  # a state that cannot be read is no reason not to ask the others
-            verdict = unreadable(name, error)
+        except Exception as error:  # it is this machine's alone: the others are asked all the same
+            verdict = failed(name, error)
         event.log(name, verdict, started)
         if verdict is None:
             continue
@@ -130,11 +130,11 @@ def decide(
 
 
 def tell_plates(event: "Event", blocked: bool) -> None:
-    """Report the event to the board; the answer has been given, whatever becomes of that."""
+    """Report the event to the board. The answer has been given; a failure here changes nothing."""
     try:
         machine("plates").tell(event, blocked)
-    except (OSError, ValueError) as error:
-        warn(f"tailhook: plates: {error}")
+    except Exception as error:
+        warn(f"tailhook: plates: {describe(error)}. The board does not get this event.")
 
 
 def machine(name: str) -> "Any":
@@ -142,11 +142,12 @@ def machine(name: str) -> "Any":
     return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
 
 
-def unreadable(name: str, error: OSError) -> "Verdict":
-    """What becomes of a stop whose state cannot be read: the machine leaves it alone, and the person is told."""
+def failed(name: str, error: Exception) -> "Verdict":
+    """Return the verdict of a machine that raised an exception: its state stays, and the person gets one line."""
     from tailhook.machines import Verdict
 
-    return Verdict("allow", str(error), warning=f"tailhook: {name}: {error}. Its state is left; the agent may stop.")
+    what = describe(error)
+    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state is left; the agent may stop.")
 
 
 def patience(machines: "Sequence[str] | None") -> float:
@@ -166,10 +167,17 @@ def has_traces(name: str, folders: "Iterable[str]") -> bool:
 
 
 def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
-    """Tell the live loops of this session to the agent again after a compaction, which would lose them."""
-    told = [words for name in machines if name in ("idle", "ralph") and (words := machine(name).tell_again(event))]
-    if told:
-        context = plain_lines("\n\n".join(told))
+    """Repeat the live loops of this session to the agent after a compaction, which would lose them."""
+    told = []
+    for name in machines:
+        if name not in ("idle", "ralph"):
+            continue
+        try:
+            told.append(machine(name).tell_again(event))
+        except Exception as error:
+            warn(failed(name, error).warning)
+    if any(told):
+        context = plain_lines("\n\n".join(filter(None, told)))
         say({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}, SPACED)
     return 0
 

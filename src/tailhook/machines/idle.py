@@ -159,14 +159,19 @@ def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "d
 
 def completion(top: "dict[str, Any]", facts: Facts) -> str:
     """The reason of the last signal of the frame's mode that counts in the final text, "" for none."""
-    mode = top.get("mode")
-    words = SIGNALS.get(mode if isinstance(mode, str) else "loop" if mode is None else "")
-    if words is None:
+    words = signals_of(top)
+    if not words:
         return ""
     for signal in reversed(facts.signals()):
         if signal in words:
             return words[signal]
     return ""
+
+
+def signals_of(top: "dict[str, Any]") -> "dict[str, str]":
+    """Return the signals that end a frame, with the reason of each. An absent mode is loop; an unknown one has none."""
+    mode = top.get("mode")
+    return SIGNALS.get(mode if isinstance(mode, str) else "loop" if mode is None else "", {})
 
 
 def worktree(top: "dict[str, Any]", facts: Facts) -> str:
@@ -195,7 +200,7 @@ def briefing(state: "dict[str, Any]", goal: str) -> str:
     lines += [
         f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode}): you are sent on each time you stop.",
         "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
-        *(f"  {signal}" for signal in SIGNALS.get(mode, ())),
+        *(f"  {signal}" for signal in signals_of(top)),
     ]
     return "\n".join(lines)
 

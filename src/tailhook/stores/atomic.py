@@ -4,6 +4,7 @@ Nothing here follows a symbolic link among a project's own files: a clone could 
 """
 
 import posix
+import sys
 
 from tailhook._core import fingerprint, flock_within
 
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
 LARGEST = 16 << 20  # bytes of a file that is read whole; one that a clone brought may be of any size
 TOO_LARGE = 27  # EFBIG
+IS_LINK = 40 if sys.platform == "linux" else 62  # ELOOP: the file is a symbolic link
 CHUNK = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
+NOT_FOLLOWED = "a symbolic link, which is not followed"
 # No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
 FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
@@ -103,9 +106,9 @@ def private_name(path: str) -> str:
 
 
 def open_folder(folder: str, *names: str) -> int:
-    """A descriptor of folder/names…, where no name may be a symbolic link; `folder` may be reached through one.
+    """Open folder/names… and return its descriptor. No name may be a symbolic link; `folder` itself may be.
 
-    Raises OSError: FileNotFoundError, or NotADirectoryError for a link.
+    Raises OSError: FileNotFoundError, NotADirectoryError, or `errno` IS_LINK for a link.
     """
     fd = posix.open(folder, FOLDER)
     for name in names:
@@ -113,11 +116,18 @@ def open_folder(folder: str, *names: str) -> int:
             below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
         except OSError as error:
             error.filename = "/".join((folder, *names))
+            if isinstance(error, NotADirectoryError) and is_link(name, fd):
+                raise OSError(IS_LINK, NOT_FOLLOWED, error.filename) from None
             raise
         finally:
             posix.close(fd)
         fd = below
     return fd
+
+
+def is_link(name: str, folder: int | None = None) -> bool:
+    """Return whether `name`, below the descriptor `folder` if one is given, is a symbolic link."""
+    return posix.lstat(name, dir_fd=folder).st_mode & 0o170000 == 0o120000
 
 
 def read_file(name: str, folder: int | None = None, flags: int = SAFE, largest: int = LARGEST) -> bytes:

@@ -127,6 +127,9 @@ class FrontMatterFile:
         except FileNotFoundError:
             self.gone = True
             return
+        except OSError as error:
+            error.filename = self.path
+            raise
         try:
             self.page = FrontMatter(text)
         except ValueError:
@@ -210,11 +213,11 @@ def unquoted(value: str) -> str:
 
 
 def unescaped(part: str) -> str:
-    """What follows a backslash, with the escape it begins with resolved; an unknown escape stays as written."""
+    """Return what follows a backslash with its escape resolved; an escape that is unknown stays as written."""
     if part[0] in ESCAPES:
         return ESCAPES[part[0]] + part[1:]
     width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)
     try:
         return chr(int(part[1 : 1 + width], 16)) + part[1 + width :] if width else f"\\{part}"
-    except ValueError:
+    except (ValueError, OverflowError):  # not hexadecimal; beyond U+10FFFF
         return f"\\{part}"

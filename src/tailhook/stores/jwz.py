@@ -1,8 +1,12 @@
-"""A jwz message store, natively: `.jwz/messages.jsonl`, read from its end and appended to.
+"""A jwz message store, natively: `.jwz/messages.jsonl`, read and appended to.
 
-The JSONL file is the truth; jwz's own SQLite cache beside it is rebuilt by jwz and never touched here.
-What the real program taught: whoever reads to write holds `flock(LOCK_EX)` on `.jwz/lock` all the while; a second topic
-record of one name makes jwz drop that topic's messages; a line that is JSON but no object crashes it.
+The JSONL file is the truth; jwz's own SQLite cache beside it is rebuilt by jwz and never touched here. These rules were
+learnt with the real program: a program that reads in order to write holds `flock(LOCK_EX)` on `.jwz/lock` from the read
+to the write; a second topic record of one name makes jwz drop that topic's messages; a line that is JSON but not an
+object crashes it.
+
+A store of up to UNREMEMBERED_BYTES is read anew each time. Of a larger one, `tailhook.stores.jwz_index` remembers what
+its first bytes hold, so that a stop reads only what was appended since.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as project:
@@ -22,51 +26,93 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NAMES = (".jwz", ".zawinski")  # the folder's name, and the one it had before
-LONGEST_LINE = 16 << 20
-# Messages are in the order of their times but for writers whose clock was set back: that far behind the newest one is
-# looked for another with a later time.
-LOOK_BACK = 64 << 10
-BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's, as ULIDs are written
+NAMES = (".jwz", ".zawinski")  # the folder's name, and its older name
+MAX_LINE_BYTES = 16 << 20  # longer lines do not count
+UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
+# Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
+# compared with those in this many bytes before it (docs/decisions/newest-message.md).
+LOOK_BACK_BYTES = 64 << 10
+BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's, as in ULIDs
 
 
 class Message:
-    """One message of a topic.  id, topic_id: ULIDs.  body: str.  created_at: Unix milliseconds."""
+    """One message of a topic.  id, topic_id: ULIDs.  body: str.  created_at: Unix milliseconds.  offset: its line's."""
 
-    __slots__ = ("body", "created_at", "id", "topic_id")
+    __slots__ = ("body", "created_at", "id", "offset", "topic_id")
 
-    def __init__(self, id: str, topic_id: str, body: str, created_at: int) -> None:  # noqa: A002
+    def __init__(self, id: str, topic_id: str, body: str, created_at: int, offset: int) -> None:  # noqa: A002
         self.id = id
         self.topic_id = topic_id
         self.body = body
         self.created_at = created_at
+        self.offset = offset
+
+
+class Known:
+    """What the first `offset` bytes of a store hold of one topic.
+
+    offset: of a line's first byte, or inside a line that is too long to count.  topic_id: str, None if they hold no
+    topic of that name.  newest: the topic's newest message in them, or None.
+    """
+
+    __slots__ = ("newest", "offset", "topic_id")
+
+    def __init__(self, offset: int = 0, topic_id: str | None = None, newest: Message | None = None) -> None:
+        self.offset = offset
+        self.topic_id = topic_id
+        self.newest = newest
+
+    def read_on(self, messages: int, topic: str, end: int) -> None:
+        """Read the lines that begin in [offset, end). `end` is a line's end, or the file's."""
+        self.find_topic(messages, topic, end)
+        if self.topic_id is not None:
+            self.take(find_newest(messages, self.topic_id, self.offset, end))
+        self.offset = end
+
+    def find_topic(self, messages: int, topic: str, end: int) -> None:
+        """Read on to the topic's record, or to `end` if the topic is known or is not found before."""
+        if self.topic_id is None:
+            self.offset, self.topic_id = find_topic(messages, topic, self.offset, end)
+
+    def take(self, message: Message | None) -> None:
+        """Keep a message that was found after the newest one, unless its time is before that one's."""
+        if message and (self.newest is None or message.created_at >= self.newest.created_at):
+            self.newest = message
 
 
 class Store:
-    """The store in one folder.  path: str, the folder that holds messages.jsonl.  fd: its descriptor, owned."""
+    """The store in one folder.
 
-    __slots__ = ("fd", "path")
+    path: str, the folder that holds messages.jsonl.  fd: its descriptor, closed with this object.
+    known: what `jwz_index` remembers of a large store, None until that was asked.
+    """
+
+    __slots__ = ("fd", "known", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
+        self.known: Known | None = None
 
     def __del__(self) -> None:
         posix.close(self.fd)
 
     @classmethod
     def find(cls, project: str) -> "Store | None":
-        """The store of the folder `project`, None when it has none. Symbolic links are not followed."""
+        """Return the store of the folder `project`, or None if it has none.
+
+        Raises OSError if there is one that cannot be opened; `errno` is IS_LINK if it is a symbolic link.
+        """
         for name in NAMES:
             try:
                 return cls(f"{project}/{name}", open_folder(project, name))
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
         return None
 
     @classmethod
     def make(cls, project: str) -> "Store":
-        """The store of the folder `project`, made when it has none. Raises OSError."""
+        """Return the store of the folder `project`; make it if there is none. Raises OSError."""
         found = cls.find(project)
         if found is None:
             posix.mkdir(f"{project}/{NAMES[0]}")
@@ -74,45 +120,61 @@ class Store:
         return found
 
     def lock(self) -> Lock:
-        """The store's own lock, for `with`: to be held from before `newest` to after `post`."""
+        """Return the store's own lock, for `with`: to be held from before `newest` to after `post`."""
         return Lock("lock", self.fd)
 
     # ---- reading -------------------------------------------------------------
 
-    def newest(self, topic: str) -> Message | None:
-        """The topic's newest message: the greatest `created_at`, of several the last line; None when there is none.
+    def newest(self, topic: str, seconds: float | None = None) -> Message | None:
+        """Return the topic's newest message, or None: the greatest `created_at`, the last line of several.
 
-        Raises OSError when the file is there and cannot be read.
+        seconds: how long a large store may be read for the first time; None for as long as it takes.
+
+        Raises OSError if the file is there and cannot be read, or not in that time (`errno` TRY_AGAIN). What was read
+        by then is remembered, and the next call goes on from there.
         """
         try:
             messages = posix.open("messages.jsonl", posix.O_RDONLY | SAFE, dir_fd=self.fd)
         except FileNotFoundError:
             return None
         try:
-            topic_id = find_topic(messages, topic)
-            return None if topic_id is None else find_newest(messages, topic_id)
+            return self.look(messages, topic, seconds).newest
         finally:
             posix.close(messages)
+
+    def look(self, messages: int, topic: str, seconds: float | None = None) -> Known:
+        """Return what all of the open file holds of a topic. Raises OSError, see `newest`."""
+        size = posix.fstat(messages).st_size
+        known = Known()
+        if size > UNREMEMBERED_BYTES:
+            from tailhook.stores.jwz_index import read_and_remember
+
+            before = self.known = read_and_remember(messages, topic, self.known, seconds)
+            known = Known(before.offset, before.topic_id, before.newest)
+        known.read_on(messages, topic, size)
+        return known
 
     # ---- writing -------------------------------------------------------------
 
     def post(self, topic: str, body: str, now: float, newest: Message | None = None) -> Message:
-        """Append one message, and before it the topic where there is none of that name; returns the message.
+        """Append one message, and the topic before it if there is none of that name; return the message.
 
-        Only under `lock`.  now: Unix seconds.  newest: what `newest` gave under the same lock; else looked up.
+        Only under `lock`.  now: Unix seconds.  newest: what `newest` returned under the same lock; None to look it up.
         Raises OSError, and then the store is as it was.
         """
-        newest = newest or self.newest(topic)
-        created_at = max(int(now * 1000), newest.created_at if newest else 0)
         messages = posix.open(
             "messages.jsonl", posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd
         )
         try:
-            topic_id = newest.topic_id if newest else find_topic(messages, topic)
+            topic_id = newest.topic_id if newest else None
+            if newest is None:
+                known = self.look(messages, topic)
+                topic_id, newest = known.topic_id, known.newest
+            created_at = max(int(now * 1000), newest.created_at if newest else 0)
             if topic_id is None:
                 topic_id = ulid(created_at)
                 append(messages, topic_record(topic_id, topic, created_at))
-            message = Message(ulid(created_at), topic_id, body, created_at)
+            message = Message(ulid(created_at), topic_id, body, created_at, posix.fstat(messages).st_size)
             append(messages, message_record(message))
             sync(messages)
             return message
@@ -124,12 +186,12 @@ class Store:
 
 
 def topic_record(topic_id: str, name: str, created_at: int) -> "dict[str, Any]":
-    """A topic as jwz writes it, fields in its order."""
+    """Return a topic's record, with the fields in jwz's order."""
     return {"type": "topic", "id": topic_id, "name": name, "description": "", "created_at": created_at}
 
 
 def message_record(message: Message) -> "dict[str, Any]":
-    """A message as jwz writes it, fields in its order."""
+    """Return a message's record, with the fields in jwz's order."""
     return {
         "type": "message",
         "id": message.id,
@@ -143,13 +205,13 @@ def message_record(message: Message) -> "dict[str, Any]":
 
 
 def ulid(milliseconds: int) -> str:
-    """A new ULID: 48 bits of time, 80 of chance, 26 characters of Crockford's base 32."""
+    """Return a new ULID: 48 bits of time and 80 random bits in 26 characters of Crockford's base 32."""
     number = milliseconds << 80 | int.from_bytes(posix.urandom(10), "big")
     return "".join(BASE32[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 def parse_record(line: bytes) -> "dict[str, Any]":
-    """The record of a line; an empty one for a torn line, which jwz leaves out too."""
+    """Return the record of a line, or {} for a torn line, which jwz leaves out too."""
     try:
         record = parse_json(line)
     except ValueError:
@@ -160,45 +222,46 @@ def parse_record(line: bytes) -> "dict[str, Any]":
 # ---- lines -------------------------------------------------------------------
 
 
-def find_topic(messages: int, name: str) -> str | None:
-    """The id of the first topic of that name, None when there is none: topics stand before their messages."""
-    quoted = write_json(name)
-    for _, line in forward_lines(messages, max_line=LONGEST_LINE):
-        if quoted in line:
-            record = parse_record(line)
-            if record.get("type") == "topic" and record.get("name") == name and isinstance(record.get("id"), str):
-                return str(record["id"])
-    return None
+def find_topic(messages: int, name: str, start: int, end: int) -> tuple[int, str | None]:
+    """Return the offset and the id of the first topic of that name among the lines that begin in [start, end).
+
+    (end, None) if there is none. Topics stand before their messages.
+    """
+    for offset, line in forward_lines(messages, start, end, MAX_LINE_BYTES, write_json(name)):
+        record = parse_record(line)
+        if record.get("type") == "topic" and record.get("name") == name and isinstance(record.get("id"), str):
+            return offset, str(record["id"])
+    return end, None
 
 
-def find_newest(messages: int, topic_id: str) -> Message | None:
-    """The newest message of a topic, from the file's end."""
+def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message | None:
+    """Return the newest message of a topic among the lines that begin in [start, end), or None."""
     quoted = write_json(topic_id)
-    for offset, line in reverse_lines(messages, max_line=LONGEST_LINE):
-        if newest := parse_message(line, quoted, topic_id):
-            for _, before in reverse_lines(messages, max(0, offset - LOOK_BACK), offset):
-                message = parse_message(before, quoted, topic_id)
+    for offset, line in reverse_lines(messages, start, end, MAX_LINE_BYTES, quoted):
+        if newest := parse_message(offset, line, topic_id):
+            for earlier, before in reverse_lines(
+                messages, max(0, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted
+            ):
+                message = parse_message(earlier, before, topic_id)
                 if message and message.created_at > newest.created_at:
                     newest = message
             return newest
     return None
 
 
-def parse_message(line: bytes, quoted: bytes, topic_id: str) -> Message | None:
-    """The topic's message in a line, None for any other line.  quoted: the topic's id as it stands in the line."""
-    if quoted not in line:
-        return None
+def parse_message(offset: int, line: bytes, topic_id: str) -> Message | None:
+    """Return the topic's message that a line is, or None."""
     record = parse_record(line)
     body, created_at = record.get("body"), record.get("created_at")
     if record.get("type") != "message" or record.get("topic_id") != topic_id:
         return None
     if not isinstance(body, str) or not isinstance(created_at, int):
         return None
-    return Message(str(record.get("id")), topic_id, body, created_at)
+    return Message(str(record.get("id")), topic_id, body, created_at, offset)
 
 
 def append(messages: int, record: "dict[str, Any]") -> None:
-    """Append a record in one write, on a line of its own even where the last writer's line was torn.
+    """Append a record in one write, on a line of its own even if the last writer's line was torn.
 
     Raises OSError, and then nothing of the record is in the file.
     """

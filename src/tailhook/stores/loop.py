@@ -28,6 +28,7 @@ class JwzLoop:
     def __init__(self, store: Store, newest: Message | None) -> None:
         self.store = store
         self.newest = newest
+        self.parsed: tuple[Message | None, object] = (None, None)  # a message, and its body as a JSON value
         self.path = store.path
 
     def lock(self) -> "Lock":
@@ -35,13 +36,19 @@ class JwzLoop:
         return self.store.lock()
 
     def reload(self) -> None:
-        """Read the newest message again."""
+        """Read the newest message again. Raises OSError."""
         self.newest = self.store.newest(TOPIC)
 
     @property
     def state(self) -> object:
-        """The newest body as a JSON value; None when it is no JSON or there is no message."""
-        return parse_body(self.newest.body) if self.newest else None
+        """The newest body as a JSON value; None if it is not JSON, or if there is no message.
+
+        Parsed once: what a changed state shares with this one is then the same object, which `save` passes over,
+        however deep it is.
+        """
+        if self.newest is not self.parsed[0]:
+            self.parsed = self.newest, parse_body(self.newest.body) if self.newest else None
+        return self.parsed[1]
 
     @property
     def goal(self) -> str:
@@ -65,10 +72,12 @@ class JwzLoop:
         self.newest = self.store.post(TOPIC, body.decode("utf-8"), now, self.newest)
 
 
-def find(folders: "Iterable[str]") -> "JwzLoop | FileLoop | None":
-    """The loop of the first folder that has one: a store's message that is a state, else a fallback file.
+def find(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoop | FileLoop | None":
+    """Return the loop of the first folder that has one: a store's message that is a state, else a fallback file.
 
-    Raises OSError, with its path, when a store cannot be read.
+    seconds: how long a large store may be read for the first time; None for as long as it takes.
+
+    Raises OSError, with its path, if a store or a file is there and cannot be read, or not without following a link.
     """
     folders = list(folders)
     for folder in folders:
@@ -76,30 +85,30 @@ def find(folders: "Iterable[str]") -> "JwzLoop | FileLoop | None":
         if store is None:
             continue
         try:
-            newest = store.newest(TOPIC)
+            home = JwzLoop(store, store.newest(TOPIC, seconds))
         except OSError as error:
             error.filename = f"{store.path}/messages.jsonl"
             raise
-        if newest and is_state(parse_body(newest.body)):
-            return JwzLoop(store, newest)
+        if home.newest and is_state(home.state):
+            return home
     for folder in folders:
         try:
             posix.lstat(f"{folder}/{FALLBACK}")
-            from tailhook.stores.fallback import FileLoop
-
-            return FileLoop(folder)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
+        from tailhook.stores.fallback import FileLoop
+
+        return FileLoop(folder)
     return None
 
 
 def prompt_folder() -> str:
-    """Where the prompts of loops are kept."""
+    """Return the folder in which the prompts of loops are kept."""
     return f"{state_folder_path()}/prompts"
 
 
 def read_prompt(path: object) -> str:
-    """A stored prompt, "" for any other file: a state that came with a clone must not have files read out."""
+    """Return a stored prompt, "" for any other file: a state that came with a clone must not have files read out."""
     name = path.rpartition("/")[2] if isinstance(path, str) else ""
     if not name or path != f"{prompt_folder()}/{name}":
         return ""
@@ -110,7 +119,7 @@ def read_prompt(path: object) -> str:
 
 
 def parse_body(body: str) -> object:
-    """The JSON value of a message's body, None for what is none."""
+    """Return the JSON value of a message's body, or None if it is not JSON."""
     try:
         return parse_json(body)
     except ValueError:

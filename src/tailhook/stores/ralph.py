@@ -60,16 +60,13 @@ class RalphFile(FrontMatterFile):
 
 
 def find(folders: "Iterable[str]") -> RalphFile | None:
-    """The state file of the first folder that has one, None when none has. Raises OSError, with the file's path."""
+    """Return the state file of the first folder that has one, or None.
+
+    Raises OSError, with the file's path, if it is there and cannot be read, or not without following a link.
+    """
     for folder in folders:
         try:
             return RalphFile(folder)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError as error:
-            from errno import ELOOP  # a symbolic link: no state of ours
-
-            if error.errno != ELOOP:
-                error.filename = f"{folder}/.claude/{NAME}"
-                raise
     return None
