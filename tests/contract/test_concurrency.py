@@ -14,11 +14,12 @@ from triage import entry, pipeline
 HOOKS = 64
 
 
-def start_hook(project, session_id="mine"):
+def start_hook(project, session_id="mine", cwd=None):
     """Start a hook whose payload is there from the beginning, however long its siblings take to start."""
-    payload = project.home / f"{session_id}.json"
+    payload = project.home / f"{session_id}{str(cwd or '').replace('/', '-')}.json"
     if not payload.exists():
-        payload.write_text(json.dumps(project.payload(session_id=session_id, last_assistant_message="Hm.")))
+        fields = {"session_id": session_id, "last_assistant_message": "Hm.", "cwd": str(cwd or project.folder)}
+        payload.write_text(json.dumps(project.payload(**fields)))
     with payload.open("rb") as stdin:
         return subprocess.Popen(
             project.argv,
@@ -87,6 +88,32 @@ def test_64_hooks_at_once_move_a_triage_phase_once(project):
     answers = stop_all_at_once(project, exit_code=0)
     assert ["triage-aggregator" in answer["reason"] for answer in answers] == [True] * HOOKS
     assert json.loads(path.read_text())["phase"] == "aggregation"
+
+
+@pytest.mark.parametrize("machine", ["ralph", "idle", "triage", "memory"])
+def test_a_project_under_several_spellings_of_its_path_counts_exactly(project, machine):
+    """A link to it, a dot, a doubled slash: one file, and so one lock."""
+    link = project.home / "link"
+    link.symlink_to(project.folder)
+    name = project.folder.name
+    spellings = [project.folder, link, f"{project.folder.parent}/./{name}", f"/{project.folder}"]
+    file = project.folder / ".claude" / "idle-loop.local.md"
+    if machine == "ralph":
+        file = project.ralph(max_iterations=1000)
+    elif machine == "triage":
+        file = project.triage(pipeline("triage", entry()))
+    else:
+        file.parent.mkdir()
+        project.write(assistant("We chose A because of B.\nWe picked C over D."))
+        if machine == "idle":
+            file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
+        project.argv = [*project.argv[:-1], machine]
+    hooks = [start_hook(project, cwd=spelling) for spelling in spellings * 10]
+    blocked = sum(bool(hook.communicate(timeout=60)[0]) for hook in hooks)
+    assert blocked == (1 if machine == "memory" else 40)
+    if machine in ("ralph", "idle"):
+        assert "\niteration: 41\n" in file.read_text()
+    assert len(list((project.home / ".local/state/tailhook").glob("*.lock"))) == 1
 
 
 @pytest.mark.parametrize("machine", ["ralph", "triage", "memory"])

@@ -123,6 +123,10 @@ def test_a_signal_alone_on_its_line_ends_the_loop(run_idle, said):
         f"> ```\n> {DONE}\n> ```",
         f"- a\n\n      {DONE}",
         f"Text\n\n    {DONE}\n",
+        f"    {DONE}\n\nThat is what I would write.",
+        f"\n\n    {DONE}\n",
+        f"\t{DONE}\n\nThat is what I would write.",
+        f" \t{DONE}",
         f"`{DONE}`",
         f"`` \n{DONE}\n ``",
         f"<!--\n{DONE}\n-->",
@@ -156,6 +160,28 @@ def test_an_inner_loop_that_completes_leaves_the_outer_one(project, run_idle):
 def test_without_a_last_message_the_transcript_is_read(project, run_idle):
     project.write(assistant("All done.", DONE), {"type": "system", "subtype": "x"})
     assert run_idle(state=looping()).state["event"] == "DONE"
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2028", "\u0085", "\x1c", "\u00a0\n \u2003\n", " ", "\n", ""])
+@pytest.mark.parametrize("end", ["bye", "byé", "再见", "👋"])
+def test_a_message_that_ends_in_blank_space_of_any_kind_is_known_in_the_transcript(project, run_idle, end, blank):
+    """Its first block has the signal; the payload has its last block, as it is or stripped."""
+    for said in (end + blank, end):
+        project.transcript.unlink(missing_ok=True)
+        project.write(
+            assistant(DONE, "x"), assistant("Hm."), assistant(DONE, id="new"), assistant(end + blank, id="new")
+        )
+        assert run_idle(said=said, state=looping()).state["event"] == "DONE"
+
+
+def test_a_message_of_the_transcript_that_ends_otherwise_is_not_the_last_one(project, run_idle):
+    project.write(assistant(DONE, id="old"), assistant("good bye\u00a0", id="old"))
+    assert run_idle(said="bye\u00a0\u00a0.", state=looping()).exit_code == 2
+
+
+def test_an_indented_block_at_the_beginning_of_the_transcripts_message_is_code(project, run_idle):
+    project.write(assistant(f"    {DONE}\n\nThat is what I would write."))
+    assert run_idle(state=looping()).exit_code == 2
 
 
 def test_a_blank_last_message_counts_as_none(project, run_idle):

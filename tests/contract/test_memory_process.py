@@ -72,6 +72,12 @@ def test_the_last_message_counts_before_the_transcript_has_it(memory):
     assert reported(memory.stop(MEMORABLE))
 
 
+def test_an_indented_block_at_the_beginning_of_the_last_message_is_code(memory):
+    memory.transcript.write_text("")
+    memory.write(user("Go on."))
+    assert memory.stop(f"    {MEMORABLE.replace(chr(10), f'{chr(10)}    ')}\n\nThat is what I would write.").allowed
+
+
 def test_the_last_message_is_enough_where_the_transcript_has_no_words_but_not_where_it_is_empty(memory):
     memory.transcript.write_text("")
     assert memory.stop(MEMORABLE).allowed

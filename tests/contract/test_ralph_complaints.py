@@ -107,7 +107,17 @@ def test_complaint_06_a_bare_mention_of_the_promise_ends_the_loop(project, said)
     assert goes_on(project.stop(said))
 
 
-@pytest.mark.parametrize("said", [f"```\n{KEPT}\n```", f"~~~~\n{KEPT}", f"Not `{KEPT}` yet.", f"Hm:\n\n    {KEPT}\n"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"```\n{KEPT}\n```",
+        f"~~~~\n{KEPT}",
+        f"Not `{KEPT}` yet.",
+        f"Hm:\n\n    {KEPT}\n",
+        f"    {KEPT}\n\nThat is what I would write.",
+        f"\n\t{KEPT}",
+    ],
+)
 def test_complaint_07_so_does_one_in_a_code_fence_or_in_backticks(project, said):
     project.ralph()
     assert goes_on(project.stop(said))

@@ -1,5 +1,6 @@
 """What is fuzzed: each target takes any bytes and fails where the code differs from its reference."""
 
+import atexit
 import datetime
 import io
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import reference
+from every_value import PLACES, Surroundings, check
 from keywords import KEYWORDS, found_by_re, regexes
 from oracles.markdown import Oracle
 
@@ -342,12 +344,21 @@ def config(data):
     assert set(found) == set(KEYS)
 
 
+SURROUNDINGS = Surroundings()
+atexit.register(SURROUNDINGS.remove)
+
+
+def hook(data):
+    """A whole hook with all five machines; the first byte says which file, or the payload, the rest is put in place of."""
+    check(SURROUNDINGS, PLACES[(data[0] if data else 0) % len(PLACES)], data[1:])
+
+
 TARGETS = {
     target.__name__: target
     for target in (
         json_text, json_framer, json_edit, json_columns, lines, records, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
-        ralph_state, triage_state, memory_lines,
+        ralph_state, triage_state, memory_lines, hook,
     )
 }  # fmt: skip
 

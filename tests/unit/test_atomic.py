@@ -12,7 +12,7 @@ from tailhook.stores.atomic import (
     TOO_LARGE,
     make_folders,
     open_folder,
-    private_name,
+    private_file,
     read_file,
     remove_file,
     replace_file,
@@ -75,11 +75,33 @@ def test_without_a_home_there_is_no_state_folder(monkeypatch):
         state_folder()
 
 
-def test_names_of_private_files_differ_for_different_paths():
-    paths = ["/a/b", "/a/c", "/b", "/é", f"/{'x' * 5000}", f"/{'x' * 4999}y"]
-    names = [private_name(path) for path in paths]
-    assert len(set(names)) == len(paths)
-    assert all("/" not in name and len(name) < 200 for name in names)
+def test_a_private_file_is_the_same_for_every_spelling_of_a_path_and_another_for_each_file(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("posix").environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("one")
+
+    def path_for(folder, name="state", ending=".lock"):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            return private_file(fd, name, ending)
+        finally:
+            os.close(fd)
+
+    spellings = [
+        tmp_path / "one",
+        tmp_path / "link",
+        f"{tmp_path}/./one",
+        f"/{tmp_path}//one",
+        f"{tmp_path}/two/../one",
+    ]
+    assert len({path_for(folder) for folder in spellings}) == 1
+    names = ["state", "other", "é", "x" * 255, "x" * 254 + "y", "y" + "x" * 254]
+    paths = {path_for(tmp_path / folder, name) for folder in ("one", "two") for name in names}
+    assert len(paths) == 2 * len(names)
+    assert {os.path.dirname(path) for path in paths} == {str(tmp_path / "state/tailhook")}
+    assert all(len(os.path.basename(path)) < 200 for path in paths)
+    assert path_for(tmp_path / "one", ending=".seen").endswith(".seen")
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path):

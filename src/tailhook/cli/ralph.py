@@ -12,7 +12,7 @@ from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.machines import CLAIM, iso, ralph
 from tailhook.stores import ralph as store
-from tailhook.stores.atomic import Lock, open_folder, private_name, replace_file, state_folder
+from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
 from tailhook.stores.frontmatter import quoted
 
 LONGEST_REASON = 10_000  # characters of a hook's answer that a host shows whole
@@ -56,10 +56,9 @@ def start(arguments: argparse.Namespace) -> None:
     found = store.find(project_folders({}))
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)
-    path = f"{root}/.claude/{store.NAME}"
     folder = open_folder(root, ".claude")
     try:
-        with Lock(f"{state_folder()}/{private_name(path)}.lock"):
+        with Lock(private_file(folder, store.NAME, ".lock")):
             refuse_live(arguments.force)
             replace_file(store.NAME, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
     finally:

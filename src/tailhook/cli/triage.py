@@ -8,6 +8,7 @@ from tailhook.cli.output import Commands, add_json, command, group, report
 from tailhook.hook.answer import plain
 from tailhook.hook.process import Event
 from tailhook.hook.triage import Pipeline, decide, find
+from tailhook.machines import format_value
 from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries
 
 
@@ -44,7 +45,7 @@ def facts_of(event: Event, pipeline: Pipeline | None) -> dict[str, Any]:
     if entries:
         counts = {
             "total": len(entries.status),
-            **Counter(status if isinstance(status, str) else repr(status) for status in entries.status),
+            **Counter(status if isinstance(status, str) else format_value(status) for status in entries.status),
             "false_positives": sum(1 for _ in entries.false_positives()),
         }
     return {

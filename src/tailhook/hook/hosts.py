@@ -110,8 +110,8 @@ class OtherEvent(Event):
         if self.host == "gemini":
             answers = text(self.payload, "last_assistant_message").rstrip()
             for words, _ in self.newest_message(NEAR_END)[1]:
-                last = words.decode("utf-8", "surrogatepass").strip()
-                if answers.endswith(last):
+                last = words.decode("utf-8", "surrogatepass")
+                if answers.endswith(last.strip()):
                     self.payload["last_assistant_message"] = last
         return super().final_text(since)
 

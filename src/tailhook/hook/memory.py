@@ -10,7 +10,7 @@ from tailhook.stores.atomic import (
     Lock,
     make_folder,
     open_folder,
-    private_name,
+    private_file,
     read_file,
     remove_file,
     replace_file,
@@ -107,24 +107,25 @@ class Session:
             self.end = posix.fstat(fd).st_size
             start = mark.end if mark.end <= self.end else 0
             start = max(start, self.end - FARTHEST)
-            said = text(event.payload, "last_assistant_message").strip()
+            said = text(event.payload, "last_assistant_message")
+            bare = said.strip()  # for comparison only: blank space at the beginning may make a line code
             if mark.end and fingerprint_of(said) == mark.said:
-                said = ""
+                bare = ""
             for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
                     continue
                 if mark.end and fingerprint_of(words) == mark.said:
                     continue
-                if said and not (is_assistant and words.rstrip().endswith(said)):
+                if bare and not (is_assistant and words.rstrip().endswith(bare)):
                     self.messages.append((True, said))  # the transcript lags
-                said = ""
+                bare = ""
                 self.messages.append((is_assistant, words))
                 if len(self.messages) >= count:
                     break
         finally:
             posix.close(fd)
-        if said and self.end:
+        if bare and self.end:
             self.messages.append((True, said))
         self.messages = self.messages[:count][::-1]
         self.said = fingerprint_of(text(event.payload, "last_assistant_message"))
@@ -267,12 +268,16 @@ class Flag:
         return len(lines) < 2 or lines[1] in ("", self.session_id)
 
     def lock(self) -> Lock:
-        """The lock to hold while flag and mark are made. Raises OSError."""
-        return Lock(f"{state_folder()}/{private_name(f'{self.root}/.claude/{FLAG}')}.lock")
+        """Return the lock to hold while flag and mark are made; make the flag's folder. Raises OSError."""
+        make_folder(f"{self.root}/.claude")
+        folder = open_folder(self.root, ".claude")
+        try:
+            return Lock(private_file(folder, FLAG, ".lock"))
+        finally:
+            posix.close(folder)
 
     def make(self, now: float) -> None:
         """Make the flag; another session's stays. Only under the lock. Raises OSError, also where this session's is."""
-        make_folder(f"{self.root}/.claude")
         folder = open_folder(self.root, ".claude")
         try:
             if self.is_ours(folder):

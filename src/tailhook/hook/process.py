@@ -285,21 +285,27 @@ class Event:
         return bool(self.setting("hook", "unbound") != "refuse")
 
     def final_text(self, since: float | None = None) -> bytes:
-        """What the agent said last, in UTF-8; of a transcript alone no words older than `since` (Unix seconds).
+        """Return what the agent said last, in UTF-8, as it was written: blank space at its beginning may make it code.
 
-        The payload has the message's last text block only; where the transcript has that message already, it is whole
-        there (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). An older one may end alike.
+        The payload holds only the message's last text block. If the transcript's newest message ends with it, the whole
+        message is returned (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). Its time is checked, as
+        an older message could end the same way.
+
+        since: of a transcript's words, how old they may be (Unix seconds); None for any age.
         """
 
         def is_fresh(at: float | None) -> bool:
             return since is None or at is None or at >= since
 
-        said = text(self.payload, "last_assistant_message").strip().encode("utf-8", "surrogatepass")
-        _, texts = self.newest_message(NEAR_END if said else FARTHEST)
-        if not said:
+        said = text(self.payload, "last_assistant_message")
+        bare = said.strip()
+        _, texts = self.newest_message(NEAR_END if bare else FARTHEST)
+        if not bare:
             return b"\n".join(words for words, at in texts if is_fresh(at))
         written = b"\n".join(words for words, _ in texts)
-        return written if written.rstrip().endswith(said) and is_fresh(texts[-1][1]) else said
+        if ends_with(written, bare) and is_fresh(texts[-1][1]):
+            return written
+        return said.encode("utf-8", "surrogatepass")
 
     def newest_message(self, farthest: int = FARTHEST) -> "tuple[str, list[tuple[bytes, float | None]]]":
         """The newest assistant text among the transcript's last `farthest` bytes, as `last_message` gives it.
@@ -341,6 +347,17 @@ class Event:
             from tailhook.hook.log import write
 
             write(path, self.now, machine, verdict, perf_counter() - started)
+
+
+def ends_with(written: bytes, bare: str) -> bool:
+    """Return whether a message ends with words that have no blank space around them; blank space after them is ignored.
+
+    written: UTF-8; a lone surrogate is three bytes.
+    """
+    end = written.rstrip()
+    if end[-1:] >= b"\x80" or b"\x1c" <= end[-1:] <= b"\x1f":  # it may be blank space that bytes do not know
+        return written.decode("utf-8", "surrogatepass").rstrip().endswith(bare)
+    return end.endswith(bare.encode("utf-8", "surrogatepass"))
 
 
 def load_config(root: str) -> "Config":

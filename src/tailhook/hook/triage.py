@@ -5,7 +5,7 @@ from tailhook.hook.answer import warn
 from tailhook.hook.payload import is_paused
 from tailhook.hook.process import TRACES
 from tailhook.machines import Verdict, triage
-from tailhook.stores.atomic import private_name, read_file, replace_file, state_folder, state_folder_path
+from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.jsonfile import JsonFile, files
 
 TYPE_CHECKING = False
@@ -135,13 +135,12 @@ def while_active(event: "Event") -> bool:
 
 def remember(file: JsonFile) -> None:
     """Keep a hash of the state. Raises OSError."""
-    name = f"{state_folder()}/{private_name(file.path)}.seen"
-    replace_file(name, f"{fingerprint(file.data()):016x}\n".encode())
+    replace_file(file.private_file(".seen"), f"{fingerprint(file.data()):016x}\n".encode())
 
 
 def seen(file: JsonFile) -> int | None:
-    """The hash that the last block left, None when there is none."""
+    """Return the hash that the last block left, or None."""
     try:
-        return int(read_file(f"{state_folder_path()}/{private_name(file.path)}.seen"), 16)
+        return int(read_file(file.private_file(".seen")), 16)
     except (OSError, ValueError):
         return None

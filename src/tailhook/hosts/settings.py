@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook._core import parse_json
+from tailhook._core import fingerprint, parse_json
 from tailhook.hook.payload import project_root
 from tailhook.hosts.hooks import SettingsError, values_of
-from tailhook.stores.atomic import Lock, make_folders, private_name, read_file, remove_file, replace_file, state_folder
+from tailhook.stores.atomic import Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
 SCOPES = ("user", "project", "local")
 BOM = b"\xef\xbb\xbf"
@@ -105,6 +105,12 @@ class Receipt(NamedTuple):
 def digest(text: str) -> str:
     """What a receipt remembers of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def private_name(target: str) -> str:
+    """Return the name of the private files of a settings file, which may not exist yet: by a hash of its path."""
+    digest = fingerprint(target.encode("utf-8", "surrogateescape"))
+    return f"{target.rpartition('/')[2][-40:]}-{digest:016x}"
 
 
 def receipt_path(target: str) -> str:

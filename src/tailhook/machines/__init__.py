@@ -68,6 +68,17 @@ def shown(words: str, longest: int = LONGEST_FIELD) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in words[:longest])
 
 
+def format_value(value: object) -> str:
+    """Return a value of a state as a message shows it: on one line, at most 80 characters; a container by its kind."""
+    if isinstance(value, str):
+        return shown(f'"{value}"')[:80]
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a number of over 60 digits"
+    return repr(value)
+
+
 def iso(now: float) -> str:
     """Unix seconds as ISO 8601 in UTC, to the second."""
     return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))

@@ -3,7 +3,7 @@
 Pure: state, words and clock in; verdict out. Who loads, locks and saves is `tailhook.hook.idle`.
 """
 
-from tailhook.machines import CLAIM, Verdict, iso, owns, shown, whole_number
+from tailhook.machines import CLAIM, Verdict, format_value, iso, owns, shown, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 STALE_AFTER = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
+LONGEST_MODE = 40  # characters
 LONGEST_GOAL = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
 
 # What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
@@ -78,7 +79,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if not frames or event == "DONE":
         return Verdict("allow", "no loop")
     if event not in ("STATE", None):
-        return Verdict("allow", f"unknown event {event!r}")
+        return Verdict("allow", f"unknown event {format_value(event)}")
     top = top_frame(frames)
     if not is_ours(state, top, facts):
         return Verdict("allow", "another session's loop")
@@ -194,6 +195,7 @@ def briefing(state: "dict[str, Any]", goal: str) -> str:
     """
     top = top_frame(state.get("stack"))
     mode = top.get("mode") or "loop"
+    mode = shown(mode, LONGEST_MODE) if isinstance(mode, str) else "unknown"
     if len(goal) > LONGEST_GOAL:
         goal = f"{goal[:LONGEST_GOAL]}… (cut; the whole is in {top.get('prompt_file')})"
     lines = [f"Goal: {goal}"] if goal else []

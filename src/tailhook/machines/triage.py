@@ -5,7 +5,7 @@ Pure: the pipeline's state in; verdict out. Who finds, reads, locks and saves is
 
 from time import gmtime, strftime
 
-from tailhook.machines import Verdict, owns, shown
+from tailhook.machines import Verdict, format_value, owns, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> Verdict:
         return broken(str(error), facts)
     if phase == "complete":
         return Verdict("allow", "the pipeline is complete")
-    return broken(f"unknown phase {spelt(phase)}", facts)
+    return broken(f"unknown phase {format_value(phase)}", facts)
 
 
 # ---- phase triage ------------------------------------------------------------
@@ -160,7 +160,7 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
         return block("triage", investigate(pending, entries, batch_size(state), facts))
     for number, status in enumerate(entries.status):
         if status not in ("completed", "failed"):
-            raise BrokenError(f"unknown status {spelt(status)} of entry {number}")
+            raise BrokenError(f"unknown status {format_value(status)} of entry {number}")
     return block("aggregation", aggregate(entries, facts), [(("phase",), "aggregation")])
 
 
@@ -233,7 +233,7 @@ def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
     edits: list[Edit] = []
     for group_id, group in groups.items():
         if not isinstance(group, dict):
-            raise BrokenError(f"group {spelt(group_id)} is no object")
+            raise BrokenError(f"group {format_value(group_id)} is no object")
         if group.get("sub_phase") == "complete":
             continue
         verdict = in_group(group_id, group, plans, facts)
@@ -260,7 +260,7 @@ def in_group(group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -
         if written is False:
             return block("synthesis", work_on("synthesis", group_id, group, plans, facts))
         if written is not True:
-            raise BrokenError(f"synthesis_written of group {spelt(group_id)} is neither true nor false")
+            raise BrokenError(f"synthesis_written of group {format_value(group_id)} is neither true nor false")
         return block("review", work_on("review", group_id, group, plans, facts), move("review"))
     if sub_phase == "review":
         if count(group, "reviews_written", group_id) < REQUIRED_REVIEWS:
@@ -271,9 +271,9 @@ def in_group(group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -
         if task_file in (None, ""):
             return block("task-writing", work_on("task-writing", group_id, group, plans, facts))
         if not isinstance(task_file, str):
-            raise BrokenError(f"task_file of group {spelt(group_id)} is no string")
+            raise BrokenError(f"task_file of group {format_value(group_id)} is no string")
         return None
-    raise BrokenError(f"unknown sub_phase {spelt(sub_phase)} of group {spelt(group_id)}")
+    raise BrokenError(f"unknown sub_phase {format_value(sub_phase)} of group {format_value(group_id)}")
 
 
 # ---- verdicts ----------------------------------------------------------------
@@ -316,7 +316,7 @@ def status_of(state: "dict[str, Any]", key: str) -> str | None:
         return None
     status = section(state, key).get("status")
     if status not in ("pending", "completed", "failed"):
-        raise BrokenError(f"unknown status {spelt(status)} of {key}")
+        raise BrokenError(f"unknown status {format_value(status)} of {key}")
     return str(status)
 
 
@@ -325,20 +325,15 @@ def batch_size(state: "dict[str, Any]") -> int:
     if value is None:
         return BATCH_SIZE
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BrokenError(f"batch_size is {spelt(value)}, not a whole number from 1 on")
+        raise BrokenError(f"batch_size is {format_value(value)}, not a whole number from 1 on")
     return value
 
 
 def count(group: "dict[str, Any]", key: str, group_id: str) -> int:
     value = group.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BrokenError(f"{key} of group {spelt(group_id)} is {spelt(value)}, not a whole number")
+        raise BrokenError(f"{key} of group {format_value(group_id)} is {format_value(value)}, not a whole number")
     return value
-
-
-def spelt(value: object) -> str:
-    """A value of the state as a message shows it."""
-    return shown(f'"{value}"' if isinstance(value, str) else repr(value))[:80]
 
 
 # ---- instructions ------------------------------------------------------------
@@ -364,7 +359,7 @@ def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts
     """The next batch of entries to look into."""
     total, named, length = len(entries.status), [], 0
     for number in pending[:batch]:
-        named.append(f"- entries[{number}]: {spelt(entries.name[number])}")
+        named.append(f"- entries[{number}]: {format_value(entries.name[number])}")
         length += len(named[-1])
         if length > LONGEST_LIST:
             named.append("- and the pending ones that follow")
@@ -420,7 +415,7 @@ def work_on(sub_phase: str, group_id: str, group: "dict[str, Any]", plans: str, 
     because = f", root cause: {shown(cause)}" if isinstance(cause, str) and cause else ""
     return instruction(
         facts,
-        f"Fix planning, group {spelt(group_id)}{because}. Done: {done}.",
+        f"Fix planning, group {format_value(group_id)}{because}. Done: {done}.",
         f"Launch {agents} {purpose}.",
         f"Plans folder: {shown(plans)}",
         then,

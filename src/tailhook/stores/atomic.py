@@ -96,10 +96,15 @@ def make_folder(path: str) -> None:
         pass
 
 
-def private_name(path: str) -> str:
-    """A file name for the private folder that stands for the absolute `path`: its own end and a hash of the whole."""
-    digest = fingerprint(path.encode("utf-8", "surrogateescape"))
-    return f"{path.rpartition('/')[2][-40:]}-{digest:016x}"
+def private_file(folder: int, name: str, ending: str) -> str:
+    """Return the path of the private file that belongs to the state file `name`; make the private state folder.
+
+    folder: the open folder of the state file. Its device and inode are in the path, so that every spelling of a
+    project's path leads to one file.  ending: ".lock", or what else the file is.  Raises OSError.
+    """
+    facts = posix.fstat(folder)
+    digest = fingerprint(name.encode("utf-8", "surrogateescape"))
+    return f"{state_folder()}/{name[-40:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"
 
 
 # ---- reading and replacing ---------------------------------------------------

@@ -17,12 +17,11 @@ from tailhook._core import write_json
 from tailhook.stores.atomic import (
     Lock,
     open_folder,
-    private_name,
+    private_file,
     read_file,
     remove_file,
     replace_file,
     stamp_of,
-    state_folder,
 )
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
@@ -113,8 +112,8 @@ class FrontMatterFile:
             posix.close(self.folder)
 
     def lock(self) -> Lock:
-        """The lock to hold from `reload` to `replace`: in the private state folder, named by the file's path."""
-        return Lock(f"{state_folder()}/{private_name(self.path)}.lock")
+        """Return the lock to hold from `reload` to `replace`."""
+        return Lock(private_file(self.folder, self.name, ".lock"))
 
     def reload(self) -> None:
         """Read the file again; one that is gone by now is no error."""

@@ -8,11 +8,10 @@ from tailhook.stores.atomic import (
     TOO_LARGE,
     Lock,
     open_folder,
-    private_name,
+    private_file,
     read_file,
     replace_pieces,
     stamp_of,
-    state_folder,
 )
 
 TYPE_CHECKING = False
@@ -46,9 +45,13 @@ class JsonFile:
     def __del__(self) -> None:
         posix.close(self.folder)
 
+    def private_file(self, ending: str) -> str:
+        """Return the path of a private file that belongs to this one. Raises OSError."""
+        return private_file(self.folder, self.name, ending)
+
     def lock(self) -> Lock:
-        """The lock to hold from `has_changed` to `edit`: in the private state folder, named by the file's path."""
-        return Lock(f"{state_folder()}/{private_name(self.path)}.lock")
+        """Return the lock to hold from `has_changed` to `edit`."""
+        return Lock(self.private_file(".lock"))
 
     def has_changed(self) -> bool:
         """Whether someone wrote or replaced the file since this was last asked."""

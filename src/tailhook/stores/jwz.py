@@ -252,12 +252,12 @@ def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message |
 def parse_message(offset: int, line: bytes, topic_id: str) -> Message | None:
     """Return the topic's message that a line is, or None."""
     record = parse_record(line)
-    body, created_at = record.get("body"), record.get("created_at")
+    identity, body, created_at = record.get("id"), record.get("body"), record.get("created_at")
     if record.get("type") != "message" or record.get("topic_id") != topic_id:
         return None
     if not isinstance(body, str) or not isinstance(created_at, int):
         return None
-    return Message(str(record.get("id")), topic_id, body, created_at, offset)
+    return Message(identity if isinstance(identity, str) else "", topic_id, body, created_at, offset)
 
 
 def append(messages: int, record: "dict[str, Any]") -> None:

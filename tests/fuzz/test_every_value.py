@@ -1,0 +1,43 @@
+"""Every kind of value at every place of every state, config and payload: the hook answers, and so do the other machines."""
+
+import pytest
+from every_value import DECIDED, MACHINES, PLACES, Surroundings, check, contents
+
+
+@pytest.fixture(scope="module")
+def surroundings():
+    one = Surroundings()
+    yield one
+    one.remove()
+
+
+def test_every_machine_has_something_to_decide(surroundings):
+    outcome = surroundings.run("git head", surroundings.originals()["git head"])
+    assert outcome.decided == list(DECIDED.items())
+    assert b'"git_branch":"main"' in outcome.spool
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_value_of_any_kind_is_one_machines_affair(surroundings, report, place):
+    tried = contents(place, surroundings.originals()[place])
+    for content in tried:
+        try:
+            check(surroundings, place, content)
+        except Exception as error:
+            raise AssertionError(f"{place}: {content[:500]!r}") from error
+    report(f"every value: {len(tried):,} contents of the {place}")
+
+
+REMINDERS = {"idle": "A loop is running in this session", "ralph": "A ralph loop is running in this session"}
+
+
+@pytest.mark.parametrize("place", ["idle body", "idle store", "idle file", "ralph file"])
+def test_after_a_compaction_one_loops_state_does_not_silence_the_other(surroundings, place):
+    payload = b'{"hook_event_name": "SessionStart", "source": "compact", "session_id": "mine", "cwd": "%s"}'
+    (other,) = {"idle", "ralph"} - {place.split()[0]}
+    for content in contents(place, surroundings.originals()[place]):
+        surroundings.write(place, content)
+        surroundings.payload = payload % str(surroundings.project).encode()
+        outcome = surroundings.run_hook(list(MACHINES))
+        outcome.check_answer()
+        assert REMINDERS[other] in outcome.stdout.decode(), (content[:500], outcome.stderr)
