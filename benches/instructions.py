@@ -1,9 +1,11 @@
 """Count the instructions of a hook, which repeat where milliseconds do not, and compare with what they were.
 
-usage: instructions.py [--write]        --write: record the counts as the new baseline
+usage: instructions.py [--write] [NAME...]   --write: record the counts as the new baseline; NAME: only these cases
 
-A count is told in units of what bare Python executes on the same machine, so that another build of the interpreter
-hardly moves it; it may grow by 3 %. Needs valgrind; without it there is nothing to compare and the exit code is 0.
+The cases are those of `tailhook bench`, the worst ones (worst_cases.py), and the memory machine on real transcripts:
+the 50 newest messages of each shared one, both profiles. A count is given in units of what bare Python executes on the
+same machine, so that another build of the interpreter hardly moves it. It may grow by 3 %, and on a real transcript be
+no more than 1.35. Needs valgrind; without it there is nothing to compare and the exit code is 0.
 """
 
 import json
@@ -12,39 +14,71 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from tailhook.cli.bench import CASES, Stop
+from worst_cases import CASES as WORST_CASES
+from worst_cases import Worst, WorstStop
+
+from tailhook.cli.bench import CASES, Stop, memory_folder
 from tailhook.hosts.command import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
+TRANSCRIPTS = Path(__file__).resolve().parents[2] / "shared" / "transcripts"
 TOLERANCE = 1.03
+REAL_LIMIT = 1.35  # times bare Python, of a stop on a real transcript
 
 
 def main() -> int:
-    """Print the counts; 1 when one has grown too much."""
+    """Print the counts; return 1 if one has grown too much."""
     if shutil.which("valgrind") is None:
         sys.stdout.write("no valgrind here: instructions are not counted\n")
         return 0
-    with tempfile.TemporaryDirectory(prefix="tailhook-instructions-") as folder:
-        stops = [Stop(Path(folder) / str(number), case, "10 KB") for number, case in enumerate(CASES)]
-        bare = instructions([real_interpreter(), "-I", "-S", "-c", "pass"], stops[0])
-        found = {}
-        for stop in stops:
-            instructions(stop.hook, stop)  # the first run writes the bytecode
-            found[stop.case.name] = round(instructions(stop.hook, stop) / bare, 4)
-    if "--write" in sys.argv:
-        BASELINE.write_text(json.dumps(found, indent=2) + "\n")
     before = json.loads(BASELINE.read_text())
-    sys.stdout.write(f"{'hook':<42}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million instructions)\n")
-    grown = [name for name, count in found.items() if count > before[name] * TOLERANCE]
-    for name, count in found.items():
-        sys.stdout.write(f"{name:<42}{count:>10.4f}{before[name]:>10.4f}{'  grown' if name in grown else ''}\n")
-    return 1 if grown else 0
+    wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
+    found = {}
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="tailhook-instructions-") as folder:
+        bare = 0
+        for name, stop in stops(Path(folder), wanted):
+            if not bare:
+                bare = instructions([real_interpreter(), "-I", "-S", "-c", "pass"], stop)
+                sys.stdout.write(f"{'hook':<60}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million)\n")
+            found[name] = round(instructions(stop.hook, stop) / bare, 4)
+            known = before.get(name)
+            grown = known is None or found[name] > known * TOLERANCE
+            grown = grown or (name.startswith("real transcript") and found[name] > REAL_LIMIT)
+            failed = failed or grown
+            sys.stdout.write(f"{name:<60}{found[name]:>10.4f}{known or 0:>10.4f}{'  grown' if grown else ''}\n")
+            sys.stdout.flush()
+    if "--write" in sys.argv:
+        BASELINE.write_text(json.dumps({**before, **found} if wanted else found, indent=2) + "\n")
+        return 0
+    return 1 if failed else 0
+
+
+def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
+    """Set up each case in turn, with a first run, which writes the bytecode; remove the files of one that is done."""
+    for number, case in enumerate(CASES):
+        if not wanted or case.name in wanted:
+            stop = Stop(folder / str(number), case, "10 KB")
+            stop.check()
+            yield case.name, stop
+    worst = [(one.about, one, None) for one in WORST_CASES]
+    for path in sorted(TRANSCRIPTS.glob("*.jsonl")):
+        for profile in ("seed", "tuned"):
+            about = f"real transcript {path.stem}, {profile}"
+            worst.append((about, Worst(about, machine="memory", begin=memory_folder, profile=profile), path))
+    for number, (name, one, transcript) in enumerate(worst):
+        if not wanted or name in wanted:
+            stop = WorstStop(folder / f"worst-{number}", one, transcript)
+            stop.check()
+            yield name, stop
+            stop.remove()
 
 
 def instructions(argv: list[str], stop: Stop) -> int:
-    """How many instructions the process executes from its start to its end."""
+    """Return how many instructions the process executes from its start to its end."""
     stop.reset()
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *argv],

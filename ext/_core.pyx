@@ -22,6 +22,7 @@ include "markdown_inlines.pxi"  # its code spans and comments
 include "markdown_face.pxi"     # the map, for Python
 include "automaton.pxi"     # many patterns at once
 include "patterns.pxi"      # which of their matches count
+include "memory_lines.pxi"  # which lines of the messages count for the memory machine
 include "system.pxi"        # locks, waiting, and a poke
 include "modules.pxi"       # the hook's own modules
 
@@ -164,16 +165,14 @@ cdef class Record:
 
     @property
     def tools(self):
-        cdef Slice blocks = record_speech(&self.fields)[FIELD_CONTENT]
+        cdef Slice blocks = record_speech(&self.fields)[FIELD_TOOLS]
         cdef Slice block[FIELDS]
         cdef list tools = []
         if value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
             tools.append(tool_use(self.fields.top))
-        if blocks.start != NULL and blocks.start[0] == c"[":
-            blocks.start += 1
-            while next_block(&blocks, block):
-                if value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                    tools.append(tool_use(block))
+        while blocks.start != NULL and next_element(&blocks, block, False):
+            if value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                tools.append(tool_use(block))
         return tools
 
     def json(self):
@@ -209,26 +208,35 @@ cdef enum:
     MESSAGES
 
 
+cdef bint may_hold_message(Line* line) noexcept nogil:
+    """May the line hold a record that says or uses something? Its type stands in it, spelt out or with an escape.
+
+    Asked of lines over a megabyte alone: others are read as fast as they are searched.
+    """
+    cdef size_t size = line.end - line.start
+    return (
+        size < 1 << 20
+        or memmem(line.start, size, b"user", 4) != NULL
+        or memmem(line.start, size, b"assistant", 9) != NULL
+        or memmem(line.start, size, b"tool_use", 8) != NULL
+        or memmem(line.start, size, b"human", 5) != NULL
+        or memmem(line.start, size, b"\\u", 2) != NULL
+    )
+
+
 cdef tuple message_of(RecordFields* fields):
-    """(is it the assistant's, its text, the names of its tools), None for a record that says and uses nothing."""
-    cdef Slice blocks
-    cdef Slice block[FIELDS]
+    """(is it the assistant's, its text in UTF-8, the names of its tools), or None if it says and uses nothing."""
     cdef list tools = []
-    cdef unicode text = ""
+    cdef bytes text
     if record_is_foreign(fields):
         return None
     if value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
-        return (True, "", [value_string(&fields.top[FIELD_NAME])])
+        return (True, b"", [value_string(&fields.top[FIELD_NAME])])
     if not record_is_spoken(fields):
         return None
-    if record_has_text(fields):
-        text = record_text(fields)
-    blocks = record_speech(fields)[FIELD_CONTENT]
-    if record_is_assistant(fields) and blocks.start != NULL and blocks.start[0] == c"[":
-        blocks.start += 1
-        while next_block(&blocks, block):
-            if value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                tools.append(value_string(&block[FIELD_NAME]))
+    text = record_utf8(fields, True) if record_has_text(fields, True) else b""
+    if record_is_assistant(fields):
+        tools = record_tool_names(fields)
     return (record_is_assistant(fields), text, tools) if text or tools else None
 
 
@@ -261,6 +269,8 @@ cdef class Lines:
                     continue
                 if self.give == LINES:
                     return (line.offset, json_between(line.start, line.end))
+                if self.give == MESSAGES and not may_hold_message(&line):
+                    continue
                 if not record_find(line.start, line.end, &fields):
                     continue
                 if self.give == RECORDS:
@@ -298,7 +308,9 @@ def reverse_records(file, start=0, end=None, max_line=None):
 
 
 def reverse_messages(file, start=0, end=None, max_line=None):
-    return open_lines(file, start, end, max_line, False, MESSAGES)
+    cdef Lines lines = open_lines(file, start, end, max_line, False, MESSAGES)
+    lines.window.lines_left = MAX_LINES
+    return lines
 
 
 def forward_records(file, start=0, end=None, max_line=None):
@@ -324,8 +336,6 @@ cdef extern from "tables.h":
     const uint32_t* tailhook_signals
     const char* const* tailhook_signals_names
     const uint32_t* tailhook_promise_tags
-    const uint32_t* tailhook_keywords_seed
-    const uint32_t* tailhook_keywords_tuned
 
 cdef list table_hits(const tailhook_table* table, bytes text, bint prefiltered):
     """(number, start, end) of each hit, unsorted."""

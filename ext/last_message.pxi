@@ -90,17 +90,17 @@ cdef bytes json_utf8(Cursor p, Cursor end):
     return made
 
 
-cdef bytes record_utf8(RecordFields* fields):
-    """What record_text gives, in UTF-8."""
+cdef bytes record_utf8(RecordFields* fields, bint strings=False):
+    """What record_text gives, in UTF-8; with `strings`, the strings among the content's blocks are texts, too."""
     cdef Slice* speech = record_speech(fields)
     cdef Slice texts = speech[FIELD_TEXTS]
     cdef Slice text
     cdef list parts = []
     if value_is_string(&speech[FIELD_CONTENT]):
         return json_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    while next_text(&texts, &text):
+    while next_text(&texts, &text, strings):
         parts.append(json_utf8(text.start, text.end))
-    return b"\n".join(parts)
+    return parts[0] if len(parts) == 1 else b"\n".join(parts)
 
 
 # ---- the last message --------------------------------------------------------
@@ -108,6 +108,8 @@ cdef bytes record_utf8(RecordFields* fields):
 cdef enum:
     # A message's lines may have others between them: 75 KB of them at most in 1,035 such pairs of real transcripts.
     MESSAGE_SPREAD = 262144
+    # Lines that are read back at the most: 64 MiB hold a quarter as many where they are as long as in real transcripts.
+    MAX_LINES = 250000
 
 
 cdef object newest_message(Window* window):
@@ -119,6 +121,7 @@ cdef object newest_message(Window* window):
     cdef object message = None
     cdef list texts = []
     window.stops_at_long = True  # nothing is known of what lies before it but that it is older
+    window.lines_left = MAX_LINES
     while window_previous(window, &line):
         if window.passed and not texts:
             break

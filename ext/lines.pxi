@@ -135,6 +135,7 @@ cdef struct Window:
     bint changed           # finished because the file is not what it was
     int64_t known_short    # the offset past the line that window_is_long found to be short enough
     bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
+    int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
 
 
 cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
@@ -155,6 +156,7 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     window.passing = False
     window.changed = False
     window.stops_at_long = False
+    window.lines_left = INT64_MAX
     window.known_short = -1
     window.finished = window.lower >= window.upper
     if window.finished:
@@ -321,6 +323,11 @@ cdef bint window_previous(Window* window, Line* line) except -1:
             start = newline - window.data + 1
             end = window.end
             window.end = window.searched = start - 1
+            window.lines_left -= 1
+            if window.lines_left < 0:
+                window.passed += 1
+                window.finished = True
+                break
             if window.origin + window.end < window.lower:
                 window.finished = True
             if window_hand_out(window, start, end, line):

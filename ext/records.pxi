@@ -28,7 +28,11 @@ cdef enum:
     FIELD_META
     FIELD_API_ERROR
     FIELD_COMPACT_SUMMARY
-    FIELD_TEXTS  # no name in JSON: in a content array, from its first text block to past its last
+    # Without a name in JSON: of a content array,
+    FIELD_TEXTS           # from its first text that is not blank, a block or a bare string, to past its last
+    FIELD_TOOLS           # from its first tool_use block to past its last
+    FIELD_LAST_TOOL       # the last of those
+    FIELD_LAST_TOOL_NAME  # and its name
     FIELDS
     FIELD_OTHER = FIELDS
 
@@ -101,24 +105,39 @@ cdef int field_escaped(Cursor name, Cursor end) noexcept nogil:
     return field_named(plain, json_unescape(name, end, plain, &lone))
 
 
-cdef Cursor walk_blocks(Cursor p, Cursor end, Slice* texts, JsonFault* fault) noexcept nogil:
-    """Past an array of content blocks, whose texts are checked and noted; p: at its bracket."""
+cdef inline void slice_extend(Slice* slice, Cursor start, Cursor end) noexcept nogil:
+    if slice.start == NULL:
+        slice.start = start
+    slice.end = end
+
+
+cdef Cursor walk_blocks(Cursor p, Cursor end, Slice* values, JsonFault* fault) noexcept nogil:
+    """Past an array of content blocks, whose texts are checked, and texts and tools noted; p: at its bracket."""
     cdef Slice block[FIELDS]
     cdef Cursor start
     p = json_space(p + 1, end)
     if p != end and p[0] == c"]":
         return p + 1
     while True:
+        start = p
         if p != end and p[0] == c"{":
-            start = p
-            block[FIELD_TYPE].start = NULL
+            block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
             p = walk_members(p, end, LEVEL_BLOCK, block, NULL, fault)
             if p != NULL and value_is(&block[FIELD_TYPE], b"text", 4):
-                texts.end = p
-                if texts.start == NULL:
-                    texts.start = start
+                if value_is_string(&block[FIELD_TEXT]) and not value_is_blank(&block[FIELD_TEXT]):
+                    slice_extend(&values[FIELD_TEXTS], start, p)
+            elif p != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                slice_extend(&values[FIELD_TOOLS], start, p)
+                values[FIELD_LAST_TOOL] = Slice(start, p)
+                values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
         else:
             p = json_skip(p, end, fault)
+            if p != NULL and start[0] == c'"':
+                if utf8_stop(start, p) != p:
+                    return json_fault(fault, "invalid UTF-8", start)
+                block[FIELD_TEXT] = Slice(start, p)
+                if not value_is_blank(&block[FIELD_TEXT]):
+                    slice_extend(&values[FIELD_TEXTS], start, p)
         if p == NULL:
             return NULL
         p = json_space(p, end)
@@ -162,11 +181,11 @@ cdef Cursor walk_members(
             if field == FIELD_MESSAGE:
                 memset(message, 0, FIELDS * sizeof(Slice))
             elif field == FIELD_CONTENT:
-                values[FIELD_TEXTS].start = NULL
+                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
                 p = walk_members(p, end, LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
-                p = walk_blocks(p, end, &values[FIELD_TEXTS], fault)
+                p = walk_blocks(p, end, values, fault)
             else:
                 p = json_skip(p, end, fault)
                 if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
@@ -273,25 +292,40 @@ cdef void record_move(RecordFields* fields, Cursor start) noexcept nogil:
     fields.start = start
 
 
-cdef bint next_block(Slice* blocks, Slice* block) noexcept nogil:
-    """Read the next object of an array's valid elements, and move the slice's start past it; False: none is left."""
+cdef enum:
+    NO_ELEMENT
+    OBJECT_ELEMENT
+    STRING_ELEMENT
+
+
+cdef int next_element(Slice* elements, Slice* block, bint strings) noexcept nogil:
+    """Read the next object of an array's valid elements, and move the slice's start past it.
+
+    strings: read strings as well; such a string is block[FIELD_TEXT].
+    """
     cdef JsonFault fault
+    cdef Cursor start
     while True:
-        blocks.start = json_space(blocks.start, blocks.end)
-        if blocks.start == blocks.end or blocks.start[0] == c"]":
-            return False
-        if blocks.start[0] == c"{":
+        elements.start = start = json_space(elements.start, elements.end)
+        if start == elements.end or start[0] == c"]":
+            return NO_ELEMENT
+        if start[0] == c",":
+            elements.start += 1
+        elif start[0] == c"{":
             memset(block, 0, FIELDS * sizeof(Slice))
-            blocks.start = walk_members(blocks.start, blocks.end, LEVEL_BLOCK, block, NULL, &fault)
-            return True
-        if blocks.start[0] == c",":
-            blocks.start += 1
+            elements.start = walk_members(start, elements.end, LEVEL_BLOCK, block, NULL, &fault)
+            return OBJECT_ELEMENT
         else:
-            blocks.start = json_skip(blocks.start, blocks.end, &fault)
+            elements.start = json_skip(start, elements.end, &fault)
+            if strings and start[0] == c'"':
+                block[FIELD_TEXT] = Slice(start, elements.start)
+                return STRING_ELEMENT
 
 
-cdef bint string_is_blank(Cursor p, Cursor end) noexcept nogil:
-    """Is the string, p to end inside its quotation marks, of white space only?"""
+cdef inline bint value_is_blank(Slice* value) noexcept nogil:
+    """Is the string, whose UTF-8 has been checked, of white space only?"""
+    cdef Cursor p = value.start + 1
+    cdef Cursor end = value.end - 1
     cdef uint32_t code_point
     while p != end:
         p = json_character(p, end, &code_point)
@@ -300,18 +334,25 @@ cdef bint string_is_blank(Cursor p, Cursor end) noexcept nogil:
     return True
 
 
-cdef bint next_text(Slice* texts, Slice* text) noexcept nogil:
-    """The next text of the blocks that is not blank, inside its quotation marks; False: none is left."""
+cdef bint next_text(Slice* texts, Slice* text, bint strings=False) noexcept nogil:
+    """The next text that is not blank, inside its quotation marks; False: none is left.
+
+    Texts are those of text blocks and, with `strings`, the strings among the blocks.
+    """
     cdef Slice block[FIELDS]
-    while texts.start != NULL and next_block(texts, block):
-        text.start = block[FIELD_TEXT].start
-        if text.start == NULL or text.start[0] != c'"' or not value_is(&block[FIELD_TYPE], b"text", 4):
+    cdef int kind
+    if texts.start == NULL:
+        return False
+    while True:
+        kind = next_element(texts, block, strings)
+        if kind == NO_ELEMENT:
+            return False
+        if kind == OBJECT_ELEMENT and not value_is(&block[FIELD_TYPE], b"text", 4):
             continue
-        text.start += 1
-        text.end = block[FIELD_TEXT].end - 1
-        if not string_is_blank(text.start, text.end):
-            return True
-    return False
+        if not value_is_string(&block[FIELD_TEXT]) or value_is_blank(&block[FIELD_TEXT]):
+            continue
+        text[0] = Slice(block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1)
+        return True
 
 
 cdef object value_string(Slice* value):
@@ -332,11 +373,27 @@ cdef unicode record_text(RecordFields* fields):
     return "\n".join(parts)
 
 
-cdef bint record_has_text(RecordFields* fields) noexcept nogil:
-    """Is there any that is not blank?"""
+cdef bint record_has_text(RecordFields* fields, bint strings=False) noexcept nogil:
+    """Is there any that is not blank? strings: as for next_text."""
     cdef Slice* speech = record_speech(fields)
     cdef Slice texts = speech[FIELD_TEXTS]
     cdef Slice text
     if value_is_string(&speech[FIELD_CONTENT]):
-        return not string_is_blank(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    return next_text(&texts, &text)
+        return not value_is_blank(&speech[FIELD_CONTENT])
+    return next_text(&texts, &text, strings)
+
+
+cdef list record_tool_names(RecordFields* fields):
+    """The names of the tools that are used, in order; None for one without a name."""
+    cdef Slice* speech = record_speech(fields)
+    cdef Slice tools = speech[FIELD_TOOLS]
+    cdef Slice block[FIELDS]
+    cdef list names = []
+    if tools.start == NULL:
+        return names
+    if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as the hosts write it: it is not read again
+        return [value_string(&speech[FIELD_LAST_TOOL_NAME])]
+    while next_element(&tools, block, False):
+        if value_is(&block[FIELD_TYPE], b"tool_use", 8):
+            names.append(value_string(&block[FIELD_NAME]))
+    return names

@@ -32,7 +32,7 @@ def load(name):
 def header():
     """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
     compiler, idle, ralph = load("automaton"), load("machines.idle"), load("machines.ralph")
-    profiles = load("machines.keywords").tables()
+    memory, profiles = load("machines.memory"), load("machines.keywords").tables()
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
     names = ",\n    ".join(f'"{signal}"' for signal in signals)
     return (
@@ -40,6 +40,7 @@ def header():
         + table("signals", compiler.compile_table(list(enumerate(signals)), ignore_case=False, word=False))
         + f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n\n"
         + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
+        + numbers("memory", memory.CORE_NUMBERS)
         + "".join(
             table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
             for profile, keywords in profiles.items()
@@ -49,9 +50,15 @@ def header():
 
 def table(name, data):
     """A compiled set as a constant of the header."""
-    numbers = memoryview(data).cast("I")
-    words = ",\n    ".join(", ".join(map(hex, numbers[at : at + 12])) for at in range(0, len(numbers), 12))
+    cells = memoryview(data).cast("I")
+    words = ",\n    ".join(", ".join(map(hex, cells[at : at + 12])) for at in range(0, len(cells), 12))
     return f"static const uint32_t tailhook_{name}[] = {{\n    {words},\n}};\n\n"
+
+
+def numbers(prefix, values):
+    """Return constants as an enum of the header."""
+    lines = "".join(f"    TAILHOOK_{prefix.upper()}_{name} = {value},\n" for name, value in values.items())
+    return f"enum {{\n{lines}}};\n\n"
 
 
 def write(path):

@@ -176,7 +176,7 @@ class Surroundings:
             path.write_bytes(contents[name])
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         if place == "memory mark":
-            (self.state / f"{fingerprint_of('mine'):016x}.memory").write_bytes(content)
+            (self.state / f"{fingerprint_of(b'mine'):016x}.memory").write_bytes(content)
         elif place == "store index":
             self.write_index(content)
         elif place == "triage mark":

@@ -240,10 +240,12 @@ def forward_records(
 
 def reverse_messages(
     file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
-) -> Iterator[tuple[bool, str, list[str | None]]]:
-    """What was said and done, newest first: (is it the assistant's, its text, the names of the tools it uses).
+) -> Iterator[tuple[bool, bytes, list[str | None]]]:
+    """Iterate over what was said and done, newest first: (is it the assistant's, its text, names of its tools).
 
-    One of each record of `reverse_records` that is the main conversation's own and has words or tools; "" for no words.
+    One for each record of `reverse_records` that is the main conversation's own and has words or tools. The text is
+    UTF-8 (lone surrogates in their three bytes): `Record.text`, and the strings in a content list; b"" for no words.
+    At most 250,000 lines are read.
     """
 
 def last_message(
@@ -251,7 +253,8 @@ def last_message(
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
     """The newest message of the assistant's own that has text: (outcome, texts).
 
-    max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound.
+    max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound. At most
+    250,000 lines are read.
 
     The message is all records with its id that have text. texts: of each, oldest first, the text (UTF-8, lone
     surrogates in their three bytes: a str may need four times the memory) and the timestamp in Unix seconds, None
@@ -330,6 +333,21 @@ def keywords(text: bytes, tuned: bool = False) -> list[tuple[int, int, int]]:
 
     >>> sorted(keywords(b"Picked it, because"))
     [(0, 0, 6), (1, 11, 18), (7, 11, 18)]
+    """
+
+def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, int, bytes, bytes, bytes, bool]]:
+    """Return the lines of the messages that count for a category of the memory machine, in the session's order.
+
+    messages: UTF-8, the oldest first. Their code is left out (`code_spans`): a line that is all code is not a line,
+    other code is one space. tuned: use the second profile's table, in which every keyword of a line counts.
+
+    A tuple for each time that a line counts: the category (its place in tailhook/machines/memory.py, CATEGORIES), the
+    message's index, the line, its keyword, the booster near it (b"" for none), and whether it counts as boosted. Of a
+    category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the text; it ends with the
+    line that makes the last category full.
+
+    >>> score_lines([b"We chose A,\nbecause of B."])
+    [(0, 0, b'We chose A,', b'chose', b'because', True)]
     """
 
 def promises(source: str | bytes, own_line: bool = False) -> list[str]:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import sys
 import time
 
 import pytest
-from host import MEMORABLE, assistant
+from host import MEMORABLE, SANITIZER, assistant
 
 FLAG = ".claude/.stop_hook_active"
 
@@ -138,6 +139,75 @@ def test_the_flat_shape_counts(memory):
     memory.transcript.write_text("")
     memory.write({"type": "human", "content": MEMORABLE}, {"type": "assistant", "content": "ok"})
     assert reported(memory.stop("ok"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ["We chose A because of B.", "We picked C over D."],
+        [{"type": "text", "text": "We chose A because of B."}, "We picked C over D."],
+        ["We chose A because of B.", {"type": "tool_use", "name": "x"}, " \n", 5, ["no"], "We picked C over D."],
+    ],
+)
+@pytest.mark.parametrize("shape", ["flat", "nested"])
+def test_bare_strings_in_a_content_list_are_words(memory, content, shape):
+    memory.transcript.write_text("")
+    record = {"type": "assistant", **({"content": content} if shape == "flat" else {"message": {"content": content}})}
+    memory.write(record, user("Bye."))
+    assert reported(memory.stop("ok"))
+
+
+def test_a_bare_string_is_no_text_for_the_other_machines(project):
+    project.loop()
+    project.write({"type": "assistant", "message": {"content": ["<loop-done>COMPLETE</loop-done>"]}})
+    assert project.stop().exit_code == 2
+
+
+LOG = "newest 256 KiB of text were scored"
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_of_all_text_the_newest_256_kib_are_scored_and_the_log_says_so(memory, newest):
+    """A message that does not fit is cut behind its last line that does; what is older is not scored."""
+    log = memory.home / "log"
+    memory.env["TAILHOOK_LOG"] = str(log)
+    memory.transcript.write_text("")
+    filler = "Nothing to speak of.\n" * (6_500 if newest else 13_000)
+    memory.write(assistant(f"{MEMORABLE}\n\n{filler}", id="m1"))
+    memory.write(assistant(filler, id="m2"))
+    assert reported(memory.stop("ok")) is newest
+    assert LOG in log.read_text()
+
+
+def test_text_that_fits_is_scored_whole_and_the_log_says_nothing(memory):
+    log = memory.home / "log"
+    memory.env["TAILHOOK_LOG"] = str(log)
+    memory.write(assistant("Nothing to speak of.\n" * 12_000, id="m2"))
+    assert reported(memory.stop("ok"))
+    assert LOG not in log.read_text()
+
+
+def test_a_message_of_one_line_is_cut_between_words(memory):
+    memory.transcript.write_text("")
+    memory.write(assistant("x" * 262_136 + " decided because", id="m1"))  # "decided" would go over the end
+    configure(memory, json.dumps({"triage": {"thresholds": {"DECISION": 0}}}))
+    assert memory.stop("ok").allowed
+    memory.write(assistant("decided " + "x" * 300_000, id="m2"))
+    assert memory.stop("ok").exit_code == 2
+
+
+@pytest.mark.parametrize(("end", "reported"), [("\n", 4), ("", 0)], ids=["lines", "one line"])
+def test_keywords_beyond_counting_in_messages_of_a_megabyte_are_scored_in_little_memory(memory, end, reported):
+    """Fifty messages, each of them a million bytes of nothing but keywords and negations."""
+    words = f"not decided decided error fixed by cannot prefer TODO for now {end}" * 16_000
+    memory.transcript.write_text("")
+    memory.write(*(assistant(words, id=f"m{number}") for number in range(50)))
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (48 << 20,) * 2); os.execv(sys.argv[1], sys.argv[1:])"  # noqa: E501
+    if not SANITIZER:
+        memory.argv = [sys.executable, "-I", "-S", "-c", limited, *memory.argv]
+    stop = memory.stop("ok")
+    assert stop.stdout.count("- [") == reported
+    assert stop.stderr.count("- [") == reported
 
 
 @pytest.mark.parametrize(("count", "expected"), [(9, True), (8, False)])

@@ -14,12 +14,12 @@ import reference
 from every_value import PLACES, Surroundings, check
 from keywords import KEYWORDS, found_by_re, regexes
 from oracles.markdown import Oracle
+from oracles.memory_lines import Scorer
 
 from tailhook import _core
 from tailhook.errors import RecordError
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, parsed
-from tailhook.hook.memory import lines_of
 from tailhook.machines import idle, memory, ralph, triage, whole_number
 from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
@@ -31,6 +31,7 @@ LITERALS = ["a", "ab", "bab", "abab", "éa", "<loop-done>", "done>"]
 SETS = {fold: PatternSet(LITERALS, ignore_case=fold, outside_code=False) for fold in (False, True)}
 WORDS = PatternSet(KEYWORDS, ignore_case=True, word=True, outside_code=False)
 ORACLE = Oracle()
+SCORERS = {False: Scorer("seed"), True: Scorer("tuned")}
 
 
 def no_constant(word):
@@ -284,12 +285,17 @@ def triage_state(data):
 
 
 def memory_lines(data):
-    words = data.decode("utf-8", "replace")
+    """The messages are separated by NUL."""
+    messages = data.decode("utf-8", "replace").split("\0")[:8]
     for tuned in (False, True):
-        lines = lines_of(words, tuned)
-        verdict = memory.decide(memory.Facts([lines], several=tuned))
+        found = _core.score_lines([message.encode() for message in messages], tuned)
+        verdict = memory.decide(memory.Facts(found))
         assert verdict.reason.replace("\n", "").isprintable()
-    assert len(memory.quoted(words)) <= 5 * memory.LONGEST_LINE
+        if len(data) < 2000 and "\x01" not in data.decode("utf-8", "replace"):
+            expected = SCORERS[tuned].score(messages)
+            decoded = [(*one[:2], *(part.decode() for part in one[2:5]), one[5]) for one in found]
+            assert sorted(decoded) == sorted(expected)
+    assert len(memory.quoted(messages[0])) <= 5 * memory.MAX_LINE_CHARS
 
 
 def jwz_store(data):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tailhook._core import last_message
+from tailhook._core import last_message, reverse_messages
 
 
 def assistant(text=None, /, message="m1", **members):
@@ -53,6 +53,15 @@ def test_text_blocks_of_one_line_are_joined_and_blank_ones_left_out():
 
 def test_a_newer_message_without_text_does_not_hide_the_text():
     assert outcome(assistant("said"), assistant(message="m2"), assistant("  ", message="m3")) == ("text", "said")
+
+
+@pytest.mark.parametrize(("lines", "expected"), [(249_000, "text"), (251_000, "unknown")])
+@pytest.mark.parametrize("line", [b"", b"{}", b'{"type":"mode"}'])
+def test_beyond_250000_lines_nothing_is_known(line, lines, expected):
+    """However short they are: what a stop costs does not grow with their number."""
+    source = transcript(assistant("said"), *[line] * lines)
+    assert last_message(source)[0] == expected
+    assert len(list(reverse_messages(source))) == (expected == "text")
 
 
 def test_the_message_ends_at_another_id_even_when_its_own_returns():
@@ -178,7 +187,7 @@ def test_memory_is_bounded_by_twice_the_line_that_is_read(tmp_path):
     with path.open("wb") as file:
         file.write(b'{"type":"user"}\n' * 1_000_000 + json.dumps(assistant("é\n" + "x" * size)).encode() + b"\n")
     program = (
-        "import resource, sys; from tailhook._core import last_message;"
+        "import resource, sys; from tailhook._core import last_message, reverse_messages;"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
         "file = open(sys.argv[1], 'rb', buffering=0);"
         "outcome, [(text, time)] = last_message(file);"

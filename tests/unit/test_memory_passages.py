@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tailhook.hook.memory import lines_of
-from tailhook.machines.memory import CATEGORIES, hits_of, score
+from tailhook._core import score_lines
+from tailhook.machines.memory import CATEGORIES
 
 LETTERS = {"D": "DECISION", "R": "RUNBOOK", "C": "CONSTRAINT", "T": "TECH_DEBT", "P": "PREFERENCE"}
 
@@ -23,8 +23,7 @@ def measured(profile):
     right = wrong = missed = 0
     for labels, text in passages():
         tuned = profile == "tuned"
-        lines = [lines_of(text, tuned)]
-        found = {category for category in CATEGORIES if score(hits_of(lines, category, tuned))[1]}
+        found = {CATEGORIES[category] for category, *_ in score_lines([text.encode()], tuned)}
         right += len(found & labels)
         wrong += len(found - labels)
         missed += len(labels - found)

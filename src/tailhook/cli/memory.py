@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
 
 
 def explain(arguments: argparse.Namespace) -> None:
-    """Every line that scored, and the totals against the thresholds."""
+    """Print every line that scored, and the totals beside the thresholds."""
     event = Event({"transcript_path": arguments.transcript}, "Stop")
     settings = memory.Settings(load_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
@@ -35,6 +35,7 @@ def explain(arguments: argparse.Namespace) -> None:
         "transcript": arguments.transcript,
         "profile": "tuned" if tuned else "seed",
         "messages": len(session.messages),
+        "cut": session.is_cut,
         "categories": {category: explained(facts, category) for category in memory.CATEGORIES},
     }
     points = memory.summary_score(facts.tool_uses, facts.tools, facts.exchanges)
@@ -50,26 +51,32 @@ def explain(arguments: argparse.Namespace) -> None:
 
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
-    """A category's score and the lines that it is made of."""
-    hits = list(memory.hits_of(facts.messages, category, facts.several))
-    points, _ = memory.score(hits)
-    threshold = facts.thresholds[category]
+    """Return a category's score and the lines that it is made of."""
+    scored = facts.of(category)
+    points, threshold = memory.score(scored), facts.thresholds[category]
     lines = [
         {
-            "message": hit.message + 1,
-            "line": memory.quoted(hit.line.text.decode("utf-8", "surrogatepass")),
-            "keyword": memory.quoted(hit.keyword),
-            "booster": memory.quoted(hit.booster) or None,
-            "share": hit.share,
+            "message": line[1] + 1,
+            "line": shown(line[2]),
+            "keyword": shown(line[3]),
+            "booster": shown(line[4]) or None,
+            "share": memory.share(line),
         }
-        for hit in hits
+        for line in scored
     ]
-    return {"score": points, "threshold": threshold, "passes": bool(hits) and points >= threshold, "lines": lines}
+    return {"score": points, "threshold": threshold, "passes": bool(scored) and points >= threshold, "lines": lines}
+
+
+def shown(words: bytes) -> str:
+    """Return words of a transcript as the machine's message would show them."""
+    return memory.quoted(words.decode("utf-8", "surrogatepass"))
 
 
 def table(found: dict[str, Any]) -> list[str]:
     """The facts as lines for a person."""
     lines = [f"The last {found['messages']} messages, profile {found['profile']}."]
+    if found["cut"]:
+        lines.append(f"Only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of their text were scored.")
     for name, category in found["categories"].items():
         verdict = coloured("reported", 32) if category["passes"] else "not reported"
         lines += ["", f"{name:<16} {category['score']:.2f} of {category['threshold']:.2f}: {verdict}"]

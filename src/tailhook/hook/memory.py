@@ -2,9 +2,9 @@
 
 import posix
 
-from tailhook._core import code_spans, fingerprint, keywords, parse_json, reverse_messages, write_json
+from tailhook._core import fingerprint, parse_json, reverse_messages, score_lines, write_json
 from tailhook.hook.payload import is_paused, text
-from tailhook.hook.process import FARTHEST, LONGEST_LINE
+from tailhook.hook.process import LONGEST_LINE, ends_with
 from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
     Lock,
@@ -23,28 +23,26 @@ if TYPE_CHECKING:
     from tailhook.hook.process import Event
 
 FLAG = ".stop_hook_active"
+MAX_TRANSCRIPT_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 # What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
 NOT_WORDS = (
-    "<command-",
-    "<local-command-",
-    "<task-notification",
-    "<bash-",
-    "<system-reminder",
-    "<user-memory-input",
-    "[Request interrupted",
-    "Stop hook feedback:",
-    "Caveat: The messages below",
+    b"<command-",
+    b"<local-command-",
+    b"<task-notification",
+    b"<bash-",
+    b"<system-reminder",
+    b"<user-memory-input",
+    b"[Request interrupted",
+    b"Stop hook feedback:",
+    b"Caveat: The messages below",
 )
 
 
-class Span(tuple):  # type: ignore[type-arg]
-    """A stretch of code: kind, start, end."""
-
-    __slots__ = ()
-
-
 def ask(event: "Event") -> Verdict | None:
-    """The verdict, with flag and mark made; None where the machine is switched off."""
+    """Decide what to report, and make flag and mark if there is something; return None if the machine is switched off.
+
+    Reads the project's memory-config.json, and back through the transcript (at most 16 MiB).
+    """
     settings = memory.Settings(load_config(event.root))
     if not settings.enabled:
         return None
@@ -60,6 +58,8 @@ def ask(event: "Event") -> Verdict | None:
         return Verdict("allow", f"the transcript cannot be read: {error}")
     tuned = event.setting("memory", "profile") == "tuned"
     verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
+    if session.is_cut:
+        verdict.why += f"; only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of text were scored"
     if verdict.outcome == "block":
         try:
             with flag.lock():
@@ -93,103 +93,73 @@ def load_config(root: str) -> object:
 
 
 class Session:
-    """The last messages of a transcript, as far as they are new.  Raises OSError, ValueError when it cannot be read.
+    """The last messages of a transcript, as far as they are new.  Raises OSError, ValueError if it cannot be read.
 
-    messages: (is it the assistant's, text), the oldest first.  tools: the names of the tools used since the first.
+    messages: (is it the assistant's, text in UTF-8), the oldest first. Of all together at most MAX_TEXT_BYTES are kept,
+    the newest: older messages are empty, and of one that does not fit the beginning is kept.
+    is_cut: whether text was left out.  tools: the names of the tools used since the first message.
     end: where the transcript ends, in bytes.  said: a fingerprint of the newest text.
     """
 
     def __init__(self, event: "Event", count: int, mark: "Mark") -> None:
-        self.messages: list[tuple[bool, str]] = []
+        self.messages: list[tuple[bool, bytes]] = []
         self.tools: list[str] = []
+        self.is_cut = False
+        self.room = memory.MAX_TEXT_BYTES
+        newest = text(event.payload, "last_assistant_message")
+        said = newest.encode("utf-8", "surrogatepass")
+        self.said = fingerprint_of(said)
+        bare = newest.strip()  # for comparison only: blank space at the beginning may make a line code
+        if mark.end and self.said == mark.said:
+            bare = ""
         fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         try:
             self.end = posix.fstat(fd).st_size
             start = mark.end if mark.end <= self.end else 0
-            start = max(start, self.end - FARTHEST)
-            said = text(event.payload, "last_assistant_message")
-            bare = said.strip()  # for comparison only: blank space at the beginning may make a line code
-            if mark.end and fingerprint_of(said) == mark.said:
-                bare = ""
+            start = max(start, self.end - MAX_TRANSCRIPT_BYTES)
             for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
                     continue
                 if mark.end and fingerprint_of(words) == mark.said:
                     continue
-                if bare and not (is_assistant and words.rstrip().endswith(bare)):
-                    self.messages.append((True, said))  # the transcript lags
+                if bare and not (is_assistant and ends_with(words, bare)):
+                    self.add(True, said)  # the transcript lags
                 bare = ""
-                self.messages.append((is_assistant, words))
+                self.add(is_assistant, words)
                 if len(self.messages) >= count:
                     break
         finally:
             posix.close(fd)
         if bare and self.end:
-            self.messages.append((True, said))
+            self.add(True, said)
         self.messages = self.messages[:count][::-1]
-        self.said = fingerprint_of(text(event.payload, "last_assistant_message"))
+
+    def add(self, is_assistant: bool, words: bytes) -> None:
+        """Keep an older message, as far as there is room for it."""
+        if len(words) > self.room:
+            end = words.rfind(b"\n", 0, self.room) + 1 or words.rfind(b" ", 0, self.room) + 1
+            words, self.is_cut, self.room = words[:end], True, end
+        self.room -= len(words)
+        self.messages.append((is_assistant, words))
 
     def facts(self, tuned: bool, thresholds: "dict[str, float]", summarized: bool) -> memory.Facts:
-        """What the machine decides on."""
+        """Return what the machine decides on."""
         spoken = [is_assistant for is_assistant, _ in self.messages]
         exchanges = sum(not first and spoken[place : place + 1] == [True] for place, first in enumerate(spoken, 1))
         return memory.Facts(
-            [lines_of(words, tuned) for _, words in self.messages],
+            score_lines([words for _, words in self.messages], tuned),
             len(self.tools),
             len(set(self.tools)),
             exchanges,
-            tuned,
             thresholds,
             summarized,
         )
 
 
-def fingerprint_of(words: str) -> int:
-    """A number that stands for a message, the blank space around it aside."""
-    return fingerprint(words.strip().encode("utf-8", "surrogatepass"))
-
-
-def lines_of(words: str, tuned: bool) -> "list[memory.Line]":
-    """The lines of a message, its code removed, that hold keywords."""
-    prose = prose_of(words.encode("utf-8", "surrogatepass"))
-    lines: list[memory.Line] = []
-    start = end = -1  # of the line that is open
-    number = 0
-    for name, first, last in sorted(keywords(prose, tuned), key=lambda hit: hit[1]):
-        if first > end:
-            number += prose.count(b"\n", max(start, 0), first)
-            start, end = prose.rfind(b"\n", 0, first) + 1, prose.find(b"\n", first)
-            end = len(prose) if end < 0 else end
-            lines.append(memory.Line(number, prose[start:end], []))
-        if last <= end:  # a phrase does not go over lines
-            lines[-1].keywords.append((name, first - start, last - start))
-    return lines
-
-
-CODE = b"\xff"  # stands for code in a line: no UTF-8 has it
-
-
-def prose_of(words: bytes) -> bytes:
-    """Prose alone: code that fills its lines is gone with them, other code is a space."""
-    parts, at = [], 0
-    for _, start, end in code_spans(words, Span):
-        parts.append(words[at:start])
-        if not fills_lines(words, start, end):
-            parts.append(CODE)
-        at = end
-    parts.append(words[at:])
-    marked = b"".join(parts)
-    if CODE not in marked:
-        return marked
-    lines = [line for line in marked.split(b"\n") if CODE not in line or line.replace(CODE, b"").strip()]
-    return b"\n".join(lines).replace(CODE, b" ")
-
-
-def fills_lines(words: bytes, start: int, end: int) -> bool:
-    """Whether there is nothing but code on the lines of words[start:end]."""
-    begins = start == 0 or words[start - 1 : start] == b"\n"
-    return begins and (end == len(words) or words[end - 1 : end] == b"\n")
+def fingerprint_of(words: bytes) -> int:
+    """Return a number that stands for a message, the blank space around it aside."""
+    return fingerprint(words.strip())
 
 
 # ---- once per session --------------------------------------------------------
@@ -204,7 +174,7 @@ class Mark:
 
     def __init__(self, session: str) -> None:
         """session: its id, or another word for it."""
-        self.name = f"{fingerprint_of(session):016x}.memory"
+        self.name = f"{fingerprint_of(session.encode('utf-8', 'surrogatepass')):016x}.memory"
         self.data = self.data_now()
         self.end, self.said, self.summarized = 0, 0, False
         try:

@@ -1,123 +1,61 @@
 """The memory machine: what of this session is worth saving before its agent stops?  (docs/machines/memory.md)
 
-Pure: lines and counts in; scores and verdict out. Who reads the transcript is `tailhook.hook.memory`.
+Pure: the lines that count and some figures in; scores and verdict out. `tailhook.hook.memory` reads the transcript, and
+the compiled core finds the lines (`tailhook._core.score_lines`).
 """
 
 from tailhook.machines import Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    # category: its place in CATEGORIES; message: its place; the line, its keyword and booster, and whether it counts
+    # as boosted.
+    ScoredLine = tuple[int, int, bytes, bytes, bytes, bool]
 
 CATEGORIES = ("DECISION", "RUNBOOK", "CONSTRAINT", "TECH_DEBT", "PREFERENCE")  # those that lines are scored for
 SUMMARY = "SESSION_SUMMARY"
 THRESHOLDS = {**dict.fromkeys(CATEGORIES, 0.4), "CONSTRAINT": 0.5, SUMMARY: 0.6}
-BOOSTED, MOST_BOOSTED = 0.5, 2
-PLAIN, MOST_PLAIN = 0.3, 3
-FULL = MOST_BOOSTED * BOOSTED + MOST_PLAIN * PLAIN
-LINES_BEFORE, LINES_AFTER = 2, 1  # of a line, in which a booster counts for it
+BOOSTED, MAX_BOOSTED = 0.5, 2  # what a line with a booster counts, and how many of a category do
+PLAIN, MAX_PLAIN = 0.3, 3
+WHOLE = MAX_BOOSTED * BOOSTED + MAX_PLAIN * PLAIN
 MAX_MESSAGES, FEWEST_MESSAGES, MOST_MESSAGES = 50, 10, 200
+MAX_TEXT_BYTES = 256 << 10  # of the messages that are scored, the newest first
 FLAG_SECONDS = 300  # within which a second stop is let go
-LONGEST_LINE = 120  # characters of a line that are shown
-# What a keyword is, by its number: twice its category's place, one more for a booster; or a negation.
+MAX_LINE_CHARS = 120  # of a line that is shown
+# The number of a keyword is twice its category's place, one more for a booster; a negation's is the one after all.
 NEGATION = 2 * len(CATEGORIES)
-REACH = 14  # bytes from a negation to the keyword that it takes back
-# ---- lines -------------------------------------------------------------------
+# What the compiled core is built with (ext/tables.py).
+CORE_NUMBERS = {
+    "CATEGORIES": len(CATEGORIES),
+    "NEGATION": NEGATION,
+    "NUMBERS": NEGATION + 1,
+    "LINES_BEFORE": 2,  # of a line, in which a booster counts for it
+    "LINES_AFTER": 1,
+    "MAX_BOOSTED": MAX_BOOSTED,
+    "MAX_PLAIN": MAX_PLAIN,
+    "NEGATION_REACH_BYTES": 14,  # from a negation to the keyword that it takes back
+}
 
 
-class Line:
-    """One line of a message, code removed, that holds keywords.
-
-    number: its place among the message's lines.  text: UTF-8 bytes.  keywords: of each keyword, primary or booster, its
-    number and where it stands in the text.
-    """
-
-    __slots__ = ("keywords", "number", "text")
-
-    def __init__(self, number: int, text: bytes, keywords: "list[tuple[int, int, int]]") -> None:
-        self.number = number
-        self.text = text
-        self.keywords = keywords
-
-    def word(self, number: int) -> str:
-        """The first keyword of that number, as the line has it; "" for none."""
-        return next(
-            (self.text[start:end].decode("utf-8", "replace") for found, start, end in self.keywords if found == number),
-            "",
-        )
+def share(line: "ScoredLine") -> float:
+    """Return what a line adds to its category's sum; a sum of 1.9 is the whole score."""
+    return BOOSTED if line[5] else PLAIN
 
 
-class Hit:
-    """A line that scored.
-
-    line: Line.  message: its place.  keyword: str.  booster: str, "" for none.  share: of the 1.9 that are a whole
-    score.
-    """
-
-    __slots__ = ("booster", "keyword", "line", "message", "share")
-
-    def __init__(self, line: Line, message: int, keyword: str, booster: str, share: float) -> None:
-        self.line = line
-        self.message = message
-        self.keyword = keyword
-        self.booster = booster
-        self.share = share
+def score(lines: "Sequence[ScoredLine]") -> float:
+    """Return a category's score, from 0 to 1.  lines: those that count for it."""
+    return min(1.0, sum(map(share, lines)) / WHOLE)
 
 
-def hits_of(messages: "Sequence[Sequence[Line]]", category: str, several: bool = False) -> "Iterator[Hit]":
-    """The lines that a category's score is made of, in the session's order.
-
-    messages: their lines, the oldest first.  several: each keyword of a line counts, not the line once.
-    """
-    primary = 2 * CATEGORIES.index(category)
-    boosted = plain = 0
-    for message, lines in enumerate(messages):
-        for place, line in enumerate(lines):
-            times = occurrences(line, primary)
-            if not times:
-                continue
-            around = lines[max(0, place - LINES_BEFORE) : place + 1 + LINES_AFTER]
-            near = [one for one in around if -LINES_BEFORE <= one.number - line.number <= LINES_AFTER]
-            booster = next(filter(None, (one.word(primary + 1) for one in near)), "")
-            for _ in range(times if several else 1):
-                share = 0.0
-                if booster and boosted < MOST_BOOSTED:
-                    boosted += 1
-                    share = BOOSTED
-                elif plain < MOST_PLAIN:
-                    plain += 1
-                    share = PLAIN
-                yield Hit(line, message, line.word(primary), booster, share)
-
-
-def score(hits: "Iterable[Hit]") -> "tuple[float, Hit | None]":
-    """A category's score, and the best of its lines: the first beside a booster, else the first; None without lines.
-
-    Goes no further than there is something to be won.
-    """
-    counts = {BOOSTED: 0, PLAIN: 0, 0.0: 0}
-    best: Hit | None = None
-    for hit in hits:
-        counts[hit.share] += 1
-        if best is None or (hit.booster and not best.booster):
-            best = hit
-        if counts[BOOSTED] == MOST_BOOSTED and counts[PLAIN] == MOST_PLAIN:
-            break
-    return min(1.0, (counts[BOOSTED] * BOOSTED + counts[PLAIN] * PLAIN) / FULL), best
-
-
-def occurrences(line: Line, primary: int) -> int:
-    """How often a line holds a keyword that no negation takes back; keywords that overlap are one."""
-    found = [(start, end) for word, start, end in line.keywords if word == primary]
-    if not found:
-        return 0
-    negated = [end for word, _, end in line.keywords if word == NEGATION]
-    times, reached = 0, -1
-    for start, end in found:
-        if not any(0 <= start - before <= REACH for before in negated):
-            times += start >= reached
-            reached = max(reached, end)
-    return times
+def best(lines: "Iterable[ScoredLine]") -> "ScoredLine":
+    """Return the line that is shown for a category: the first with a booster near it, else the first."""
+    lines = iter(lines)
+    first = next(lines)
+    if first[4]:
+        return first
+    return next((line for line in lines if line[4]), first)
 
 
 def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
@@ -131,41 +69,42 @@ def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
 class Facts:
     """What the transcript says since the session's last report.
 
-    messages: lines of the last messages, the oldest first.  tool_uses, tools, exchanges: how many; tools are distinct
-    ones.  several: see `score`.  thresholds: by category.  summarized: whether this session's summary was reported.
+    lines: of the last messages, those that count for a category, in the session's order.  tool_uses, tools, exchanges:
+    how many; tools are distinct ones.  thresholds: by category.  summarized: whether this session's summary was
+    reported.
     """
 
-    __slots__ = ("exchanges", "messages", "several", "summarized", "thresholds", "tool_uses", "tools")
+    __slots__ = ("exchanges", "lines", "summarized", "thresholds", "tool_uses", "tools")
 
     def __init__(
         self,
-        messages: "Sequence[Sequence[Line]]",
+        lines: "Sequence[ScoredLine]",
         tool_uses: int = 0,
         tools: int = 0,
         exchanges: int = 0,
-        several: bool = False,
         thresholds: "Mapping[str, float]" = THRESHOLDS,
         summarized: bool = False,
     ) -> None:
-        self.messages = messages
+        self.lines = lines
         self.tool_uses = tool_uses
         self.tools = tools
         self.exchanges = exchanges
-        self.several = several
         self.thresholds = thresholds
         self.summarized = summarized
 
+    def of(self, category: str) -> "list[ScoredLine]":
+        """Return the lines that count for a category."""
+        place = CATEGORIES.index(category)
+        return [line for line in self.lines if line[0] == place]
+
 
 def decide(facts: Facts) -> Verdict:
-    """What is to be saved before the agent stops; of the verdict `state` is whether the summary is among it."""
+    """Decide what is to be saved before the agent stops. The verdict's `state` is whether the summary is among it."""
     items = []
-    present = {word for lines in facts.messages for line in lines for word, _, _ in line.keywords}
-    for place, category in enumerate(CATEGORIES):
-        if 2 * place not in present:
-            continue
-        points, best = score(hits_of(facts.messages, category, facts.several))
-        if best and points >= facts.thresholds[category]:
-            words = quoted(best.line.text.decode("utf-8", "surrogatepass"))
+    for category in CATEGORIES:
+        lines = facts.of(category)
+        if lines and (points := score(lines)) >= facts.thresholds[category]:
+            words = quoted(best(lines)[2].decode("utf-8", "surrogatepass"))
             items.append(f"- [{category}] {words} (score: {points:.2f})")
     points = summary_score(facts.tool_uses, facts.tools, facts.exchanges)
     summary = not facts.summarized and points > 0 and points >= facts.thresholds[SUMMARY]
@@ -215,5 +154,5 @@ def quoted(line: str) -> str:
     """A line as the message shows it."""
     from tailhook.machines.quoting import plain_words  # loaded where something is reported
 
-    shown = plain_words(line, LONGEST_LINE)
+    shown = plain_words(line, MAX_LINE_CHARS)
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -26,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tailhook.stores.jwz_index import RememberedStore
+
 NAMES = (".jwz", ".zawinski")  # the folder's name, and its older name
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
 UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
@@ -48,38 +50,6 @@ class Message:
         self.offset = offset
 
 
-class Known:
-    """What the first `offset` bytes of a store hold of one topic.
-
-    offset: of a line's first byte, or inside a line that is too long to count.  topic_id: str, None if they hold no
-    topic of that name.  newest: the topic's newest message in them, or None.
-    """
-
-    __slots__ = ("newest", "offset", "topic_id")
-
-    def __init__(self, offset: int = 0, topic_id: str | None = None, newest: Message | None = None) -> None:
-        self.offset = offset
-        self.topic_id = topic_id
-        self.newest = newest
-
-    def read_on(self, messages: int, topic: str, end: int) -> None:
-        """Read the lines that begin in [offset, end). `end` is a line's end, or the file's."""
-        self.find_topic(messages, topic, end)
-        if self.topic_id is not None:
-            self.take(find_newest(messages, self.topic_id, self.offset, end))
-        self.offset = end
-
-    def find_topic(self, messages: int, topic: str, end: int) -> None:
-        """Read on to the topic's record, or to `end` if the topic is known or is not found before."""
-        if self.topic_id is None:
-            self.offset, self.topic_id = find_topic(messages, topic, self.offset, end)
-
-    def take(self, message: Message | None) -> None:
-        """Keep a message that was found after the newest one, unless its time is before that one's."""
-        if message and (self.newest is None or message.created_at >= self.newest.created_at):
-            self.newest = message
-
-
 class Store:
     """The store in one folder.
 
@@ -92,7 +62,7 @@ class Store:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
-        self.known: Known | None = None
+        self.known: RememberedStore | None = None
 
     def __del__(self) -> None:
         posix.close(self.fd)
@@ -138,21 +108,23 @@ class Store:
         except FileNotFoundError:
             return None
         try:
-            return self.look(messages, topic, seconds).newest
+            return self.look(messages, topic, seconds)[1]
         finally:
             posix.close(messages)
 
-    def look(self, messages: int, topic: str, seconds: float | None = None) -> Known:
-        """Return what all of the open file holds of a topic. Raises OSError, see `newest`."""
+    def look(self, messages: int, topic: str, seconds: float | None = None) -> tuple[str | None, Message | None]:
+        """Return a topic's id, or None, and its newest message. Raises OSError, see `newest`.
+
+        messages: a descriptor of messages.jsonl.
+        """
         size = posix.fstat(messages).st_size
-        known = Known()
         if size > UNREMEMBERED_BYTES:
             from tailhook.stores.jwz_index import read_and_remember
 
-            before = self.known = read_and_remember(messages, topic, self.known, seconds)
-            known = Known(before.offset, before.topic_id, before.newest)
-        known.read_on(messages, topic, size)
-        return known
+            self.known = read_and_remember(messages, topic, self.known, seconds)
+            return self.known.with_tail(messages, topic)
+        start, topic_id = find_topic(messages, topic, 0, size)
+        return topic_id, find_newest(messages, topic_id, start, size) if topic_id is not None else None
 
     # ---- writing -------------------------------------------------------------
 
@@ -168,8 +140,7 @@ class Store:
         try:
             topic_id = newest.topic_id if newest else None
             if newest is None:
-                known = self.look(messages, topic)
-                topic_id, newest = known.topic_id, known.newest
+                topic_id, newest = self.look(messages, topic)
             created_at = max(int(now * 1000), newest.created_at if newest else 0)
             if topic_id is None:
                 topic_id = ulid(created_at)

@@ -10,7 +10,7 @@ from time import monotonic
 
 from tailhook._core import fingerprint, forward_lines, parse_json, write_json
 from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
-from tailhook.stores.jwz import MAX_LINE_BYTES, UNREMEMBERED_BYTES, Known, find_newest, parse_message
+from tailhook.stores.jwz import MAX_LINE_BYTES, UNREMEMBERED_BYTES, find_newest, find_topic, parse_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,17 +23,46 @@ WITNESS_BYTES = 4096  # before the offset, by which a store that was written ane
 TRY_AGAIN = 11  # EAGAIN
 
 
-class RememberedStore(Known):
-    """What is remembered.  witness: int, the fingerprint of the bytes before `offset`."""
+class RememberedStore:
+    """What the first `offset` bytes of a store hold of one topic.
 
-    __slots__ = ("witness",)
+    witness: int, the fingerprint of the bytes before `offset`.  offset: of a line's first byte, or inside a line that
+    is too long to count.  topic_id: str, None if they hold no topic of that name.  newest: the topic's newest message
+    in them, or None.
+    """
+
+    __slots__ = ("newest", "offset", "topic_id", "witness")
 
     def __init__(self, witness: int = 0, offset: int = 0, topic_id: str | None = None) -> None:
-        super().__init__(offset, topic_id)
         self.witness = witness
+        self.offset = offset
+        self.topic_id = topic_id
+        self.newest: Message | None = None
+
+    def find_topic(self, messages: int, topic: str, end: int) -> None:
+        """Read on to the topic's record, or to `end` if the topic is known or is not found before."""
+        if self.topic_id is None:
+            self.offset, self.topic_id = find_topic(messages, topic, self.offset, end)
+
+    def take(self, message: "Message | None") -> None:
+        """Keep a message that was found after the newest one, unless its time is before that one's."""
+        if message and (self.newest is None or message.created_at >= self.newest.created_at):
+            self.newest = message
+
+    def with_tail(self, messages: int, topic: str) -> "tuple[str | None, Message | None]":
+        """Return the topic's id and newest message in the whole file. What is read for that is not remembered."""
+        whole = RememberedStore(0, self.offset, self.topic_id)
+        whole.newest = self.newest
+        end = posix.fstat(messages).st_size
+        whole.find_topic(messages, topic, end)
+        if whole.topic_id is not None:
+            whole.take(find_newest(messages, whole.topic_id, whole.offset, end))
+        return whole.topic_id, whole.newest
 
 
-def read_and_remember(messages: int, topic: str, known: "Known | None", seconds: float | None) -> Known:
+def read_and_remember(
+    messages: int, topic: str, known: "RememberedStore | None", seconds: float | None
+) -> RememberedStore:
     """Return what the store holds up to within UNREMEMBERED_BYTES of its end, and save it if that is news.
 
     messages: descriptor of the open messages.jsonl.  known: what an earlier call returned, or None.
@@ -43,7 +72,7 @@ def read_and_remember(messages: int, topic: str, known: "Known | None", seconds:
     """
     facts = posix.fstat(messages)
     name = f"jwz-{facts.st_dev:x}-{facts.st_ino:x}-{fingerprint(topic.encode()):016x}"
-    found = known if isinstance(known, RememberedStore) else load(name, messages, facts.st_size)
+    found = known or load(name, messages, facts.st_size)
     if found.offset > facts.st_size or found.witness != witness_of(messages, found.offset):
         found = RememberedStore()
     if facts.st_size - found.offset > UNREMEMBERED_BYTES:
@@ -56,7 +85,7 @@ def read_and_remember(messages: int, topic: str, known: "Known | None", seconds:
     return found
 
 
-def read_new_lines(known: Known, messages: int, topic: str, size: int, seconds: float | None) -> bool:
+def read_new_lines(known: RememberedStore, messages: int, topic: str, size: int, seconds: float | None) -> bool:
     """Read the lines that are complete; return False if the time was up before.
 
     The topic is looked for from where `known` ends, its newest message from the end of the file. Only if that is not

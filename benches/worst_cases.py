@@ -1,0 +1,272 @@
+"""What is hardest for a hook: stores, transcripts, messages and states in their worst shape.
+
+Each case writes what it needs into a folder and says whether the hook must block. `test_hook_worst_cases.py` times
+them, `instructions.py` counts their instructions, both beside bare Python.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, nothing, ralph_loop, triage_pipeline
+from tailhook.machines import iso
+
+NOT_YET = "Not yet."
+ALL = "idle,ralph,triage,memory"
+TOOL_OUTPUT = (
+    json.dumps({"type": "user", "message": {"content": [{"type": "tool_result", "content": "x" * 4000}]}}) + "\n"
+)
+KEYWORDS = "We decided on it because of the error, fixed by a workaround; cannot prefer it, TODO for now.\n"
+NOTE = b'{"type":"message","id":"01HNOTE0000000000000000000","topic_id":"01HOTHER00000000000000000","body":"%s"}\n' % (
+    b"x" * 170
+)
+Write = Callable[[IO[str]], object]
+
+
+def said(words: str, number: int = 0) -> str:
+    """A line of a transcript in which the assistant says something."""
+    message = {"id": f"m{number}", "role": "assistant", "content": [{"type": "text", "text": words}]}
+    return json.dumps({"type": "assistant", "message": message, "timestamp": iso(2e9)}) + "\n"
+
+
+# ---- transcripts -------------------------------------------------------------
+
+
+def line_of_1_gb(out: IO[str]) -> None:
+    out.write(said(DONE))
+    out.write('{"type":"user","message":{"content":"')
+    for _ in range(1024):
+        out.write("x" * (1 << 20))
+    out.write('"}}\n')
+
+
+def tool_output_of_1_gb(out: IO[str]) -> None:
+    out.write(said(DONE))
+    block = TOOL_OUTPUT * 1000
+    for _ in range((1 << 30) // len(block) + 1):
+        out.write(block)
+
+
+def backticks(out: IO[str]) -> None:
+    runs = "".join("`" * length + " " for length in range(1, 3000))
+    out.write(said(f"{runs}\n\n{DONE}"))
+
+
+def message_of_16_mb(out: IO[str]) -> None:
+    out.write(said("word `code` word\n" * 920_000 + f"\n{DONE}"))
+
+
+def tiny_records(out: IO[str]) -> None:
+    out.write(said(DONE))
+    out.write('{"type":"mode"}\n' * 100_000)
+
+
+def repeated(line: str, size: int) -> Write:
+    """So many bytes of one line after the last words."""
+
+    def write(out: IO[str]) -> None:
+        out.write(said(DONE))
+        block = line * (1 + (1 << 20) // len(line))
+        for _ in range(size // len(block) + 1):
+            out.write(block)
+
+    return write
+
+
+def joined_objects(out: IO[str]) -> None:
+    out.write(said(DONE))
+    for _ in range(4):
+        out.write("{}" * 7_500_000 + "\n")
+
+
+def blank_blocks(out: IO[str]) -> None:
+    blocks = [{"type": "text", "text": " "}] * 500_000
+    out.write(said(DONE))
+    out.write(json.dumps({"type": "assistant", "message": {"id": "b", "content": blocks}}) + "\n")
+
+
+def long_session(out: IO[str]) -> None:
+    """Fifty messages among a megabyte of tool output."""
+    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
+    why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
+    for number in range(50):
+        out.write(TOOL_OUTPUT * 5 + said(why + work * 10, number))
+
+
+def keyword_messages(count: int, size: int) -> Write:
+    """So many messages of nothing but keywords, of so many bytes each."""
+
+    def write(out: IO[str]) -> None:
+        for number in range(count):
+            out.write(said(KEYWORDS * (size // len(KEYWORDS)), number))
+
+    return write
+
+
+def negated_keywords(out: IO[str]) -> None:
+    out.write(said("not decided " * 27_000 + "decided"))
+
+
+def nothing_more(out: IO[str]) -> None:
+    """The transcript as it is."""
+
+
+# ---- states ------------------------------------------------------------------
+
+
+def prompt_of_128_kib(folder: Path) -> Path:
+    path = ralph_loop(folder)
+    path.write_text(path.read_text() + "x" * (128 << 10))
+    return path
+
+
+def triage_state_of_2_mb(folder: Path, pending: int = 500) -> Path:
+    path = triage_pipeline(folder)
+    result = {"is_true_positive": False, "group_id": "g", "root_cause": "c" * 100, "reasoning": "because " * 60}
+    entry = {"name": "f", "signature": "s" * 120, "diagnosis": "d" * 80, "route": "llm-triage", "result": result}
+    statuses = ["completed"] * (2000 - pending) + ["pending"] * pending
+    entries = [{**entry, "name": f"f{n}", "status": status} for n, status in enumerate(statuses)]
+    path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))
+    return path
+
+
+def triage_state_that_moves(folder: Path) -> Path:
+    return triage_state_of_2_mb(folder, pending=0)
+
+
+def store_of_a_million(topic: str) -> Callable[[Path], Path]:
+    """A jwz store of a million messages of another topic; where the loop's topic and its message stand among them."""
+
+    def begin(folder: Path) -> Path:
+        path = idle_loop(60)(folder)
+        loop = path.read_bytes()
+        first, second = loop.splitlines(keepends=True)
+        notes = NOTE * 1_000_000
+        pieces = {
+            "first": (first, notes, second),
+            "last": (notes, loop),
+            "absent": (notes,),
+            "buried": (loop, notes),
+        }[topic]
+        with path.open("wb") as out:
+            for piece in pieces:
+                out.write(piece)
+        return path
+
+    return begin
+
+
+def store_of_5_gb(folder: Path) -> Path:
+    """A store that is one line without an end."""
+    path = folder / ".jwz" / "messages.jsonl"
+    path.parent.mkdir()
+    path.touch()
+    os.truncate(path, 5 << 30)
+    return path
+
+
+# ---- the cases ---------------------------------------------------------------
+
+
+ACTIVE = idle_loop(60)  # seconds ago
+
+
+@dataclass(frozen=True)
+class Worst:
+    """One case.
+
+    about: what the table calls it.  machine, blocks: who is asked, and whether the agent is sent on.  write: appends to
+    the transcript.  begin: as of `Case`.  size: of the transcript before that, of `tailhook.cli.bench.SIZES`.
+    profile: memory's.
+    """
+
+    about: str
+    write: Write = nothing_more
+    machine: str = "idle"
+    begin: Callable[[Path], Path | None] = ACTIVE
+    blocks: bool = True
+    size: str = "10 KB"
+    profile: str = "seed"
+
+
+CASES = [
+    Worst("one line of 1 GB after the last text", line_of_1_gb),
+    Worst("1 GB of tool output after the last text", tool_output_of_1_gb),
+    Worst("a last message of nothing but backticks, 4.5 MB", backticks, blocks=False),
+    Worst("a last message of 16 MB", message_of_16_mb, blocks=False),
+    Worst("100,000 tiny records", tiny_records, blocks=False),
+    Worst("64 MB of empty lines", repeated("\n", 64 << 20)),
+    Worst("64 MB of {} lines", repeated("{}\n", 64 << 20)),
+    Worst("four lines of 15 MB {}{}…", joined_objects, blocks=False),
+    Worst("half a million blank text blocks", blank_blocks, blocks=False),
+    *(
+        Worst(f"a store of a million messages, the topic {topic}", begin=store_of_a_million(topic))
+        for topic in ("first", "last", "buried")
+    ),
+    Worst("a store of a million messages, the topic absent", begin=store_of_a_million("absent"), blocks=False),
+    Worst("a store of 5 GB", begin=store_of_5_gb, blocks=False),
+    Worst("a prompt of 128 KiB, all machines", machine=ALL, begin=prompt_of_128_kib, size="500 MB"),
+    Worst("a triage state of 2 MB, all machines", machine=ALL, begin=triage_state_of_2_mb, size="500 MB"),
+    Worst("a triage state of 2 MB that moves on", machine="triage", begin=triage_state_that_moves),
+    Worst("memory, 50 long messages", long_session, "memory", memory_folder),
+    Worst("memory, 50 messages of 1 MB", keyword_messages(50, 1 << 20), "memory", memory_folder),
+    Worst("memory, one message of 15 MB", keyword_messages(1, 15 << 20), "memory", memory_folder),
+    Worst("memory, a line of 320 KB of negations", negated_keywords, "memory", memory_folder, False, profile="tuned"),
+    Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
+    Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
+    Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
+]  # fmt: skip
+
+
+class WorstStop(Stop):
+    """An agent about to stop, in a case's surroundings."""
+
+    def __init__(self, folder: Path, worst: Worst, transcript: Path | None = None) -> None:
+        """transcript: one to stop on, instead of the case's own."""
+        super().__init__(
+            folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, nothing), worst.size
+        )
+        self.large: Path | None = None
+        changed = worst.begin(self.folder)
+        if changed and changed.name == "messages.jsonl":
+            self.large, self.length = changed, changed.stat().st_size
+        else:
+            self.changed = changed
+            self.before = changed.read_bytes() if changed and changed.exists() else None
+        with self.transcript.open("a" if worst.write is nothing_more else "w") as out:
+            worst.write(out)
+        if transcript:
+            payload = json.loads(self.payload.read_text())
+            self.payload.write_text(json.dumps({**payload, "transcript_path": str(transcript)}))
+        if worst.profile != "seed":
+            config = self.folder / ".config" / "tailhook" / "config.json"
+            config.parent.mkdir(parents=True)
+            config.write_text(json.dumps({"memory": {"profile": worst.profile}}))
+
+    def reset(self) -> None:
+        """Put the state back as it was; a store only grows, and is cut."""
+        super().reset()
+        if self.large:
+            os.truncate(self.large, self.length)
+
+    def check(self) -> None:
+        """Run the hook until a large store has been read for the first time, and check its decision."""
+        while self.large and "for the first time" in self.run_once():
+            continue
+        self.reset()
+        super().check()
+
+    def run_once(self) -> str:
+        """Run the hook and return its words on stderr."""
+        with self.payload.open() as payload:
+            done = subprocess.run(self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False)
+        return done.stderr
+
+    def remove(self) -> None:
+        """Remove the case's files, some of which are large."""
+        shutil.rmtree(self.folder.parent)
