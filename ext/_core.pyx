@@ -11,6 +11,7 @@ include "json_layout.pxi"   # a text laid out anew
 include "lines.pxi"         # lines of a file, newest first or forward
 include "json_columns.pxi"  # an array of many objects in a file, a few members of each
 include "records.pxi"       # what a line of a transcript says
+include "iso8601.pxi"       # dates and times
 include "bad_lines.pxi"     # the record in a line that is no JSON text
 include "last_message.pxi"  # what the hooks ask of a transcript
 include "text.pxi"          # text that is lent
@@ -51,6 +52,7 @@ def read_json_columns(int fd, str array not None, choose, Py_ssize_t window_byte
 
 cdef class JsonIndenter:
     cdef JsonLayout layout
+    cdef char busy  # a thread is in `feed`
 
     def __init__(self, Py_ssize_t depth=0):
         self.layout.depth = depth
@@ -58,11 +60,14 @@ cdef class JsonIndenter:
     def feed(self, bytes data not None):
         cdef Output output = Output(NULL, 0, 0)
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
+        if not flag_enter(&self.busy):
+            raise RuntimeError("the text is being fed by another thread")
         try:
             output_room(&output, PyBytes_GET_SIZE(data) * 2 + 64)
             layout_feed(&self.layout, start, start + PyBytes_GET_SIZE(data), &output)
             return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
         finally:
+            flag_leave(&self.busy)
             PyMem_RawFree(output.data)
 
 
@@ -72,10 +77,16 @@ def fingerprint(bytes data not None):
 
 cdef class JsonFramer:
     cdef JsonFrame frame
+    cdef char busy  # a thread is in `feed`
 
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
-        return json_frame(&self.frame, start, start + PyBytes_GET_SIZE(data))
+        if not flag_enter(&self.busy):
+            raise RuntimeError("the text is being fed by another thread")
+        try:
+            return json_frame(&self.frame, start, start + PyBytes_GET_SIZE(data))
+        finally:
+            flag_leave(&self.busy)
 
 
 # ---- lines and records -------------------------------------------------------
@@ -242,6 +253,7 @@ cdef tuple message_of(RecordFields* fields):
 
 @cython.final
 @cython.internal
+@cython.no_gc_clear  # the window's file is this object's, and may be asked for by a finaliser
 cdef class Lines:
     cdef object file
     cdef bytes needle  # only lines that contain it are given; None: all
@@ -307,9 +319,9 @@ def reverse_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, False, RECORDS)
 
 
-def reverse_messages(file, start=0, end=None, max_line=None):
+def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None):
     cdef Lines lines = open_lines(file, start, end, max_line, False, MESSAGES)
-    lines.window.lines_left = MAX_LINES
+    window_limit_lines(&lines.window, max_lines)
     return lines
 
 
@@ -317,14 +329,14 @@ def forward_records(file, start=0, end=None, max_line=None):
     return open_lines(file, start, end, max_line, True, RECORDS)
 
 
-def last_message(file, max_bytes=64 << 20, max_line=16 << 20):
+def last_message(file, max_bytes=None, max_line=None, max_lines=None):
     cdef Window window
-    cdef int64_t start = 0
-    if max_bytes is not None:
-        source_of(&window.source, file)
-        start = max(source_size(&window.source) - <int64_t>max_bytes, 0)
-    window_open(&window, file, start, None, max_line, False)
     try:
+        window_open(&window, file, 0, None, max_line, False)
+        window_limit_lines(&window, max_lines)
+        if max_bytes is not None:
+            window.lower = max(window.upper - <int64_t>max_bytes, 0)
+            window.finished = window.finished or window.lower >= window.upper
         return newest_message(&window)
     finally:
         window_close(&window)
@@ -379,11 +391,12 @@ cdef class Automaton:
         cdef size_t character = 0
         cdef int failed
         cdef list found = []
+        cdef PyThreadState* thread = PyThreadState_Get()
         require_named_tuple(cls)
         _owner = text_open(source, &text)
         try:
             with nogil:
-                failed = patterns_find(&self.table, text.data, text.length, own_line, outside_code, &hits)
+                failed = patterns_find(&self.table, text.data, text.length, own_line, outside_code, &hits, thread)
             if failed:
                 raise MemoryError
             for i in range(hits.count):
@@ -415,11 +428,12 @@ def signals(source):
     cdef Hits hits = Hits(NULL, 0, 0)
     cdef size_t i
     cdef int failed
+    cdef PyThreadState* thread = PyThreadState_Get()
     _owner = text_open(source, &text)
     tailhook_table_view(&table, tailhook_signals)
     try:
         with nogil:
-            failed = patterns_find(&table, text.data, text.length, True, True, &hits)
+            failed = patterns_find(&table, text.data, text.length, True, True, &hits, thread)
         if failed:
             raise MemoryError
         return [tailhook_signals_names[hits.items[i].name].decode() for i in range(hits.count)]
@@ -443,12 +457,13 @@ def promises(source, bint own_line=False):
     cdef size_t i
     cdef int failed
     cdef list found = []
+    cdef PyThreadState* thread = PyThreadState_Get()
     _owner = text_open(source, &text)
     tailhook_table_view(&table, tailhook_promise_tags)
     lines = Place(text.data, text.length, 0, 1, 0, 0, 1, 0)
     try:
         with nogil:
-            failed = patterns_find(&table, text.data, text.length, False, True, &tags)
+            failed = patterns_find(&table, text.data, text.length, False, True, &tags, thread)
         if failed:
             raise MemoryError
         for i in range(tags.count):

@@ -5,6 +5,7 @@
 #define TAILHOOK_FILE_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -46,16 +47,39 @@ tailhook_file_size(int fd)
     return (int64_t)facts.st_size;
 }
 
+/* Another descriptor of the same open file; -1 with errno. */
+static inline int
+tailhook_copy_descriptor(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static inline void
+tailhook_close_descriptor(int fd)
+{
+    close(fd);
+}
+
 /* The last newline of the block, or NULL. */
 static inline const unsigned char *
 tailhook_last_newline(const unsigned char *data, size_t size)
 {
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) && !defined(TAILHOOK_PORTABLE)
     return (const unsigned char *)memrchr(data, '\n', size);
 #else
-    while (size && data[size - 1] != '\n')
-        size--;
-    return size ? data + size - 1 : NULL;
+    /* Not every C library has memrchr (macOS); musl has it, but does not say so. Blocks are searched from the last,
+       each forwards, which is as fast. */
+    enum { BLOCK = 512 };
+    while (size) {
+        const size_t block = size < BLOCK ? size : BLOCK;
+        const unsigned char *found = NULL, *at = data + size - block, *next;
+        for (; (next = (const unsigned char *)memchr(at, '\n', (size_t)(data + size - at))); at = next + 1)
+            found = next;
+        if (found)
+            return found;
+        size -= block;
+    }
+    return NULL;
 #endif
 }
 

@@ -21,6 +21,8 @@ cdef extern from "<string.h>" nogil:
 cdef extern from "file.h" nogil:
     Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
     int64_t file_size "tailhook_file_size"(int fd)
+    int copy_descriptor "tailhook_copy_descriptor"(int fd)
+    void close_descriptor "tailhook_close_descriptor"(int fd)
     const unsigned char* last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
     bint flag_enter "tailhook_enter"(char* flag)
     void flag_leave "tailhook_leave"(char* flag)
@@ -30,7 +32,7 @@ cdef extern from "file.h" nogil:
 
 cdef struct Source:
     int fd        # -1: read through `file`
-    bint is_file  # the descriptor is `file`'s, which may be closed meanwhile
+    bint is_file  # the descriptor is a copy of `file`'s own, which may be closed meanwhile, and its number used again
     void* file    # borrowed: a seekable binary file object
 
 
@@ -48,9 +50,18 @@ cdef int source_of(Source* source, object file) except -1:
     # Only these two stand for their descriptor: gzip's fileno() is the compressed file's.
     raw = file.raw if type(file) is _io.BufferedReader else file
     if type(raw) is _io.FileIO:
-        source.fd = raw.fileno()
+        source.fd = copy_descriptor(raw.fileno())
+        if source.fd < 0:
+            PyErr_SetFromErrno(OSError)
         source.is_file = True
     return 0
+
+
+cdef void source_close(Source* source) noexcept:
+    if source.is_file:
+        close_descriptor(source.fd)
+    source.is_file = False
+    source.fd = -1
 
 
 cdef int64_t source_size(Source* source) except? -1:
@@ -82,7 +93,7 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
             done += count
         return done
     if source.is_file:
-        (<object>source.file).fileno()  # raises where it is closed: the number may be another file's by now
+        (<object>source.file).fileno()  # raises ValueError if it is closed
     while True:
         with nogil:
             count = file_read_at(source.fd, data, size, offset)
@@ -139,10 +150,12 @@ cdef struct Window:
 
 
 cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
+    """Open a window on a file. It is to be closed whatever comes of this."""
     cdef int64_t size
+    window.source.is_file = False
+    window.data = NULL
     source_of(&window.source, file)
     size = source_size(&window.source)
-    window.data = NULL
     window.capacity = window.valid_start = window.valid_end = window.start = window.end = window.searched = 0
     window.lower = lower
     window.upper = size if upper is None else min(<int64_t>upper, size)
@@ -170,6 +183,14 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
     return 0
 
 
+cdef int window_limit_lines(Window* window, object count) except -1:
+    """Have the window read so many lines backwards, at most. None: no limit."""
+    window.lines_left = INT64_MAX if count is None else count
+    if window.lines_left < 0:
+        raise ValueError("the number of lines must not be negative")
+    return 0
+
+
 cdef int64_t window_line_end(Window* window) except -1:
     """The file offset past the line that has a byte right before `upper`."""
     cdef unsigned char piece[4096]
@@ -187,6 +208,7 @@ cdef int64_t window_line_end(Window* window) except -1:
 
 
 cdef void window_close(Window* window) noexcept:
+    source_close(&window.source)
     PyMem_RawFree(window.data)
     window.data = NULL
     window.finished = True

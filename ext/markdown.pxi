@@ -59,7 +59,16 @@ cdef enum:
     RUNS = 64
 
 
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState* PyThreadState_Get()
+    PyThreadState* PyEval_SaveThread() nogil
+    void PyEval_RestoreThread(PyThreadState* thread) nogil
+
+
 cdef struct CodeMap:
+    PyThreadState* thread   # the caller's, if it has let go of the interpreter; NULL: it has not
     CodeSpan* spans         # the answer, in order, not overlapping
     size_t count
     size_t capacity

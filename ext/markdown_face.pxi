@@ -27,6 +27,7 @@ def code_spans(markdown, type cls not None):
     require_named_tuple(cls)
     _owner = text_open(markdown, &text)
     memset(&map, 0, sizeof(map))
+    map.thread = PyThreadState_Get()
     try:
         with nogil:
             result = code_map_build(&map, <const char*> text.data, text.length, 0, text.length)

@@ -198,8 +198,29 @@ cdef str normal_label(Prose* prose, size_t p, size_t end):
     return label.decode("utf-8", "surrogateescape").casefold()
 
 
-cdef int is_defined(Inlines* s, size_t p, size_t end) noexcept with gil:
+# Labels are compared as Python folds case, with Python objects, in code that may run without the interpreter. It is
+# entered again with the thread's own state (CodeMap.thread): PyGILState_Ensure would take the main interpreter's.
+
+ctypedef int (*LabelFunction)(Inlines* s, size_t p, size_t end) noexcept nogil
+
+
+cdef int with_interpreter(LabelFunction function, Inlines* s, size_t p, size_t end) noexcept nogil:
+    """Call a function that needs the interpreter, and leave things as they were."""
+    cdef int result
+    if s.map.thread != NULL:
+        PyEval_RestoreThread(s.map.thread)
+    result = function(s, p, end)
+    if s.map.thread != NULL:
+        PyEval_SaveThread()
+    return result
+
+
+cdef int is_defined(Inlines* s, size_t p, size_t end) noexcept nogil:
     """Is text[p:end) the label of a definition? 1, 0, or -1: out of memory."""
+    return with_interpreter(<LabelFunction> <void*> look_up_label, s, p, end)
+
+
+cdef int look_up_label(Inlines* s, size_t p, size_t end) noexcept:
     cdef CodeMap* map = s.map
     cdef Prose prose = s.prose
     cdef size_t i
@@ -218,8 +239,10 @@ cdef int is_defined(Inlines* s, size_t p, size_t end) noexcept with gil:
         return -1
 
 
-cdef void forget_labels(PyObject* labels) noexcept with gil:
-    Py_DECREF(<object> labels)
+cdef int forget_labels(Inlines* s, size_t p, size_t end) noexcept:
+    Py_DECREF(<object> s.labels)
+    s.labels = NULL
+    return 0
 
 
 cdef int reference_end(Inlines* s, const Opener* opener, size_t p, size_t* end) noexcept nogil:
@@ -338,5 +361,5 @@ cdef int read_inlines(CodeMap* map, const char* text, size_t length, size_t firs
         if result < 0:
             break
     if s.labels != NULL:
-        forget_labels(s.labels)
+        with_interpreter(<LabelFunction> <void*> forget_labels, &s, 0, 0)
     return result

@@ -103,9 +103,18 @@ cdef void hits_sort(Hits* hits) noexcept nogil:
 
 
 cdef int patterns_find(
-    const tailhook_table* table, const uint8_t* text, size_t length, bint own_line, bint outside_code, Hits* hits
+    const tailhook_table* table,
+    const uint8_t* text,
+    size_t length,
+    bint own_line,
+    bint outside_code,
+    Hits* hits,
+    PyThreadState* thread,
 ) noexcept nogil:
-    """Fill the empty `hits` with the matches that count, in order. 0, or -1: no memory."""
+    """Fill the empty `hits` with the matches that count, in order. 0, or -1: no memory.
+
+    thread: see CodeMap.
+    """
     cdef Place lines = Place(text, length, 0, 1, 0, 0, 1, 0)
     cdef CodeMap code
     cdef Hit* hit
@@ -128,6 +137,7 @@ cdef int patterns_find(
     if kept == 0:
         return 0
     memset(&code, 0, sizeof(CodeMap))
+    code.thread = thread
     if code_map_build(&code, <const char*> text, length, hits.items[0].start, reach) < 0:
         code_map_free(&code)
         return -1

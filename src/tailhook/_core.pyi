@@ -155,6 +155,21 @@ def forward_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """As `reverse_lines`, oldest first."""
 
+# ---- times -------------------------------------------------------------------
+
+def unix_time(stamp: str) -> float | None:
+    """Return the Unix time that a date and time of ISO 8601 stands for, in seconds, or None if it is not one.
+
+    Calendar, ordinal and week dates and times down to hour, minute or second, in the extended or the basic format,
+    with fractions and zones (ISO 8601-1:2019, 5.2 to 5.4); also a space for the T, and small letters (RFC 3339, 5.6).
+    Without a zone a time counts as UTC; a date alone is its midnight.
+
+    >>> unix_time("2026-01-02T03:04:05.5+05:30")
+    1767303245.5
+    >>> unix_time("2026-01-02 03:04:05z") == unix_time("2026-W01-5T03:04:05") == unix_time("20260102T030405Z")
+    True
+    """
+
 # ---- records -----------------------------------------------------------------
 
 @final
@@ -239,22 +254,29 @@ def forward_records(
     """The records of `forward_lines`; lines that hold none are passed over."""
 
 def reverse_messages(
-    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    max_lines: int | None = None,
 ) -> Iterator[tuple[bool, bytes, list[str | None]]]:
     """Iterate over what was said and done, newest first: (is it the assistant's, its text, names of its tools).
 
     One for each record of `reverse_records` that is the main conversation's own and has words or tools. The text is
     UTF-8 (lone surrogates in their three bytes): `Record.text`, and the strings in a content list; b"" for no words.
-    At most 250,000 lines are read.
+    max_lines: how many lines are read, at most.
     """
 
 def last_message(
-    file: int | BinaryIO | FileIO, max_bytes: int | None = 67108864, max_line: int | None = 16777216
+    file: int | BinaryIO | FileIO,
+    max_bytes: int | None = None,
+    max_line: int | None = None,
+    max_lines: int | None = None,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
     """The newest message of the assistant's own that has text: (outcome, texts).
 
-    max_bytes: how far from the file's end to read; max_line: longer lines are passed over. None: no bound. At most
-    250,000 lines are read.
+    max_bytes: how far from the file's end to read; max_line: longer lines are passed over; max_lines: how many lines
+    are read. None: no bound.
 
     The message is all records with its id that have text. texts: of each, oldest first, the text (UTF-8, lone
     surrogates in their three bytes: a str may need four times the memory) and the timestamp in Unix seconds, None
@@ -346,7 +368,7 @@ def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, i
     category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the text; it ends with the
     line that makes the last category full.
 
-    >>> score_lines([b"We chose A,\nbecause of B."])
+    >>> score_lines([b"We chose A,\\nbecause of B."])
     [(0, 0, b'We chose A,', b'chose', b'because', True)]
     """
 

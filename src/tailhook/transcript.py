@@ -81,7 +81,7 @@ class Transcript:
         ...     transcript.last_message()
         'Done.'
         """
-        outcome, texts = last_message(self._file, max_bytes=None, max_line=None)
+        outcome, texts = last_message(self._file)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
@@ -109,16 +109,27 @@ def is_own_text(record: Record) -> bool:
 
 
 def open(file: str | os.PathLike[str] | BinaryIO) -> Transcript:  # noqa: A001 - the library's own verb
-    """A transcript to read.
+    """Open a transcript for reading.
 
     file: a path, or a seekable binary file, which is not closed.
 
-    Raises FileNotFoundError and the other errors of opening a file.
+    Raises TypeError for anything else, ValueError for a URL, FileNotFoundError and the other errors of opening a file.
 
     >>> with open("session.jsonl") as transcript:
     ...     sum(1 for record in transcript)
     2
     """
     if isinstance(file, str | os.PathLike):
-        return Transcript(io.FileIO(file), owned=True)
+        path = os.fspath(file)
+        if not isinstance(path, str):
+            raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
+        try:
+            return Transcript(io.FileIO(path), owned=True)
+        except FileNotFoundError:
+            if "://" not in path:
+                raise
+            advice = "open it with a library of its own, and give the binary file"
+            raise ValueError(f"{path} is a URL: {advice}") from None
+    if isinstance(file, io.TextIOBase) or not (hasattr(file, "seek") and hasattr(file, "readinto")):
+        raise TypeError(f"a transcript is a path or a seekable binary file, not {type(file).__name__}")
     return Transcript(file)

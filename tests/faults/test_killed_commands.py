@@ -7,6 +7,7 @@ commonest cases and every fourth change.
 
 import os
 import re
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -105,11 +106,16 @@ class Scene:
                     yield path, name, facts.st_ino, facts.st_size * (name in files), facts.st_mode
 
     def names(self):
-        """Every file and folder but the drafts and the prompts that a killed command leaves behind."""
+        """Every file and folder but the drafts and the prompts that a killed command leaves behind.
+
+        A lock's name has the inode of a folder, which `reset` makes anew.
+        """
         for folder, _ in self.copies:
             for path in folder.rglob("*"):
                 if path.suffix != ".tmp" and path.parent.name != "prompts":
-                    yield path.relative_to(self.root)
+                    yield re.sub(
+                        r"-[0-9a-f]+-[0-9a-f]+-([0-9a-f]{16}\.lock)$", r"-\1", str(path.relative_to(self.root))
+                    )
 
     def run(self, change=None):
         """The command, killed after a change of the disk by its number from 1; returns how many there were."""

@@ -229,12 +229,12 @@ def front_matter(data):
 
 def iso_time(data):
     text = data.decode("utf-8", "replace")
-    ours = idle.unix_time(text)
+    ours = _core.unix_time(text)
     try:
         theirs = datetime.datetime.fromisoformat(text)
     except ValueError:
         return
-    if ours is not None and "," not in text:
+    if ours is not None and "," not in text and not re.search(r"T\d\d(:?\d\d)?\.|24", text):
         if theirs.tzinfo is None:
             theirs = theirs.replace(tzinfo=datetime.timezone.utc)
         assert abs(theirs.timestamp() - ours) < 1e-3

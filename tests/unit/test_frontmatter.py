@@ -1,14 +1,17 @@
 """Front matter: read as it stands, changed in one place only."""
 
+import os
+
 import pytest
 
-from tailhook.stores.frontmatter import FrontMatter
+from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile
+from tailhook.stores.jsonfile import files
 
 PAGE = '---\nactive: true\niteration: 1\nmode: "loop"\n---\n\nThe prompt.\n---\niteration: 5\n'
 
 
 def test_values_are_read_without_quotes_and_blank_space():
-    page = FrontMatter("---\na: 1\nb:   two words  \nc: \"x: y\"\nd: 'it''s'\ne:5\n f : g\n---\n")
+    page = FrontMatter("---\na: 1\nb:   two words  \nc: \"x: y\"\nd: 'it''s'\ne:5\nf : g\n---\n")
     assert [page[key] for key in "abcdef"] == ["1", "two words", "x: y", "it's", "5", "g"]
 
 
@@ -71,3 +74,74 @@ def test_a_value_is_set_however_its_line_is_laid_out(before, after):
 def test_an_absent_key_becomes_the_first(newline):
     text = "---\na: 1\n---\nbody".replace("\n", newline)
     assert FrontMatter(text).set("iteration", "1") == text.replace("---", f"---{newline}iteration: 1", 1)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "nested:\n  iteration: 7\n",
+        "nested:\n\titeration: 7\n",
+        "text: |\n  iteration: 7\n  more\n",
+        "text: >-\n    iteration: 7\n",
+        'text: "goes\n  iteration: 7"\n',
+        "# iteration: 7\n",
+        "list:\n  - iteration: 7\n",
+        "list:\n- iteration: 7\n",
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_line_that_belongs_to_another_key_is_no_key(before, newline):
+    text = f"---\n{before}iteration: 1\n---\nGo."
+    page = FrontMatter(text.replace("\n", newline))
+    assert page["iteration"] == "1"
+    assert page.set("iteration", "2") == text.replace("iteration: 1", "iteration: 2").replace("\n", newline)
+
+
+def test_without_a_key_of_its_own_one_is_put_first_whatever_is_nested():
+    text = "---\nnested:\n  iteration: 7\n---\nGo."
+    assert "iteration" not in FrontMatter(text)
+    assert FrontMatter(text).set("iteration", "1") == text.replace("---\n", "---\niteration: 1\n", 1)
+
+
+def test_keys_may_all_be_indented_alike():
+    page = FrontMatter("---\n  active: true\n  iteration: 1\n    more: 5\n---\nGo.")
+    assert page.values() == {"active": "true", "iteration": "1"}
+
+
+@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12"])
+def test_an_escape_that_stands_for_no_character_stays_as_it_is_written(escape):
+    assert FrontMatter(f'---\ncompletion_promise: "a {escape} b"\n---\nGo.')["completion_promise"] == f"a {escape} b"
+
+
+def test_a_change_of_a_file_is_seen_whatever_its_time_size_and_inode(tmp_path):
+    """Two writes within one tick of the file system's clock differ in nothing but the bytes."""
+    path = tmp_path / ".claude" / "x.md"
+    path.parent.mkdir()
+    path.write_text(PAGE)
+    home = FrontMatterFile(str(tmp_path), "x.md")
+    assert not home.has_changed()
+    before = path.stat()
+    with path.open("r+") as out:
+        out.write(PAGE.replace("iteration: 1", "iteration: 2"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert home.has_changed()
+    home.reload()
+    assert (home.page["iteration"], home.has_changed()) == ("2", False)
+    path.unlink()
+    assert home.has_changed()
+    home.reload()
+    assert (home.gone, home.page, home.has_changed()) == (True, None, False)
+
+
+def test_a_state_that_is_replaced_twice_never_gets_the_inode_that_was_read(tmp_path):
+    path = tmp_path / "x_triage.json"
+    path.write_text('{"phase": "triage", "entries": []}')
+    (file,) = files(str(tmp_path), [], "_triage.json")
+    file.columns("entries", lambda state: ())
+    read = path.stat().st_ino
+    for number in range(50):
+        draft = tmp_path / f"{number}.tmp"
+        draft.write_text('{"phase": "triage", "entries": []}')
+        draft.rename(path)
+        assert path.stat().st_ino != read
+    assert file.has_changed()

@@ -1,9 +1,11 @@
 """The idle machine as a pure function: every row of its page's order of decisions, and the seed's edges."""
 
+import time
+
 import pytest
 
 from tailhook.machines import CLAIM, iso, whole_number
-from tailhook.machines.idle import SIGNALS, Facts, briefing, decide, top_frame, unix_time, words_since
+from tailhook.machines.idle import SIGNALS, Facts, briefing, decide, top_frame, words_since
 
 NOW = 1_767_312_245  # 2026-01-02T00:04:05Z
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -166,6 +168,22 @@ def test_a_time_that_cannot_be_read_is_stale(stamp):
     verdict = decide(looping(updated_at=stamp), Facts(), NOW)
     assert verdict.warning == "Warning: Loop state is stale (unknown seconds old), allowing exit"
     assert verdict.state["reason"] == "STALENESS"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%Y-%m-%d %H:%M:%SZ",
+        "%Y-%m-%dt%H:%M:%Sz",
+        "%Y-%m-%dT%H:%M",
+        "%Y-%jT%H:%MZ",
+        "%G-W%V-%uT%H:%M:%SZ",
+        "%Y%m%dT%H%M%SZ",
+    ],
+)
+def test_a_time_in_another_spelling_of_iso_8601_is_fresh(form):
+    stamp = time.strftime(form, time.gmtime(NOW - 60))
+    assert decide(looping(updated_at=stamp), Facts(), NOW).outcome == "block"
 
 
 def test_a_missing_time_and_a_future_one_are_fresh():
@@ -358,59 +376,6 @@ def test_words_are_asked_for_only_when_they_decide():
 
 
 # ---- numbers and times -------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("stamp", "seconds"),
-    [
-        ("1970-01-01T00:00:00Z", 0),
-        ("2024-12-21T10:30:00Z", 1734777000),
-        ("2024-12-21T10:30:00+00:00", 1734777000),
-        ("2024-12-21T10:30:00-00:00", 1734777000),
-        ("2024-12-21T16:00:00+05:30", 1734777000),
-        ("2024-12-21T02:30:00-0800", 1734777000),
-        ("2024-12-21T02:30:00-08", 1734777000),
-        ("2024-12-21T10:30:00.250Z", 1734777000.25),
-        ("2024-12-21T10:30:00,250Z", 1734777000.25),
-        ("2024-12-21T10:30:00", 1734777000),
-        ("2024-12-21T10:30Z", 1734777000),
-        ("20241221T103000Z", 1734777000),
-        ("2024-02-29T00:00:00Z", 1709164800),
-        ("2016-12-31T23:59:60Z", 1483228800),
-        ("0001-01-01T00:00:00Z", -62135596800),
-        ("9999-12-31T23:59:59Z", 253402300799),
-    ],
-)
-def test_iso_8601_is_read_in_every_common_spelling(stamp, seconds):
-    assert unix_time(stamp) == seconds
-
-
-@pytest.mark.parametrize(
-    "stamp",
-    [
-        "2023-02-29T00:00:00Z",
-        "2024-00-01T00:00:00Z",
-        "2024-01-32T00:00:00Z",
-        "2024-01-01T24:00:00Z",
-        "2024-01-01T00:60:00Z",
-        "2024-01-01T00:00:61Z",
-        "2024-1-1T00:00:00Z",
-        "24-01-01T00:00:00Z",
-        "2024-01-01T00:00:00ZZ",
-        "2024-01-01T00:00:00+",
-        "2024-01-01T00:00:00+1",
-        "2024-01-01T00:00:00+05:60",
-        "2024-01-01T00:00:00.xZ",
-        "2024-01-01",
-        "T",
-        "-",
-        "now",
-        "1734777000",
-        "\u0662\u0660\u0662\u0664-01-01T00:00:00Z",
-    ],
-)
-def test_what_is_no_iso_8601_time_is_not_read(stamp):
-    assert unix_time(stamp) is None
 
 
 def test_times_are_written_in_utc_to_the_second():

@@ -374,3 +374,41 @@ def test_a_reader_in_use_by_one_thread_refuses_another():
     release.set()
     thread.join()
     assert given == [(0, b"one")]
+
+
+@pytest.mark.parametrize("read", [forward_lines, reverse_lines])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_descriptor_whose_number_becomes_another_files_is_not_read(tmp_path, read, buffered):
+    """As when another thread closes the file between two reads, and the next one that is opened gets its number."""
+    path, other = tmp_path / "lines", tmp_path / "other"
+    path.write_bytes(b"".join(b"%06d\n" % number for number in range(200_000)))
+    other.write_bytes(b"x" * 10 + b"\n")
+    with path.open("rb", buffering=-1 if buffered else 0) as file, other.open("rb") as replacement:
+        lines = read(file)
+        first = next(lines)
+        kept = os.dup(file.fileno())
+        os.dup2(replacement.fileno(), file.fileno())
+        found = [first, *lines]
+        os.dup2(kept, file.fileno())
+        os.close(kept)
+    assert len(found) == 200_000
+    assert all(line != b"x" * 10 for _, line in found)
+
+
+def test_no_descriptor_is_left_open(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\ntwo\n" * 1000)
+    before = len(os.listdir("/dev/fd"))
+    with path.open("rb", buffering=0) as file:
+        unfinished = reverse_lines(file)
+        next(unfinished)
+        for _ in range(50):
+            assert len(list(forward_lines(file))) == 2000
+            last_message(file, max_bytes=10)
+            with pytest.raises(ValueError, match="negative"):
+                reverse_lines(file, -1)
+            with pytest.raises(TypeError):
+                reverse_lines(file, max_line="x")
+        del unfinished
+        assert len(os.listdir("/dev/fd")) == before + 1
+    assert len(os.listdir("/dev/fd")) == before

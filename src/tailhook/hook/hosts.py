@@ -7,11 +7,10 @@ themselves, so one table serves for all. What differs by host is the answer, and
 import posix
 from time import monotonic, sleep
 
-from tailhook._core import parse_json, reverse_lines
+from tailhook._core import parse_json, reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, answer
 from tailhook.hook.payload import text
 from tailhook.hook.process import FARTHEST, NEAR_END, Event
-from tailhook.machines.idle import unix_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,11 +129,14 @@ class OtherEvent(Event):
                 sleep(0.01)
         return self.newest
 
-    def last_message(self, fd: int, farthest: int, longest: int) -> "Message":
-        """The newest words in an open transcript, as `tailhook._core.last_message` gives them."""
+    def last_message(self, fd: int, farthest: int, longest: int, lines: int) -> "Message":
+        """Return the newest words in an open transcript, as `tailhook._core.last_message` does."""
         start = max(0, posix.fstat(fd).st_size - farthest)
         newest = None
         for _, line in reverse_lines(fd, start, None, longest):
+            lines -= 1
+            if lines < 0:
+                break
             if newest is None:
                 newest = unix_time(text(parsed(line), "timestamp")) or 0
                 self.is_behind = self.is_behind and round(newest * 1000) < self.stopped()

@@ -7,7 +7,7 @@ from tailhook.hook.process import CLOCK_SLACK
 from tailhook.machines import idle
 from tailhook.stores import loop
 
-FIRST_READ_SECONDS = 1.0  # how long a stop reads a large store that was not read before
+FIRST_READ_SECONDS = 3.0  # how long a stop reads a large store that was not read before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

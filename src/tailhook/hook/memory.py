@@ -4,7 +4,7 @@ import posix
 
 from tailhook._core import fingerprint, parse_json, reverse_messages, score_lines, write_json
 from tailhook.hook.payload import is_paused, text
-from tailhook.hook.process import LONGEST_LINE, ends_with
+from tailhook.hook.process import LONGEST_LINE, MAX_LINES, ends_with
 from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
     Lock,
@@ -117,7 +117,7 @@ class Session:
             self.end = posix.fstat(fd).st_size
             start = mark.end if mark.end <= self.end else 0
             start = max(start, self.end - MAX_TRANSCRIPT_BYTES)
-            for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE):
+            for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE, MAX_LINES):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
                     continue

@@ -52,6 +52,7 @@ STYLES = {"ralph": COMPACT, "triage": COMPACT}  # of a block's JSON; the others'
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
+MAX_LINES = 250_000  # that are read back; 64 MiB of a real transcript have a quarter as many
 NEAR_END = 1 << 20  # bytes from the transcript's end in which the message is looked for whose last block we have
 
 
@@ -257,7 +258,7 @@ class Event:
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
         self.newest: tuple[str, list[tuple[bytes, float | None]]] | None = None
-        self.reader: Callable[[int, int, int], tuple[str, list[tuple[bytes, float | None]]]] = last_message
+        self.reader: Callable[[int, int, int, int], tuple[str, list[tuple[bytes, float | None]]]] = last_message
 
     def is_stop(self) -> bool:
         """Whether the Stop machines answer for it: an agent's own stop, not a sub-agent's."""
@@ -319,7 +320,7 @@ class Event:
             except (OSError, ValueError):
                 return self.newest
             try:
-                self.newest = self.reader(fd, farthest, LONGEST_LINE)
+                self.newest = self.reader(fd, farthest, LONGEST_LINE, MAX_LINES)
             except OSError:
                 pass
             finally:

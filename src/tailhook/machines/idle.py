@@ -215,7 +215,7 @@ def age_of(state: "dict[str, Any]", now: float) -> float | None:
     stamp = state.get("updated_at")
     if stamp is None:
         return 0
-    changed = unix_time(stamp) if isinstance(stamp, str) else None
+    changed = time_of(stamp)
     return None if changed is None else max(0, now - changed)
 
 
@@ -224,9 +224,15 @@ def words_since(state: object, now: float, slack: float) -> float | None:
 
     slack: seconds by which words may be older than the state's last change. A change in the future is ignored.
     """
-    stamp = state.get("updated_at") if isinstance(state, dict) else None
-    changed = unix_time(stamp) if isinstance(stamp, str) else None
+    changed = time_of(state.get("updated_at")) if isinstance(state, dict) else None
     return None if changed is None or changed > now else changed - slack
+
+
+def time_of(stamp: object) -> float | None:
+    """Return the Unix time that a value of a state spells, or None if it is not a string of ISO 8601."""
+    from tailhook._core import unix_time  # the core is built from this module
+
+    return unix_time(stamp) if isinstance(stamp, str) else None
 
 
 def is_live(state: object, now: float, stale_after: float = STALE_AFTER) -> bool:
@@ -237,68 +243,3 @@ def is_live(state: object, now: float, stale_after: float = STALE_AFTER) -> bool
     if age is None or age > stale_after:
         return False
     return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
-
-
-def unix_time(stamp: str) -> float | None:
-    """Unix seconds of an ISO 8601 date and time, None when it is none.
-
-    Calendar date and time of day in the extended or the basic format, with seconds and fractions optional and `Z`,
-    `±hh`, `±hhmm` or `±hh:mm` (ISO 8601-1:2019, 5.4.2); a time without a zone counts as UTC.
-
-    >>> unix_time("2026-01-02T03:04:05.5+05:30")
-    1767303245.5
-    """
-    date, _, clock = stamp.partition("T")
-    clock, offset = split_offset(clock)
-    clock, _, fraction = clock.replace(",", ".").partition(".")
-    if "-" not in date and ":" not in clock:
-        date, clock = f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{clock[:2]}:{clock[2:4]}:{clock[4:] or '00'}"
-    year, month, day = fields(date, (4, 2, 2), "-") or (0, 0, 0)
-    hour, minute, second = fields(clock, (2, 2, 2), ":") or fields(f"{clock}:00", (2, 2, 2), ":") or (24, 0, 0)
-    if not (1 <= month <= 12 and 1 <= day <= days_in(year, month)):
-        return None
-    if offset is None or hour > 23 or minute > 59 or second > 60:
-        return None
-    if fraction and not (fraction.isascii() and fraction.isdigit()):
-        return None
-    seconds = ((days_since_1970(year, month, day) * 24 + hour) * 60 + minute - offset) * 60 + second
-    return seconds + (float(f"0.{fraction}") if fraction else 0)
-
-
-def fields(text: str, widths: "tuple[int, ...]", separator: str) -> "tuple[int, ...] | None":
-    """The decimal fields of `text`, each of its width, or None."""
-    parts = text.split(separator)
-    if [len(part) for part in parts] != list(widths):
-        return None
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        return None
-    return tuple(map(int, parts))
-
-
-def split_offset(clock: str) -> "tuple[str, int | None]":
-    """A time of day without its zone, and the zone in minutes east of UTC; None for a zone that is none."""
-    if clock.endswith("Z"):
-        return clock[:-1], 0
-    at = max(clock.rfind("+"), clock.rfind("-"))
-    if at < 0:
-        return clock, 0
-    zone = clock[at + 1 :].replace(":", "", 1)
-    hour, minute = fields(f"{zone[:2]}:{zone[2:] or '00'}", (2, 2), ":") or (24, 0)
-    if hour > 23 or minute > 59:
-        return clock, None
-    return clock[:at], (1 if clock[at] == "+" else -1) * (hour * 60 + minute)
-
-
-def days_in(year: int, month: int) -> int:
-    """Days of a month of the Gregorian calendar."""
-    if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
-
-
-def days_since_1970(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a date of the Gregorian calendar."""
-    # Years that begin in March end with their leap day, so the days before a month follow one formula.
-    if month <= 2:
-        year, month = year - 1, month + 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469

@@ -21,7 +21,6 @@ from tailhook.stores.atomic import (
     read_file,
     remove_file,
     replace_file,
-    stamp_of,
 )
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
@@ -30,9 +29,10 @@ NULLS = ("", "null", "Null", "NULL", "~")
 
 
 class FrontMatter:
-    """A file's text with front matter.  ValueError when it has none.
+    """A file's text with front matter.  ValueError if it has none.
 
     Keys are looked up as in a dict; the first of several of one name counts. Values are strings, without their quotes.
+    What stands deeper than the first key (a nested mapping, the text of a block scalar) holds no keys.
     """
 
     __slots__ = ("body", "spans", "text", "top")
@@ -51,12 +51,15 @@ class FrontMatter:
         self.top = top  # where the first key stands, or would
         self.body = text[end + 4 :].strip()
         self.spans: dict[str, tuple[int, int]] = {}
-        start = top
+        start, depth = top, -1
         for line in text[top:end].split("\n"):
             key, colon, value = line.partition(":")
-            if colon and key.strip() and key.strip() not in self.spans:
-                at = start + len(key) + 1
-                self.spans[key.strip()] = value_span(value, at)
+            name = key.strip()
+            if colon and name and name[0] != "#":
+                indentation = len(key) - len(key.lstrip())
+                depth = indentation if depth < 0 else depth  # lines that stand deeper belong to the key before them
+                if indentation == depth and name not in self.spans:
+                    self.spans[name] = value_span(value, start + len(key) + 1)
             start += len(line) + 1
 
     def __contains__(self, key: str) -> bool:
@@ -116,34 +119,32 @@ class FrontMatterFile:
         return Lock(private_file(self.folder, self.name, ".lock"))
 
     def reload(self) -> None:
-        """Read the file again; one that is gone by now is no error."""
+        """Read the file again. It is not an error if it is gone by now. Raises OSError."""
         self.page: FrontMatter | None = None
-        self.stamp = self.stamp_now()
-        self.gone = self.stamp is None
-        self.changed = self.stamp[0] / 1e9 if self.stamp else 0.0
-        try:
-            text = read_file(self.name, self.folder, largest=LONGEST).decode("utf-8", "surrogateescape")
-        except FileNotFoundError:
-            self.gone = True
+        self.changed = 0.0
+        self.data = self.read()
+        self.gone = self.data is None
+        if self.data is None:
             return
+        try:
+            self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
+            self.page = FrontMatter(self.data.decode("utf-8", "surrogateescape"))
+        except (FileNotFoundError, ValueError):
+            return
+
+    def read(self) -> bytes | None:
+        """Return the file's bytes, or None if it is gone. Raises OSError."""
+        try:
+            return read_file(self.name, self.folder, largest=LONGEST)
+        except FileNotFoundError:
+            return None
         except OSError as error:
             error.filename = self.path
             raise
-        try:
-            self.page = FrontMatter(text)
-        except ValueError:
-            return
-
-    def stamp_now(self) -> "tuple[int, int, int] | None":
-        """What changes whenever someone writes or replaces the file; None when it is gone."""
-        try:
-            return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
-        except FileNotFoundError:
-            return None
 
     def has_changed(self) -> bool:
-        """Whether someone wrote, replaced or removed the file since it was read."""
-        return self.stamp != self.stamp_now()
+        """Return whether the file's bytes are others than those that were read. Raises OSError."""
+        return self.read() != self.data
 
     def replace(self, text: str) -> None:
         """Put `text` in place of the file's. Only under the lock. Raises OSError."""

@@ -33,17 +33,20 @@ class JsonFile:
     path: str, absolute.
     """
 
-    __slots__ = ("folder", "name", "path", "span", "stamp")
+    __slots__ = ("folder", "name", "path", "read_from", "span", "stamp")
 
     def __init__(self, path: str, folder: int, name: str) -> None:
         self.path = path
         self.folder = posix.dup(folder)
         self.name = name
+        self.read_from = -1  # stays open, so that a file which replaces this one cannot get its inode
         self.stamp = self.stamp_now()
         self.span: tuple[int, int] | None = None  # of the array, in the file
 
     def __del__(self) -> None:
         posix.close(self.folder)
+        if self.read_from >= 0:
+            posix.close(self.read_from)
 
     def private_file(self, ending: str) -> str:
         """Return the path of a private file that belongs to this one. Raises OSError."""
@@ -68,14 +71,14 @@ class JsonFile:
         Raises OSError, also if the file has more than MAX_FILE_BYTES (`errno` TOO_LARGE), and ValueError if it is not
         such an object.
         """
-        fd = self.open()
-        try:
-            if posix.fstat(fd).st_size > MAX_FILE_BYTES:
-                raise OSError(TOO_LARGE, f"the file is larger than {MAX_FILE_BYTES >> 20} MB", self.path)
-            value, columns, self.span = read_json_columns(fd, array, choose)
-            return value, columns
-        finally:
-            posix.close(fd)
+        if self.read_from >= 0:
+            posix.close(self.read_from)
+            self.read_from = -1
+        self.read_from = self.open()
+        if posix.fstat(self.read_from).st_size > MAX_FILE_BYTES:
+            raise OSError(TOO_LARGE, f"the file is larger than {MAX_FILE_BYTES >> 20} MB", self.path)
+        value, columns, self.span = read_json_columns(self.read_from, array, choose)
+        return value, columns
 
     def data(self) -> bytes:
         """The file's bytes."""

@@ -1,0 +1,162 @@
+# Dates and times as ISO 8601-1:2019 writes them.
+#
+# Gives: iso_seconds, and unix_time for Python.
+# Needs: Cursor (json.pxi), Slice (records.pxi).
+#
+# A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4), a time hh, hh:mm or hh:mm:ss (5.3.1), of which
+# the last part may have a fraction; both also in the basic format, without separators. A zone is Z, ±hh, ±hh:mm or
+# ±hhmm (5.3.4); without one a time counts as UTC. Between date and time stands T, or as RFC 3339 (5.6) allows a space;
+# T and Z may be lower case. A date alone is its midnight. 24:00 is the end of its day, and 60 a leap second.
+
+
+cdef int read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
+    """The number that the next `count` bytes spell, which the cursor is moved past; -1 if they are not all digits."""
+    cdef int number = 0
+    cdef int i
+    if end - p[0] < count:
+        return -1
+    for i in range(count):
+        if not c"0" <= p[0][i] <= c"9":
+            return -1
+        number = 10 * number + p[0][i] - c"0"
+    p[0] += count
+    return number
+
+
+cdef inline bint skip_byte(Cursor* p, Cursor end, unsigned char byte) noexcept nogil:
+    """Move the cursor past the byte, if it stands there."""
+    if p[0] == end or p[0][0] != byte:
+        return False
+    p[0] += 1
+    return True
+
+
+cdef inline bint is_leap_year(int year) noexcept nogil:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+cdef inline int64_t days_to(int year, int month, int day) noexcept nogil:
+    """Days from 1970-01-01 to a date of the Gregorian calendar."""
+    # Years that begin in March end with their leap day, so the days before a month follow one formula.
+    if month <= 2:
+        year -= 1
+        month += 12
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469
+
+
+cdef int days_in_month(int year, int month) noexcept nogil:
+    if month == 2:
+        return 29 if is_leap_year(year) else 28
+    return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+
+
+cdef bint read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
+    """Read a date; days: from 1970-01-01 to it."""
+    cdef int year = read_digits(p, end, 4)
+    cdef bint extended = skip_byte(p, end, c"-")
+    cdef Cursor rest
+    cdef int64_t monday
+    cdef int month, day, week
+    if year < 0:
+        return False
+    if skip_byte(p, end, c"W"):
+        week = read_digits(p, end, 2)
+        if extended and not skip_byte(p, end, c"-"):
+            return False
+        day = read_digits(p, end, 1)
+        monday = days_to(year, 1, 4)
+        monday -= (monday + 719468 + 2) % 7  # the week of January 4 is the first; 0000-03-01 was a Wednesday
+        days[0] = monday + 7 * (week - 1) + day - 1
+        return 1 <= week <= 53 and 1 <= day <= 7 and days[0] - day + 4 < days_to(year + 1, 1, 1)
+    rest = p[0]
+    day = read_digits(&rest, end, 3)
+    if day >= 0 and (rest == end or not c"0" <= rest[0] <= c"9"):
+        p[0] = rest
+        days[0] = days_to(year, 1, 1) + day - 1
+        return 1 <= day <= 365 + is_leap_year(year)
+    month = read_digits(p, end, 2)
+    if extended and not skip_byte(p, end, c"-"):
+        return False
+    day = read_digits(p, end, 2)
+    if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
+        return False
+    days[0] = days_to(year, month, day)
+    return True
+
+
+cdef bint read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
+    """Read a time of day; seconds: since midnight."""
+    cdef int hour = read_digits(p, end, 2)
+    cdef int minute = 0
+    cdef int second = 0
+    cdef double unit = 3600  # of the part that may have a fraction
+    cdef double fraction = 0
+    cdef double place = 0.1
+    cdef bint extended = skip_byte(p, end, c":")
+    if extended or (p[0] != end and c"0" <= p[0][0] <= c"9"):
+        minute, unit = read_digits(p, end, 2), 60
+        if skip_byte(p, end, c":") if extended else p[0] != end and c"0" <= p[0][0] <= c"9":
+            second, unit = read_digits(p, end, 2), 1
+    if not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):
+        return False
+    if p[0] != end and (p[0][0] == c"." or p[0][0] == c","):
+        p[0] += 1
+        if p[0] == end or not c"0" <= p[0][0] <= c"9":
+            return False
+        while p[0] != end and c"0" <= p[0][0] <= c"9":
+            fraction += place * (p[0][0] - c"0")
+            place /= 10
+            p[0] += 1
+    seconds[0] = hour * 3600 + minute * 60 + second + unit * fraction
+    return hour < 24 or seconds[0] == 86400
+
+
+cdef bint read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
+    """Read a zone, if there is one; minutes: east of UTC."""
+    cdef bint west
+    cdef int hour
+    cdef int minute = 0
+    minutes[0] = 0
+    if p[0] == end:
+        return True
+    if p[0][0] | 0x20 == c"z":
+        p[0] += 1
+        return True
+    west = p[0][0] == c"-"
+    if not west and p[0][0] != c"+":
+        return False
+    p[0] += 1
+    hour = read_digits(p, end, 2)
+    if skip_byte(p, end, c":") or p[0] != end:
+        minute = read_digits(p, end, 2)
+    if not (0 <= hour <= 23 and 0 <= minute <= 59):
+        return False
+    minutes[0] = -(hour * 60 + minute) if west else hour * 60 + minute
+    return True
+
+
+cdef bint iso_seconds(Cursor p, Cursor end, double* seconds) noexcept nogil:
+    """Read a date and time, or a date; seconds: Unix time. False: it is neither."""
+    cdef int64_t days
+    cdef double clock = 0
+    cdef int zone = 0
+    if not read_date(&p, end, &days):
+        return False
+    if p != end:
+        if p[0] | 0x20 != c"t" and p[0] != c" ":
+            return False
+        p += 1
+        if not read_clock(&p, end, &clock) or not read_zone(&p, end, &zone) or p != end:
+            return False
+    seconds[0] = <double>(days * 86400 - zone * 60) + clock
+    return True
+
+
+def unix_time(unicode stamp not None):
+    cdef Py_ssize_t size
+    cdef Cursor text
+    cdef double seconds
+    if not stamp.isascii():
+        return None
+    text = <Cursor>PyUnicode_AsUTF8AndSize(stamp, &size)
+    return seconds if iso_seconds(text, text + size, &seconds) else None
