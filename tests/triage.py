@@ -93,11 +93,26 @@ class Agent:
         elif launched == "triage-rule-reviewer":
             state["meta_review"] = {"status": "completed", "completed_at": "now", "patterns": []}
         elif launched == "fix-planner":
+            self.write(reason)
             one["plans_written"] += 1
         elif launched == "plan-synthesizer":
+            self.write(reason)
             one["synthesis_written"] = True
         elif launched == "plan-reviewer":
+            self.write(reason)
             one["reviews_written"] += 1
         elif launched == "task-writer":
-            one["task_file"] = "/tasks/one.md"
+            one["task_file"] = str(self.write(reason))
         path.write_text(json.dumps(state))
+
+    def write(self, reason):
+        """Write the first of the files that the reason names, having read those that it names; returns its path."""
+        folder = Path(re.search(r"^Plans folder: (.*)$", reason, re.M)[1])
+        read, written = re.search(r"^Files in it: (?:read (.*); )?write (.*)\.$", reason, re.M).groups()
+        for name in read.split(", ") if read else ():
+            assert (folder / name).read_text() == "written"
+        path = folder / written.split(", ")[0]
+        assert not path.exists(), f"{path} is another group's"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("written")
+        return path

@@ -1,6 +1,7 @@
 """`tailhook loop`: what a person and an agent do with it, and that the hook agrees."""
 
 import json
+import subprocess
 import time
 from functools import partial
 
@@ -119,6 +120,87 @@ def test_push_nests_and_the_outer_loop_goes_on_afterwards(project, loop):
     assert (stack[1]["mode"], stack[1]["issue_id"]) == ("issue", "T-7")
     assert project.stop("<issue-complete>DONE</issue-complete>").state["stack"] == outer
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/100]")
+
+
+def test_an_issue_is_named_in_the_orders_the_status_each_iteration_and_after_a_compaction(project, loop):
+    started = loop("start", "--mode", "issue", "--issue", "auth-17", session="mine")
+    assert "\nIssue: auth-17\n" in started.stdout
+    assert "\nIssue: auth-17\n" in loop("status").stdout
+    assert json.loads(loop("status", "--json").stdout)["state"]["stack"][0]["issue_id"] == "auth-17"
+    assert project.stop("Hm.").answer["reason"].endswith("keep iterating.\n\nIssue: auth-17")
+    again = project.stop(hook_event_name="SessionStart", source="compact")
+    assert "\nIssue: auth-17\n" in again.answer["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("where", ["user", "project"])
+def test_a_grind_names_its_filter_and_the_command_that_lists_the_next_issues(project, loop, where):
+    config = project.home / ".config/tailhook/config.json"
+    config = config if where == "user" else project.folder / ".claude/tailhook.json"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(json.dumps({"idle": {"next_issue": "gh issue list --label bug"}}))
+    orders = "\nIssues to take: label:bug\nTo list the next issues: gh issue list --label bug\n"
+    assert orders in loop("start", "--mode", "grind", "--filter", "label:bug", session="mine").stdout
+    assert orders in loop("status").stdout
+    assert project.stop("Hm.").answer["reason"].endswith(orders.rstrip())
+    again = project.stop(hook_event_name="SessionStart", source="compact")
+    assert orders in again.answer["hookSpecificOutput"]["additionalContext"]
+    assert loop("cancel").returncode == 0
+    assert "list the next issues" not in loop("start", "Go.").stdout
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_worktree_is_recorded_with_its_branch_and_the_one_it_comes_from(project, loop, tmp_path):
+    repository, tree = tmp_path / "repository", tmp_path / "the tree"
+    repository.mkdir()
+    git(repository, "init")
+    git(repository, "commit", "--allow-empty", "-m", "first")
+    git(repository, "worktree", "add", "-b", "fix/auth-17", str(tree))
+    started = loop("start", "--mode", "issue", "--issue", "auth-17", "--worktree", str(tree), session="mine")
+    place = f"Work in the worktree {tree}, on branch fix/auth-17, based on main, for issue auth-17. Use absolute paths"
+    assert place in started.stdout
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top["branch"], top["base_ref"]) == (str(tree), "fix/auth-17", "main")
+    assert place in loop("status").stdout
+    assert place in project.stop("Hm.").answer["reason"]
+
+
+def test_a_worktree_may_be_a_clone_or_any_folder_and_its_path_relative(project, loop):
+    clone, folder = project.folder / "clone", project.folder / "folder"
+    clone.mkdir()
+    git(clone, "init")
+    folder.mkdir()
+    assert loop("start", "--worktree", "clone", "Go.").returncode == 0
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top["branch"], top.get("base_ref")) == (str(clone), "main", None)
+    assert loop("start", "--replace", "--worktree", "./folder", "Go.").returncode == 0
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top.get("branch"), top.get("base_ref")) == (str(folder), None, None)
+
+
+@pytest.mark.parametrize("path", ["nowhere", "file"])
+def test_a_worktree_that_is_no_folder_is_refused_with_its_path(project, loop, path):
+    (project.folder / "file").write_text("")
+    done = loop("start", "--worktree", path, "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tailhook: {path}: not a folder. Make the worktree first: git worktree add {path}\n"
+    assert jwz.newest(project.folder) is None
+
+
+def test_when_an_inner_loop_ends_the_announcement_says_which_one_waits(project, loop):
+    loop("start", "--mode", "grind", "--filter", "label:bug", session="mine")
+    project.stop("Hm.")
+    loop("start", "--push", "Inner.", session="mine")
+    stop = project.stop("<loop-done>COMPLETE</loop-done>", "--announce")
+    assert stop.exit_code == 0
+    assert stop.answer["systemMessage"] == (
+        "tailhook: inner loop completed: COMPLETE. The outer loop (mode grind, label:bug) waits at iteration 2 of 100: "
+        "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+    )
+    assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")
 
 
 def test_push_onto_another_sessions_loop_is_refused(project, loop):
@@ -315,24 +397,6 @@ def test_a_hook_that_cannot_have_the_lock_lets_the_agent_go(project):
 
 
 # ---- the command line --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["hook"],
-        ["hook-command"],
-        ["loop"],
-        ["bench"],
-        *(["loop", name] for name in ("start", "status", "adopt", "cancel")),
-    ],
-)
-def test_every_command_has_help_with_an_example(project, words):
-    done = project.tailhook(*words, "--help")
-    assert done.returncode == 0
-    assert "usage: tailhook" in done.stdout
-    assert "example" in done.stdout
 
 
 def test_a_wrong_command_is_a_usage_error(project):

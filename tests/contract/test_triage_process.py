@@ -166,6 +166,20 @@ def test_a_broken_state_is_told_and_left(project, text):
     assert path.read_text() == text
 
 
+def test_with_announce_a_broken_state_is_announced_to_the_person(project):
+    """Claude Code shows stderr of an exit 0 to nobody."""
+    path = project.triage({**WAITING, "phase": "thinking"})
+    stop = project.stop("Hm.", "--announce")
+    assert stop.exit_code == 0
+    assert stop.answer == {
+        "systemMessage": f'tailhook: {path}: unknown phase "thinking". '
+        "The pipeline waits until its state is mended; the agent may stop."
+    }
+    path.write_text("{")
+    assert "invalid JSON" in project.stop("Hm.", "--announce").answer["systemMessage"]
+    assert "invalid JSON" in project.stop("Hm.", "--announce", stop_hook_active=True).answer["systemMessage"]
+
+
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_a_state_that_is_no_file_is_told_with_its_path(project, make):
     path = project.triage(MOVING)

@@ -7,7 +7,6 @@ commonest cases and every fourth change.
 
 import os
 import re
-import re
 import shutil
 import sys
 from pathlib import Path

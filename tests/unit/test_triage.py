@@ -3,7 +3,7 @@
 import pytest
 from triage import entry, group, pipeline, planning
 
-from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, iso_milliseconds
+from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, folder_names, iso_milliseconds
 
 PATH, PLANS = "/p/state/x_triage.json", "/p/state/fix_plans"
 
@@ -232,6 +232,7 @@ def test_each_row(condition, state, decision, agent, moves):
     else:
         assert found.ended is (moves is not None)
         assert bool(found.warning) is (moves is None and state != pipeline("complete"))
+        assert found.message == found.warning
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__", "toString", "hasOwnProperty", "", "\u202e\x1b[31m"])
@@ -242,6 +243,51 @@ def test_a_group_may_have_any_name(name):
     assert found.reason.isprintable() or "\x1b" not in found.reason
     moving = verdict(pipeline("fix-planning", fix_planning=planning(group(name, plans_written=5))))
     assert moving.state == [sub_phase("synthesis", name)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "files"),
+    [
+        ({}, "write g/plan_1.md, g/plan_2.md, g/plan_3.md, g/plan_4.md, g/plan_5.md."),
+        ({"plans_written": 3}, "write g/plan_4.md, g/plan_5.md."),
+        (
+            {"sub_phase": "synthesis"},
+            "read g/plan_1.md, g/plan_2.md, g/plan_3.md, g/plan_4.md, g/plan_5.md; write g/synthesis.md.",
+        ),
+        ({"sub_phase": "review", "reviews_written": 2}, "read g/synthesis.md; write g/review_3.md, g/review_4.md."),
+        (
+            {"sub_phase": "task-writing"},
+            "read g/synthesis.md, g/review_1.md, g/review_2.md, g/review_3.md, g/review_4.md; write g/task.md.",
+        ),
+    ],
+)
+def test_each_step_names_its_files_in_the_groups_own_folder(fields, files):
+    found = verdict(pipeline("fix-planning", fix_planning=planning(group("g", **fields))))
+    assert f"\nPlans folder: /plans\nFiles in it: {files}\n" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["dead-code_1.x"], ["dead-code_1.x"]),
+        (["a/b", "a_b", "a b"], ["a_b", "a_b-2", "a_b-3"]),
+        (["..", ".", "/", ""], ["group", "group-2", "_", "group-3"]),
+        (["../../etc"], ["_.._etc"]),
+        (["x" * 300, "x" * 301], ["x" * 60, "x" * 60 + "-2"]),
+        (["é", "è"], ["_", "_-2"]),
+        (["a-2", "a", "a"], ["a-2", "a"]),
+        (["a_b-2", "a/b", "a b"], ["a_b-2", "a_b", "a_b-3"]),
+        (["con\n\x1b"], ["con__"]),
+    ],
+)
+def test_each_group_has_a_folder_of_its_own_inside_the_plans_folder(names, folders):
+    assert list(folder_names(dict.fromkeys(names)).values()) == folders
+
+
+def test_ten_thousand_groups_that_are_done_are_passed_in_one_call():
+    done = [group(f"g{n}", sub_phase="task-writing", task_file="/t") for n in range(10_000)]
+    assert verdict(pipeline("fix-planning", fix_planning=planning(*done))).ended
 
 
 def test_groups_are_in_the_order_of_first_appearance_with_the_first_ones_root_cause():

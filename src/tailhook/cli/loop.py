@@ -21,6 +21,7 @@ from tailhook.cli.output import (
 from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
+from tailhook.hook.plates import git_branch
 from tailhook.hook.process import load_config
 from tailhook.machines import CLAIM, Verdict, idle, iso
 from tailhook.stores import loop as loops
@@ -50,6 +51,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--max", type=positive, metavar="N", help="the most iterations (default: 10, grind: 100)")
     parser.add_argument("--issue", metavar="ID", help="the issue that is worked on")
     parser.add_argument("--filter", metavar="F", help="which issues a grind takes")
+    parser.add_argument("--worktree", metavar="PATH", help="the git worktree, or another folder, to work in")
     nested = parser.add_mutually_exclusive_group()
     nested.add_argument("--push", action="store_true", help="nest it in the loop that runs")
     nested.add_argument("--replace", action="store_true", help="end the loop that runs")
@@ -91,7 +93,7 @@ def start(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
     else:
-        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal)))
+        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal, facts_of(state))))
     warn_of_cap(frame["max"])
 
 
@@ -134,7 +136,27 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         frame["issue_id"] = arguments.issue
     if arguments.filter:
         frame["filter"] = arguments.filter
+    if arguments.worktree:
+        frame.update(worktree_fields(arguments.worktree))
     return frame
+
+
+def worktree_fields(path: str) -> dict[str, str]:
+    """Return a worktree's path, its branch and its repository's branch, as far as they are known.
+
+    Raises CommandError if the path is not a folder.
+    """
+    if not Path(path).is_dir():
+        raise CommandError(f"{plain(path)}: not a folder. Make the worktree first: git worktree add {plain(path)}")
+    folder = Path(path).absolute()
+    branch, base = git_branch(str(folder)), ""
+    pointer = folder / ".git"
+    if pointer.is_file():  # a linked worktree's: gitdir: REPOSITORY/.git/worktrees/NAME (gitrepository-layout)
+        target = folder / pointer.read_text(encoding="utf-8", errors="surrogateescape").partition("gitdir:")[2].strip()
+        if target.parent.name == "worktrees":
+            base = git_branch(str(target.parents[2]))
+    fields = {"worktree_path": str(folder), "branch": branch, "base_ref": base}
+    return {name: value for name, value in fields.items() if value}
 
 
 def store_prompt(frame_id: str, goal: str) -> str:
@@ -158,7 +180,7 @@ def status(arguments: argparse.Namespace) -> None:
     now = time.time()
     home = loops.find(project_folders({}))
     state = home.state if home else None
-    verdict = idle.decide(state, asking(state), now, stale_after()) if home else Verdict("allow", "no loop")
+    verdict = idle.decide(state, facts_of(state), now, stale_after()) if home else Verdict("allow", "no loop")
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     if arguments.json:
         print_json(
@@ -177,17 +199,21 @@ def status(arguments: argparse.Namespace) -> None:
     say(
         f"A loop runs in {plain(home.path)}, changed {int(age or 0)} s ago.",
         plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
-        plain_lines(idle.briefing(state, home.goal)),
+        plain_lines(idle.briefing(state, home.goal, facts_of(state))),
         f"The next stop: {verdict.outcome} ({verdict.why}).",
     )
 
 
-def asking(state: object) -> idle.Facts:
-    """The facts of a stop of the session that the loop belongs to, in which nothing is said."""
+def facts_of(state: object) -> idle.Facts:
+    """Return the facts of a stop of the session that the loop belongs to, in which nothing is said."""
     top = idle.top_frame(state.get("stack")) if isinstance(state, dict) else {}
     owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
     owner = next((owner for owner in owners if isinstance(owner, str) and owner), "")
-    return idle.Facts(session_id=session_id() or owner, folder=lambda path: path if Path(path).is_dir() else None)
+    return idle.Facts(
+        session_id=session_id() or owner,
+        folder=lambda path: path if Path(path).is_dir() else None,
+        next_issue=load_config(project_root({})).get("idle", {}).get("next_issue", ""),
+    )
 
 
 def adopt(arguments: argparse.Namespace) -> None:

@@ -12,11 +12,10 @@ from tailhook.hook.answer import describe, plain
 
 
 def run(argv: Sequence[str]) -> int:
-    """Parse and run; what goes wrong is one line on stderr and exit code 1, or 2 for wrong usage."""
-    top = parser()
-    arguments, rest = top.parse_known_args(argv)
+    """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
+    arguments, rest = parser().parse_known_args(argv)
     if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "prompt")):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.prompt += rest  # the words of a prompt that flags stand among
     try:

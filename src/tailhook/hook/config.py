@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Every section and key that is read, with the type its value must have. A value of another type counts as absent.
 KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "hook": {"machines": list, "unbound": str, "log": str},
-    "idle": {"stale_after": (int, float)},
+    "idle": {"stale_after": (int, float), "next_issue": str},
     "triage": {"while_active": str, "state_dirs": list},
     "memory": {"profile": str},
     "plates": {"autostart": bool},

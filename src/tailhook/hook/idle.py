@@ -11,7 +11,7 @@ FIRST_READ_SECONDS = 3.0  # how long a stop reads a large store that was not rea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tailhook.hook.process import Event
     from tailhook.machines import Verdict
@@ -51,34 +51,39 @@ def is_disabled(event: "Event") -> bool:
 
 
 def decide(event: "Event", home: "JwzLoop | FileLoop") -> "Verdict":
-    """What the machine says of this event."""
+    """Decide what happens to the loop."""
     state = home.state
 
     def words() -> "Sequence[str]":
         return signals(event.final_text(idle.words_since(state, event.now, CLOCK_SLACK)))
 
-    facts = idle.Facts(
+    return idle.decide(state, facts_of(event, words), event.now, stale_after(event))
+
+
+def facts_of(event: "Event", words: "Callable[[], Sequence[str]]" = tuple) -> idle.Facts:
+    """Return what the machine decides on.  words: the signals in the final text; none if not given."""
+    return idle.Facts(
         session_id=event.session_id,
         paused=is_paused(event.payload),
         signals=words,
         folder=event.folder,
         unbound_acts=event.unbound_acts(),
+        next_issue=event.setting("idle", "next_issue", ""),
     )
-    return idle.decide(state, facts, event.now, stale_after(event))
 
 
 def stale_after(event: "Event") -> float:
-    """Seconds after which a loop counts as abandoned."""
+    """Return the seconds after which a loop counts as abandoned."""
     return float(event.setting("idle", "stale_after", idle.STALE_AFTER))
 
 
 def tell_again(event: "Event") -> str:
-    """What the agent must know of its loop, "" when this session has none."""
+    """Return what the agent must know of its loop, "" if this session has none."""
     home = None if is_disabled(event) else loop.find(event.folders, FIRST_READ_SECONDS)
     state = home.state if home else None
-    silent = idle.Facts(event.session_id, unbound_acts=event.unbound_acts())
+    facts = facts_of(event)
     if home is None or not isinstance(state, dict):
         return ""
-    if idle.decide(state, silent, event.now, stale_after(event)).outcome != "block":
+    if idle.decide(state, facts, event.now, stale_after(event)).outcome != "block":
         return ""
-    return f"A loop is running in this session.\n{idle.briefing(state, home.goal)}"
+    return f"A loop is running in this session.\n{idle.briefing(state, home.goal, facts)}"

@@ -123,8 +123,8 @@ def decide(
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
-        if verdict.ended and options.announce:
-            announced.append(f"tailhook: {verdict.why}")
+        if options.announce and (verdict.ended or verdict.message):
+            announced.append(verdict.message or f"tailhook: {verdict.why}")
     if announced:
         say({"systemMessage": "\n".join(announced)}, SPACED)
     return exit_code, False

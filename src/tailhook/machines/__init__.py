@@ -18,7 +18,7 @@ class Verdict:
     outcome: "block", "allow", or "fail": an allow whose state cannot be brought to its end.  state: what to save, None
     where nothing moves.  why: str, for the log and, when `ended`, for the person.  reason: str, the words to the agent
     when blocking.  warning: str for stderr, "" for none.  ended: bool, whether a loop ended here.  message: str for the
-    person when blocking, "" for none.
+    person, also if no loop ended, "" for none.
     """
 
     __slots__ = ("ended", "message", "outcome", "reason", "state", "warning", "why")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 STALE_AFTER = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
-LONGEST_MODE = 40  # characters
-LONGEST_GOAL = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
+MAX_MODE_CHARS = 40
+MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 # What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
 # built from this table (ext/tables.py): a signal added here is found everywhere.
@@ -38,10 +38,11 @@ class Facts:
     session_id: str, "" when the payload has none.  paused: bool, a background task will wake the agent.
     signals: function without arguments, the signals that count in the final text, in order of appearance; asked only
     when they decide.  folder: function of a path (str), its absolute form when it is a folder, else None.
-    unbound_acts: bool, whether a state that names no session is everyone's.
+    unbound_acts: bool, whether a state that names no session is everyone's.  next_issue: str, the configured command
+    line that lists the next issues, "" for none; it is named to the agent, not run.
     """
 
-    __slots__ = ("folder", "paused", "session_id", "signals", "unbound_acts")
+    __slots__ = ("folder", "next_issue", "paused", "session_id", "signals", "unbound_acts")
 
     def __init__(
         self,
@@ -50,12 +51,14 @@ class Facts:
         signals: "Callable[[], Sequence[str]]" = tuple,
         folder: "Callable[[str], str | None]" = lambda path: None,
         unbound_acts: bool = True,
+        next_issue: str = "",
     ) -> None:
         self.session_id = session_id
         self.paused = paused
         self.signals = signals
         self.folder = folder
         self.unbound_acts = unbound_acts
+        self.next_issue = next_issue
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> Verdict:
@@ -108,7 +111,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if word := completion(top, facts):
         if len(frames) > 1:
             outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": iso(now)}
-            return Verdict("allow", f"inner loop completed: {word}", outer, ended=True)
+            return Verdict("allow", f"inner loop completed: {word}. {waiting(outer)}", outer, ended=True)
         return Verdict("allow", f"completed: {word}", ended_state(claimed, "DONE", now, word), ended=True)
     if count >= limit:
         return Verdict(
@@ -124,8 +127,8 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
         f"[ITERATION {count}/{limit}] Continue working on the task. "
         "Check your progress and either complete the task or keep iterating."
     )
-    if place := worktree(top, facts):
-        reason += f"\n\n{place}"
+    if subject := about(top, facts):
+        reason += f"\n\n{subject}"
     moved = {**state, "stack": [*outer, {**top, "iter": count}], "updated_at": iso(now)}
     return Verdict("block", f"iteration {count}/{limit}", moved, reason)
 
@@ -175,35 +178,73 @@ def signals_of(top: "dict[str, Any]") -> "dict[str, str]":
     return SIGNALS.get(mode if isinstance(mode, str) else "loop" if mode is None else "", {})
 
 
+def about(top: "dict[str, Any]", facts: Facts) -> str:
+    """Return the lines on what a frame is about: its worktree, its issue, which issues it takes; "" for nothing."""
+    place = worktree(top, facts)
+    lines = [place] if place else []
+    if (issue := name_in(top, "issue_id")) and not place:
+        lines.append(f"Issue: {issue}")
+    if filter_ := name_in(top, "filter"):
+        lines.append(f"Issues to take: {filter_}")
+    if top.get("mode") == "grind" and facts.next_issue:
+        lines.append(f"To list the next issues: {shown(facts.next_issue)}")
+    return "\n".join(lines)
+
+
+def name_in(top: "dict[str, Any]", field: str) -> str:
+    """Return a frame's string as a message shows it, "" if it is absent."""
+    value = top.get(field)
+    return shown(value) if isinstance(value, str) else ""
+
+
 def worktree(top: "dict[str, Any]", facts: Facts) -> str:
-    """The paragraph that tells the agent where the work is, "" when the frame names no folder that is there."""
+    """Return the paragraph on where the work is, "" if the frame names no folder that is there."""
     path = top.get("worktree_path")
     folder = facts.folder(path) if isinstance(path, str) and path else None
     if folder is None:
         return ""
     parts = [f"Work in the worktree {shown(folder)}"]
     for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
-        if isinstance(value := top.get(field), str) and value:
-            parts.append(words.format(shown(value)))
+        if name := name_in(top, field):
+            parts.append(words.format(name))
     return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
 
 
-def briefing(state: "dict[str, Any]", goal: str) -> str:
-    """What an agent in a loop must know: the goal, where it stands, and how to end it.
+def waiting(state: "dict[str, Any]") -> str:
+    """Return what the person must know when an inner loop ended: which loop waits, where it stands, how to go on."""
+    top = top_frame(state.get("stack"))
+    subject = name_in(top, "issue_id") or name_in(top, "filter")
+    which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
+    where = f"iteration {format_value(top.get('iter'))} of {format_value(top.get('max'))}"
+    advice = "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+    return f"The outer loop ({which}) waits at {where}: {advice}"
 
-    state: a state that `decide` reads as a live loop.  goal: the prompt, cut when it is long.
+
+def mode_of(top: "dict[str, Any]") -> str:
+    """Return the mode of a frame as a message shows it."""
+    mode = top.get("mode") or "loop"
+    return shown(mode, MAX_MODE_CHARS) if isinstance(mode, str) else "unknown"
+
+
+def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
+    """Return what an agent in a loop must know: the goal, what it is about, where it stands, and how to end it.
+
+    state: a state that `decide` reads as a live loop.  goal: the prompt; it is cut if it is long.
     """
     top = top_frame(state.get("stack"))
-    mode = top.get("mode") or "loop"
-    mode = shown(mode, LONGEST_MODE) if isinstance(mode, str) else "unknown"
-    if len(goal) > LONGEST_GOAL:
-        goal = f"{goal[:LONGEST_GOAL]}… (cut; the whole is in {top.get('prompt_file')})"
-    lines = [f"Goal: {goal}"] if goal else []
+    subject = about(top, facts)
+    lines = [subject] if subject else []
+    where = f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode_of(top)})"
     lines += [
-        f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode}): you are sent on each time you stop.",
+        f"{where}: you are sent on each time you stop.",
         "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
         *(f"  {signal}" for signal in signals_of(top)),
     ]
+    room = MAX_BRIEFING_CHARS - sum(map(len, lines))
+    if len(goal) > room:
+        goal = f"{goal[:room]}… (cut; the whole is in {top.get('prompt_file')})"
+    if goal:
+        lines.insert(0, f"Goal: {goal}")
     return "\n".join(lines)
 
 

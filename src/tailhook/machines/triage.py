@@ -9,7 +9,7 @@ from tailhook.machines import Verdict, format_value, owns, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     Edit = tuple[tuple[str, ...], object]
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
 BATCH_SIZE = 5  # entries that one turn investigates, where the state does not say
+MAX_FOLDER_CHARS = 60  # of a group's id that are its folder's name
 LONGEST_LIST = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
 
 # Of each entry, the members that a phase looks at; `Entries` has a column for each.
@@ -195,9 +196,10 @@ def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Fact
     if not groups:
         return complete("no group of more than one false positive")
     fix_planning = {"fix_plans_dir": facts.plans, "groups": groups}
+    group_id = next(iter(groups))
     return block(
         "fix-planning",
-        work_on("planning", *next(iter(groups.items())), facts.plans, facts),
+        work_on("planning", Group(group_id, groups, facts.plans), facts),
         [(("fix_planning",), fix_planning), (("phase",), "fix-planning")],
     )
 
@@ -236,7 +238,7 @@ def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
             raise BrokenError(f"group {format_value(group_id)} is no object")
         if group.get("sub_phase") == "complete":
             continue
-        verdict = in_group(group_id, group, plans, facts)
+        verdict = in_group(Group(group_id, groups, plans), facts)
         if verdict is not None:
             verdict.state = [*edits, *(verdict.state or ())] or None
             return verdict
@@ -244,36 +246,79 @@ def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
     return complete("every group has its task", edits)
 
 
-def in_group(group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -> Verdict | None:
-    """What a group needs; None when its task is written."""
+class Group:
+    """A group whose fix is planned.
+
+    name: its id.  fields: its part of the state.  plans: the folder of all plans.
+    """
+
+    __slots__ = ("fields", "groups", "name", "plans")
+
+    def __init__(self, name: str, groups: "dict[str, Any]", plans: str) -> None:
+        self.name = name
+        self.groups = groups
+        self.fields: dict[str, Any] = groups[name]
+        self.plans = plans
+
+    @property
+    def folder(self) -> str:
+        """The name of the group's own folder among the plans. Linear in the number of groups."""
+        return folder_names(self.groups)[self.name]
+
+    def files(self, stem: str, first: int, last: int) -> str:
+        """Return the names of numbered files, from the plans' folder."""
+        folder = self.folder
+        return ", ".join(f"{folder}/{stem}_{number}.md" for number in range(first, last + 1))
+
+
+def folder_names(groups: "Iterable[str]") -> "dict[str, str]":
+    """Return a folder name for each group: its id as far as that is a file name, with a number if it is taken."""
+    names: dict[str, str] = {}
+    taken = set()
+    for group_id in groups:
+        plain = "".join(
+            letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in group_id
+        )
+        plain = plain.lstrip(".")[:MAX_FOLDER_CHARS] or "group"
+        name, number = plain, 1
+        while name in taken:
+            number += 1
+            name = f"{plain}-{number}"
+        taken.add(name)
+        names[group_id] = name
+    return names
+
+
+def in_group(group: Group, facts: Facts) -> Verdict | None:
+    """Decide what a group needs; return None if its task is written."""
 
     def move(sub_phase: str) -> "list[Edit]":
-        return [(("fix_planning", "groups", group_id, "sub_phase"), sub_phase)]
+        return [(("fix_planning", "groups", group.name, "sub_phase"), sub_phase)]
 
-    sub_phase = group.get("sub_phase")
+    sub_phase = group.fields.get("sub_phase")
     if sub_phase == "planning":
-        if count(group, "plans_written", group_id) < REQUIRED_PLANS:
-            return block("planning", work_on("planning", group_id, group, plans, facts))
-        return block("synthesis", work_on("synthesis", group_id, group, plans, facts), move("synthesis"))
+        if count(group, "plans_written") < REQUIRED_PLANS:
+            return block("planning", work_on("planning", group, facts))
+        return block("synthesis", work_on("synthesis", group, facts), move("synthesis"))
     if sub_phase == "synthesis":
-        written = group.get("synthesis_written")
+        written = group.fields.get("synthesis_written")
         if written is False:
-            return block("synthesis", work_on("synthesis", group_id, group, plans, facts))
+            return block("synthesis", work_on("synthesis", group, facts))
         if written is not True:
-            raise BrokenError(f"synthesis_written of group {format_value(group_id)} is neither true nor false")
-        return block("review", work_on("review", group_id, group, plans, facts), move("review"))
+            raise BrokenError(f"synthesis_written of group {format_value(group.name)} is neither true nor false")
+        return block("review", work_on("review", group, facts), move("review"))
     if sub_phase == "review":
-        if count(group, "reviews_written", group_id) < REQUIRED_REVIEWS:
-            return block("review", work_on("review", group_id, group, plans, facts))
-        return block("task-writing", work_on("task-writing", group_id, group, plans, facts), move("task-writing"))
+        if count(group, "reviews_written") < REQUIRED_REVIEWS:
+            return block("review", work_on("review", group, facts))
+        return block("task-writing", work_on("task-writing", group, facts), move("task-writing"))
     if sub_phase == "task-writing":
-        task_file = group.get("task_file")
+        task_file = group.fields.get("task_file")
         if task_file in (None, ""):
-            return block("task-writing", work_on("task-writing", group_id, group, plans, facts))
+            return block("task-writing", work_on("task-writing", group, facts))
         if not isinstance(task_file, str):
-            raise BrokenError(f"task_file of group {format_value(group_id)} is no string")
+            raise BrokenError(f"task_file of group {format_value(group.name)} is not a string")
         return None
-    raise BrokenError(f"unknown sub_phase {format_value(sub_phase)} of group {format_value(group_id)}")
+    raise BrokenError(f"unknown sub_phase {format_value(sub_phase)} of group {format_value(group.name)}")
 
 
 # ---- verdicts ----------------------------------------------------------------
@@ -290,8 +335,9 @@ def complete(why: str, edits: "Sequence[Edit]" = ()) -> Verdict:
 
 
 def broken(what: str, facts: Facts) -> Verdict:
-    """A state that says nothing that could be done: the person is told, nothing moves."""
-    return Verdict("allow", what, warning=f"tailhook: {facts.path}: {what}. The pipeline waits; the agent may stop.")
+    """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
+    words = f"tailhook: {shown(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
+    return Verdict("allow", what, warning=words, message=words)
 
 
 # ---- what the state says -----------------------------------------------------
@@ -329,16 +375,16 @@ def batch_size(state: "dict[str, Any]") -> int:
     return value
 
 
-def count(group: "dict[str, Any]", key: str, group_id: str) -> int:
-    value = group.get(key)
+def count(group: Group, key: str) -> int:
+    value = group.fields.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BrokenError(f"{key} of group {format_value(group_id)} is {format_value(value)}, not a whole number")
+        raise BrokenError(f"{key} of group {format_value(group.name)} is {format_value(value)}, not a whole number")
     return value
 
 
 # ---- instructions ------------------------------------------------------------
 
-# Of each sub-phase: the sub-agent, what it is launched for, and what the agent does with what comes of it.
+# Of each sub-phase: the sub-agent, what it is launched for, and what the agent does with the result.
 STEPS = {
     "planning": ("fix-planner", "to write a plan of its own each", "Count each plan in the group's plans_written."),
     "synthesis": ("plan-synthesizer", "to make one plan of them", "Then set the group's synthesis_written to true."),
@@ -349,7 +395,7 @@ STEPS = {
     ),
     "task-writing": (
         "task-writer",
-        "to write the task that the plan and its reviews come to",
+        "to write the task that follows from the plan and its reviews",
         "Then set the group's task_file to the task's path.",
     ),
 }
@@ -395,31 +441,43 @@ def review_rules(entries: Entries, facts: Facts) -> str:
     )
 
 
-def work_on(sub_phase: str, group_id: str, group: "dict[str, Any]", plans: str, facts: Facts) -> str:
-    """A group's fix is to be planned, one step after the other."""
+def work_on(sub_phase: str, group: Group, facts: Facts) -> str:
+    """Instruct the agent to take a group's next step."""
     agent, purpose, then = STEPS[sub_phase]
-    done, agents = f"plans {REQUIRED_PLANS}/{REQUIRED_PLANS}", f"a **{agent}** sub-agent"
+    plans, reviews = REQUIRED_PLANS, 0
     if sub_phase == "planning":
-        written = count(group, "plans_written", group_id)
-        done, left = f"plans {written}/{REQUIRED_PLANS}", REQUIRED_PLANS - written
+        plans = count(group, "plans_written")
     elif sub_phase == "review":
-        written = count(group, "reviews_written", group_id)
-        done, left = f"{done}, reviews {written}/{REQUIRED_REVIEWS}", REQUIRED_REVIEWS - written
-    else:
-        left = 1
-        if sub_phase == "task-writing":
-            done = f"{done}, reviews {REQUIRED_REVIEWS}/{REQUIRED_REVIEWS}"
-    if left > 1:
-        agents = f"{left} **{agent}** sub-agents"
-    cause = group.get("root_cause")
+        reviews = count(group, "reviews_written")
+    elif sub_phase == "task-writing":
+        reviews = REQUIRED_REVIEWS
+    done = f"plans {plans}/{REQUIRED_PLANS}"
+    if sub_phase in ("review", "task-writing"):
+        done += f", reviews {reviews}/{REQUIRED_REVIEWS}"
+    left = {"planning": REQUIRED_PLANS - plans, "review": REQUIRED_REVIEWS - reviews}.get(sub_phase, 1)
+    agents = f"{left} **{agent}** sub-agents" if left > 1 else f"a **{agent}** sub-agent"
+    cause = group.fields.get("root_cause")
     because = f", root cause: {shown(cause)}" if isinstance(cause, str) and cause else ""
     return instruction(
         facts,
-        f"Fix planning, group {format_value(group_id)}{because}. Done: {done}.",
+        f"Fix planning, group {format_value(group.name)}{because}. Done: {done}.",
         f"Launch {agents} {purpose}.",
-        f"Plans folder: {shown(plans)}",
+        f"Plans folder: {shown(group.plans)}",
+        f"Files in it: {files_of(sub_phase, group, plans, reviews)}",
         then,
     )
+
+
+def files_of(sub_phase: str, group: Group, plans: int, reviews: int) -> str:
+    """Return which files a step writes, and which it reads.  plans, reviews: how many there are."""
+    synthesis = f"{group.folder}/synthesis.md"
+    if sub_phase == "planning":
+        return f"write {group.files('plan', plans + 1, REQUIRED_PLANS)}."
+    if sub_phase == "synthesis":
+        return f"read {group.files('plan', 1, REQUIRED_PLANS)}; write {synthesis}."
+    if sub_phase == "review":
+        return f"read {synthesis}; write {group.files('review', reviews + 1, REQUIRED_REVIEWS)}."
+    return f"read {synthesis}, {group.files('review', 1, REQUIRED_REVIEWS)}; write {group.folder}/task.md."
 
 
 def instruction(facts: Facts, *lines: str) -> str:

@@ -1,0 +1,44 @@
+"""Every command says how it is used itself."""
+
+import argparse
+
+import pytest
+
+from tailhook.cli.parser import parser
+
+
+def leaves(top, words=()):
+    """The words of every command that does something."""
+    groups = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield words
+    for group in groups:
+        for name, below in group.choices.items():
+            yield from leaves(below, (*words, name))
+
+
+ALL = list(leaves(parser()))
+COMMANDS = [words for words in ALL if words != ("hook",)]  # a hook leaves out what it does not know
+NEEDED = {("memory", "explain"): ["x"], ("plates", "dismiss"): ["x"], ("run",): []}
+
+
+def test_every_group_of_commands_is_there():
+    assert {words[0] for words in COMMANDS} >= {"loop", "ralph", "triage", "memory", "plates", "board", "install"}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_unknown_flag_prints_the_commands_own_usage(project, words):
+    done = project.tailhook(*words, *NEEDED.get(words, []), "--bogus", stdin="")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"usage: tailhook {' '.join(words)} [-h]")
+    assert f"tailhook {' '.join(words)}: error: " in done.stderr
+    assert "--bogus" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
+def test_every_command_has_help_with_an_example(project, words):
+    done = project.tailhook(*words, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: {' '.join(('tailhook', *words))} [-h]")
+    assert f"\nexample:\n  {' '.join(('tailhook', *words[:1]))}" in done.stdout
