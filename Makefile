@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora pictures lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora secret-rules pictures lint format clean
 
 help: ## show the goals
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
@@ -73,6 +73,9 @@ load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 session
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	$(BIN)/python tests/fetch_corpora.py
+
+secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
+	$(BIN)/python ext/secret_rules.py
 
 pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the README shows them (needs Chromium)
 	$(BIN)/python examples/board.py docs/images/board-terminal.svg

@@ -24,6 +24,7 @@ include "markdown_face.pxi"     # the map, for Python
 include "automaton.pxi"     # many patterns at once
 include "patterns.pxi"      # which of their matches count
 include "memory_lines.pxi"  # which lines of the messages count for the memory machine
+include "keys.pxi"          # keys that begin as keys do
 include "system.pxi"        # locks, waiting, and a poke
 include "modules.pxi"       # the hook's own modules
 

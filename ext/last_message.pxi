@@ -54,7 +54,6 @@ cdef inline bint value_time(Slice* value, double* seconds) noexcept nogil:
     return value_is_string(value) and iso_seconds(value.start + 1, value.end - 1, seconds)
 
 
-
 cdef enum:
     # A message's lines may have others between them: 75 KB of them at most in 1,035 such pairs of real transcripts.
     MESSAGE_SPREAD = 262144

@@ -5,6 +5,7 @@ as a user's own sets. What is in them stands with the machines, in src/tailhook/
 """
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ MODULES = (
     "machines/ralph.py",
     "machines/memory.py",
     "machines/keywords.py",
+    "machines/secret_rules.py",
 )
 SOURCES = [SOURCE / "tailhook" / name for name in MODULES]  # a change of these makes the header anew
 
@@ -41,6 +43,7 @@ def header():
         + f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n\n"
         + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
         + numbers("memory", memory.CORE_NUMBERS)
+        + key_beginnings(load("machines.secret_rules").KEY_BEGINNINGS)
         + "".join(
             table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
             for profile, keywords in profiles.items()
@@ -59,6 +62,24 @@ def numbers(prefix, values):
     """Return constants as an enum of the header."""
     lines = "".join(f"    TAILHOOK_{prefix.upper()}_{name} = {value},\n" for name, value in values.items())
     return f"enum {{\n{lines}}};\n\n"
+
+
+def key_beginnings(rules):
+    """Return the beginnings of keys, sorted, and what follows each, as arrays of the header."""
+    texts = sorted(rules, key=str.encode)
+    signs = "".join(sorted({sign for _, allowed in rules.values() for sign in allowed}))
+    bits = [sum(1 << signs.index(sign) for sign in rules[text][1]) for text in texts]
+    arrays = {
+        "const char *const tailhook_key_beginnings[]": [json.dumps(text) for text in texts],
+        "const uint16_t tailhook_key_least[]": [str(rules[text][0]) for text in texts],
+        "const uint16_t tailhook_key_signs[]": [str(number) for number in bits],
+    }
+    return (
+        f"enum {{ TAILHOOK_KEY_BEGINNINGS = {len(texts)} }};\n"
+        f"static const char *const tailhook_key_sign_letters = {json.dumps(signs)};\n"
+        + "".join(f"static {name} = {{\n    {', '.join(items)},\n}};\n" for name, items in arrays.items())
+        + "\n"
+    )
 
 
 def write(path):

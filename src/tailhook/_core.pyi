@@ -382,6 +382,17 @@ def promises(source: str | bytes, own_line: bool = False) -> list[str]:
     ['TESTS\\nGREEN']
     """
 
+def find_keys(text: str) -> list[tuple[int, int]]:
+    """Return where in a text keys stand that are known by their beginning: (start, end) of each, in characters.
+
+    A key begins where a word does, or behind a sign such as = or a slash. Behind its beginning stand at least half of
+    the characters that belong there, or 16, with a digit among them or letters of both cases. The beginnings are those
+    of tailhook/machines/secret_rules.py.
+
+    >>> find_keys("push with ghp_0123456789abcdefghij, or npm_config_registry_name")
+    [(10, 34)]
+    """
+
 # ---- the operating system ----------------------------------------------------
 
 def flock_within(fd: int, seconds: float) -> bool:

@@ -24,7 +24,7 @@ OWN_MODULES = {
     "idle": {"tailhook.stores.jwz", "tailhook.stores.loop"},
     "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
     "triage": {"tailhook.stores.jsonfile"},
-    "memory": {"tailhook.machines.quoting"},
+    "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
 }
 
 

@@ -21,6 +21,8 @@ from tailhook.errors import RecordError
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, parsed
 from tailhook.machines import idle, memory, ralph, triage, whole_number
+from tailhook.machines.secret_rules import KEY_BEGINNINGS
+from tailhook.machines.secrets import mask
 from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
 from tailhook.stores.jsonfile import files
@@ -298,6 +300,20 @@ def memory_lines(data):
     assert len(memory.quoted(messages[0])) <= 5 * memory.MAX_LINE_CHARS
 
 
+def masked_text(data):
+    text = data.decode("utf-8", "surrogatepass" if data.isascii() else "replace")
+    shown = mask(text)
+    assert shown.count("\n") <= text.count("\n")
+    assert "-----BEGIN" not in shown
+    reached = 0
+    for start, end in _core.find_keys(text):
+        assert reached <= start < end <= len(text)
+        assert text[start:end].isascii()
+        assert text.startswith(tuple(KEY_BEGINNINGS), start)
+        assert text[start:end] not in shown or text.count(text[start:end]) > 1
+        reached = end
+
+
 def jwz_store(data):
     with tempfile.TemporaryDirectory() as project:
         folder = Path(project, ".jwz")
@@ -364,7 +380,7 @@ TARGETS = {
     for target in (
         json_text, json_framer, json_edit, json_columns, lines, records, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
-        ralph_state, triage_state, memory_lines, hook,
+        ralph_state, triage_state, memory_lines, masked_text, hook,
     )
 }  # fmt: skip
 

@@ -323,7 +323,7 @@ def test_fillers_selectors_and_tags_are_not_shown(letter):
 @pytest.mark.parametrize(
     "secret",
     [
-        "sk-proj-abcdefghijklmnop",
+        "sk-proj-aB3defghijklmnop",
         "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
         "github_pat_11AAAAAAA0123456789abc",
         "AKIAIOSFODNN7EXAMPLE",

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from tailhook.machines.quoting import LOOKED_AT, plain_words
+from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_words
 
 KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -120,7 +120,7 @@ OPEN_QUOTE = "deploy --password 'abc "
 
 @pytest.mark.parametrize(
     "line",
-    ["make test " * 30, "x" * (LOOKED_AT + 1), "é" * (LOOKED_AT + 1), OPEN_QUOTE],
+    ["make test " * 30, "x" * (MAX_EXAMINED_CHARS + 1), "é" * (MAX_EXAMINED_CHARS + 1), OPEN_QUOTE],
     ids=["words", "long", "wide", "quote"],
 )
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behi
 )
 @pytest.mark.parametrize("filler", ["\u200b", " ", "\u200b "])
 def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secret, filler):
-    blanks = (filler * LOOKED_AT)[:LOOKED_AT]
+    blanks = (filler * MAX_EXAMINED_CHARS)[:MAX_EXAMINED_CHARS]
     for inside in range(len(secret) + 1):
         found = shown("a " + blanks[2 + inside :] + secret + " b")
         assert "hunter" not in found
@@ -162,7 +162,12 @@ def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secre
 
 @pytest.mark.parametrize(
     "secret",
-    [KEY[:8] + "1a" * LOOKED_AT, "3f78" * LOOKED_AT, "me:" + "x" * LOOKED_AT, "https://" + "x" * LOOKED_AT],
+    [
+        KEY[:8] + "1a" * MAX_EXAMINED_CHARS,
+        "3f78" * MAX_EXAMINED_CHARS,
+        "me:" + "x" * MAX_EXAMINED_CHARS,
+        "https://" + "x" * MAX_EXAMINED_CHARS,
+    ],
     ids=["key", "digits", "login", "url"],
 )
 def test_a_secret_that_is_longer_than_what_is_looked_at_is_not_shown_in_part(secret):

@@ -1,0 +1,94 @@
+# ---- keys that begin as keys do --------------------------------------------------------
+#
+# Gives: find_keys, for Python.
+# Needs: Text (text.pxi), tables.h.
+#
+# A key is known by its beginning, by how much follows, and by what that consists of (machines/secret_rules.py). It
+# begins where a word does, or behind a sign that may stand before a value.
+
+from libc.string cimport strlen
+
+cdef extern from "tables.h":
+    enum:
+        KEY_BEGINNINGS "TAILHOOK_KEY_BEGINNINGS"
+    const char* const* tailhook_key_beginnings   # sorted
+    const uint16_t* tailhook_key_least           # how many characters of a key follow
+    const uint16_t* tailhook_key_signs           # a bit for each sign of KEY_SIGNS that may be among them
+    const char* tailhook_key_sign_letters
+
+cdef enum:
+    MAX_LEAST_CHARS = 16   # a key that was cut short is one, too: half of it, or so much
+    MIN_LEAST_CHARS = 8
+    MAX_KEY_BYTES = 8192   # of a key, that are masked as one
+
+
+cdef inline bint is_letter_or_digit(uint8_t byte) noexcept nogil:
+    return c"0" <= byte <= c"9" or c"a" <= byte | 0x20 <= c"z"
+
+
+cdef inline bint may_stand_before_key(uint8_t byte) noexcept nogil:
+    return byte <= c" " or (byte < 0x80 and memchr(b"/:,@=|<>;&?#'\"`([{", byte, 18) != NULL)
+
+
+cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_t least) noexcept nogil:
+    """How many characters there are of a key of which the beginning stands before the text; 0: it is not one."""
+    cdef bint has_digit = False
+    cdef bint has_upper = False
+    cdef bint has_lower = False
+    cdef const char* sign
+    cdef size_t size = 0
+    while size < min(length, <size_t>MAX_KEY_BYTES):
+        if is_letter_or_digit(text[size]):
+            has_digit |= text[size] <= c"9"
+            has_upper |= c"A" <= text[size] <= c"Z"
+            has_lower |= text[size] >= c"a"
+        else:
+            sign = <const char*> memchr(tailhook_key_sign_letters, text[size], strlen(tailhook_key_sign_letters))
+            if sign == NULL or not signs >> (sign - tailhook_key_sign_letters) & 1:
+                break
+        size += 1
+    if size < max(<size_t>MIN_LEAST_CHARS, min(least // 2, <size_t>MAX_LEAST_CHARS)):
+        return 0
+    return size if has_digit or (has_upper and has_lower) else 0
+
+
+cdef int key_at(const uint8_t* text, size_t length, size_t* size) noexcept nogil:
+    """Does a key begin with the text? size: of the key, its beginning included."""
+    cdef int low = 0
+    cdef int high = KEY_BEGINNINGS
+    cdef int middle
+    cdef size_t known, rest
+    while low < high:  # to the first beginning with that first letter
+        middle = (low + high) // 2
+        if <uint8_t> tailhook_key_beginnings[middle][0] < text[0]:
+            low = middle + 1
+        else:
+            high = middle
+    while low < KEY_BEGINNINGS and <uint8_t> tailhook_key_beginnings[low][0] == text[0]:
+        known = strlen(tailhook_key_beginnings[low])
+        if known < length and memcmp(text, tailhook_key_beginnings[low], known) == 0:
+            rest = key_length(text + known, length - known, tailhook_key_signs[low], tailhook_key_least[low])
+            if rest:
+                size[0] = known + rest
+                return True
+        low += 1
+    return False
+
+
+def find_keys(unicode text not None):
+    cdef Text given
+    cdef size_t at = 0
+    cdef size_t byte = 0
+    cdef size_t character = 0
+    cdef size_t size
+    cdef list found = []
+    _owner = text_open(text, &given)
+    while at < given.length:
+        if (at == 0 or may_stand_before_key(given.data[at - 1])) and key_at(given.data + at, given.length - at, &size):
+            character += count_characters(given.data, byte, at)
+            byte = at
+            found.append((character, character + size))  # a key is ASCII
+            at += size
+        else:
+            at += 1
+    return found

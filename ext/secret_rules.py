@@ -1,0 +1,186 @@
+"""Take over the beginnings of keys and tokens from CredSweeper's rules (https://github.com/Samsung/CredSweeper, MIT).
+
+usage: secret_rules.py [--check]      --check: fail if the module in the tree is not what the rules give
+
+Writes src/tailhook/machines/secret_rules.py: for each way that a key may begin, how many characters follow at least,
+and which signs may be among them. A rule is a regular expression whose group `value` is the key. Rules that do not
+begin with a fixed text are left out: what they find is recognised by its looks. Needs pip and the package index; the
+release is pinned, so that the outcome is the same whenever this is run.
+"""
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+RELEASE = "credsweeper==1.19.5"
+TARGET = Path(__file__).parents[1] / "src" / "tailhook" / "machines" / "secret_rules.py"
+MIN_REST = 8  # characters; fewer are found in ordinary words
+MAX_BEGINNINGS = 40  # of one rule; one with more does not begin with a fixed text
+SIGNS = "_-.=+/%~$:"  # which may be part of a key beside letters and digits
+
+
+def main() -> int:
+    """Write the module, or compare it."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules, licence = download(Path(folder))
+    text = module(prefixes(rules), licence)
+    if "--check" in sys.argv:
+        return 0 if TARGET.read_text(encoding="utf-8") == text else 1
+    TARGET.write_text(text, encoding="utf-8")
+    return 0
+
+
+def download(folder: Path) -> tuple[list[dict], str]:
+    """Return the rules of the pinned release, and its licence."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    for command in (["download", "--no-deps", "--dest", folder, RELEASE], ["install", "--target", folder, "pyyaml"]):
+        subprocess.run([*pip, *command], check=True)  # noqa: S603 - our own argv
+    sys.path.insert(0, str(folder))
+    import yaml
+
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        rules = yaml.safe_load(io.BytesIO(archive.read("credsweeper/rules/config.yaml")))
+        (licence,) = [name for name in archive.namelist() if name.endswith("LICENSE")]
+        return rules, archive.read(licence).decode("utf-8")
+
+
+# ---- from a regular expression to its beginnings --------------------------------
+
+try:
+    from re import _constants as sre
+    from re import _parser as parser
+except ImportError:  # before 3.11
+    import sre_constants as sre
+    import sre_parse as parser
+
+
+def prefixes(rules: list[dict]) -> dict[str, tuple[int, str]]:
+    """Return for each beginning of a key how many characters follow at least, and which signs may be among them."""
+    found: dict[str, tuple[int, str]] = {}
+    for rule in rules:
+        if rule["type"] not in ("pattern", "multi") or rule["confidence"] == "weak":
+            continue
+        for pattern in rule["values"]:
+            tree = parser.parse(pattern)
+            for items in value_of(tree, tree.state.groupdict.get("value")):
+                known = list(beginnings(list(items)))
+                for text, rest in known if len(known) <= MAX_BEGINNINGS else ():
+                    length = sum(map(least, rest))
+                    if is_distinctive(text) and length >= MIN_REST:
+                        shortest, signs = found.get(text, (length, ""))
+                        found[text] = min(length, shortest), "".join(sorted({*signs, *signs_in(rest)}))
+    return {text: rest for text, rest in sorted(found.items()) if not is_covered(text, rest, found)}
+
+
+def is_distinctive(text: str) -> bool:
+    """Return whether few ordinary words begin so."""
+    return len(text) > 3 or (len(text) == 3 and not (text.isalpha() and text.islower()))
+
+
+def is_covered(text: str, rest: tuple[int, str], found: dict[str, tuple[int, str]]) -> bool:
+    """Return whether a shorter beginning, after which no more must follow, says the same."""
+    for short, (length, signs) in found.items():
+        more = text[len(short) :]
+        if more and text.startswith(short) and length <= rest[0] + len(more) and {*rest[1]} <= {*signs}:
+            return all(letter.isalnum() or letter in signs for letter in more)
+    return False
+
+
+def signs_in(items) -> set[str]:
+    """Return which signs can be in what items stand for."""
+    found: set[str] = set()
+    for operation, argument in items:
+        if operation is sre.LITERAL:
+            found.add(chr(argument))
+        elif operation is sre.IN:
+            for kind, value in argument:
+                if kind is sre.LITERAL:
+                    found.add(chr(value))
+                elif kind is sre.RANGE:
+                    found.update(map(chr, range(value[0], value[1] + 1)))
+        elif operation is sre.SUBPATTERN:
+            found |= signs_in(argument[3])
+        elif operation is sre.BRANCH:
+            found |= set().union(*map(signs_in, argument[1]))
+        elif operation is sre.MAX_REPEAT:
+            found |= signs_in(argument[2])
+    return {letter for letter in found if letter in SIGNS}
+
+
+def value_of(items, number):
+    """Yield the items of the group that is the key."""
+    for operation, argument in items:
+        if operation is sre.SUBPATTERN:
+            if argument[0] == number:
+                yield argument[3]
+            else:
+                yield from value_of(argument[3], number)
+
+
+def beginnings(items: list, text: str = ""):
+    """Yield each literal text that items can begin with, behind `text`, and the items after it."""
+    if not items:
+        yield text, []
+        return
+    (operation, argument), *rest = items
+    if operation is sre.LITERAL:
+        yield from beginnings(rest, text + chr(argument))
+    elif operation is sre.SUBPATTERN:
+        yield from beginnings([*argument[3], *rest], text)
+    elif operation is sre.BRANCH:
+        for alternative in argument[1]:
+            yield from beginnings([*alternative, *rest], text)
+    elif operation is sre.MAX_REPEAT and argument[1] == 1:
+        if argument[0] == 0:
+            yield from beginnings(rest, text)
+        yield from beginnings([*argument[2], *rest], text)
+    elif operation in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
+        yield from beginnings(rest, text)
+    elif operation is sre.IN and len(text) < 4 and (letters := letters_of(argument)):
+        for letter in letters:
+            yield from beginnings(rest, text + letter)
+    else:
+        yield text, items
+
+
+def letters_of(ranges) -> list[str]:
+    """Return the letters of a small class, none of a large one or of one that says what it does not hold."""
+    letters = []
+    for kind, value in ranges:
+        if kind is sre.LITERAL:
+            letters.append(chr(value))
+        elif kind is sre.RANGE:
+            letters += map(chr, range(value[0], value[1] + 1))
+        else:
+            return []
+    return letters if len(letters) <= 26 else []
+
+
+def least(item) -> int:
+    """Return how few characters an item can stand for."""
+    return int(parser.SubPattern(parser.State(), [item]).getwidth()[0])
+
+
+# ---- the module ----------------------------------------------------------------
+
+
+def module(found: dict[str, tuple[int, str]], licence: str) -> str:
+    """Return the text of the module."""
+    rows = "".join(f"    {json.dumps(text)}: ({rest}, {json.dumps(signs)}),\n" for text, (rest, signs) in found.items())
+    notice = "".join(f"# {line}".rstrip() + "\n" for line in licence.strip().splitlines())
+    return (
+        '"""How keys begin, how many characters follow at least, and which signs may be among them.\n\n'
+        f"Made by ext/secret_rules.py from the rules of {RELEASE}, https://github.com/Samsung/CredSweeper, under\n"
+        'this licence. Do not edit.\n"""\n\n'
+        f"{notice}\n"
+        f"KEY_BEGINNINGS = {{\n{rows}}}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
