@@ -5,10 +5,12 @@ usage: instructions.py [--write] [NAME...]   --write: record the counts as the n
 The cases are those of `tailhook bench`, the worst ones (worst_cases.py), and the memory machine on real transcripts:
 the 50 newest messages of each shared one, both profiles. A count is given in units of what bare Python executes on the
 same machine, so that another build of the interpreter hardly moves it. It may grow by 3 %, and on a real transcript be
-no more than 1.35. Needs valgrind; without it there is nothing to compare and the exit code is 0.
+no more than 1.35. Needs valgrind: without it the exit code is 2. Real transcripts are read from the folder
+`transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; where there are none, that is said.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -24,16 +26,16 @@ from tailhook.cli.bench import CASES, Stop, memory_folder
 from tailhook.hosts.command import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
-TRANSCRIPTS = Path(__file__).resolve().parents[2] / "shared" / "transcripts"
+CORPORA = Path(os.environ.get("TAILHOOK_CORPORA") or Path(__file__).resolve().parents[2] / "shared")
 TOLERANCE = 1.03
 REAL_LIMIT = 1.35  # times bare Python, of a stop on a real transcript
 
 
 def main() -> int:
-    """Print the counts; return 1 if one has grown too much."""
+    """Print the counts; return 1 if one has grown too much, 2 if they cannot be counted."""
     if shutil.which("valgrind") is None:
-        sys.stdout.write("no valgrind here: instructions are not counted\n")
-        return 0
+        sys.stderr.write("instructions.py: install valgrind, which counts the instructions\n")
+        return 2
     before = json.loads(BASELINE.read_text())
     wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
     found = {}
@@ -65,7 +67,10 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
             stop.check()
             yield case.name, stop
     worst = [(one.about, one, None) for one in WORST_CASES]
-    for path in sorted(TRANSCRIPTS.glob("*.jsonl")):
+    transcripts = sorted((CORPORA / "transcripts").glob("*.jsonl"))
+    if not transcripts:
+        sys.stdout.write(f"no real transcripts in {CORPORA}/transcripts\n")
+    for path in transcripts:
         for profile in ("seed", "tuned"):
             about = f"real transcript {path.stem}, {profile}"
             worst.append((about, Worst(about, machine="memory", begin=memory_folder, profile=profile), path))
