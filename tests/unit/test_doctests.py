@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, those of the core's stub too."""
+"""Every example in a docstring runs, those of the core's stub and of the page on the library too."""
 
 import ast
 import doctest
@@ -11,6 +11,7 @@ import pytest
 
 import tailhook
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
 STUB = Path(tailhook.__file__).with_name("_core.pyi")
 MODULES = [
     module.name
@@ -54,6 +55,17 @@ def documented():
 def test_the_examples_of_the_stub_run(docstring):
     core = importlib.import_module("tailhook._core")
     assert run(docstring, "_core.pyi", {**vars(core)}).failed == 0
+
+
+def test_the_examples_of_the_page_on_the_library_run():
+    result = run(PAGE.read_text(), "library.md", {})
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_the_page_on_the_library_shows_the_transcript_that_its_examples_read():
+    shown = PAGE.read_text().split("```json\n")[1].split("```")[0]
+    assert shown == Path("session.jsonl").read_text()
 
 
 def test_the_library_has_examples_at_all():
