@@ -88,6 +88,22 @@ def test_the_doctor_tries_every_hook(installed):
     assert all(finding["status"] in ("ok", "warning") for finding in tried), tried  # a busy machine is slow
 
 
+def test_the_doctor_names_the_events_that_an_older_version_did_not_register(installed):
+    assert findings(installed, "events") == []
+    values = json.loads(installed.settings.read_text())
+    for event in ("PermissionRequest", "SubagentStop"):
+        del values["hooks"][event]
+    installed.settings.write_text(json.dumps(values))
+    (found,) = findings(installed, "events")
+    assert (found["status"], "PermissionRequest, SubagentStop" in found["what"]) == ("warning", True)
+    assert installed.tailhook("install", "--yes").returncode == 0
+    assert findings(installed, "events") == []
+    for event in set(values["hooks"]) - {"Stop", "SessionStart"}:
+        del values["hooks"][event]
+    installed.settings.write_text(json.dumps(values).replace('"plates"', '"idle"').replace(",plates", ""))
+    assert findings(installed, "events") == []
+
+
 def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed):
     (away,) = findings(installed, "plates")
     assert (away["status"], "does not run" in away["what"]) == ("note", True)

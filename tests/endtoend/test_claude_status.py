@@ -59,7 +59,8 @@ def test_a_permission_is_waited_for_while_a_parallel_tool_ends(board):
     read, ls = use("Read", file_path="/etc/hostname"), *bash("ls")
     with Model([read, ls], "Done.") as model, board(model) as host:
         host.prompt("Do the work.")
-        host.comes_to("running", "awaiting_approval")
+        host.happens("tool_start")
+        host.comes_to("running", "awaiting_approval", seconds=4)  # the host notifies of it after six
         host.happens("tool_call", tool_name="Bash")
         host.stays("awaiting_approval", CHECKS_S)
         host.type(ENTER)
