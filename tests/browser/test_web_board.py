@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from urllib.parse import quote
 
 import httpx
@@ -125,6 +126,23 @@ def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_pat
     assert set(rows(board, "rest")) == {"mobile", "notes"}
     assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
     assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "The rest 2"]
+
+
+def test_age_and_order_go_by_when_the_status_changed(daemon, board):
+    now = time.time_ns() // 1_000_000
+    for session, kind, hours in (
+        ("second", "permission_asked", 2),
+        ("first", "permission_asked", 3),
+        ("done", "stop", 5),
+    ):
+        daemon.post(kind, session, project_path=f"/p/{session}", ts=now - hours * 3_600_000)
+    daemon.post("stop", "ahead", project_path="/p/ahead", ts=now + 7_200_000)  # by a clock that is ahead
+    daemon.post("tool_call", "first", project_path="/p/first", git_branch="late", ts=now - 10 * 3_600_000)
+    expect(row(board, "first").locator(".branch")).to_have_text("late")
+    expect(row(board, "ahead")).to_be_visible()
+    assert rows(board) == ["first", "second", "ahead", "done"]
+    assert [row(board, name).locator(".age").inner_text() for name in ("first", "second", "done")] == ["3h", "2h", "5h"]
+    assert re.fullmatch(r"\d+s", row(board, "ahead").locator(".age").inner_text())
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,24 @@ def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
     sit(play)
 
 
+def test_age_and_order_go_by_when_the_status_changed(daemon):
+    now = time.time_ns() // 1_000_000
+    for session, kind, hours in (
+        ("second", "permission_asked", 2),
+        ("first", "permission_asked", 3),
+        ("done", "stop", 5),
+    ):
+        daemon.post(kind, session, project_path=f"/p/{session}", ts=now - hours * 3_600_000)
+    daemon.post("tool_call", "first", project_path="/p/first", git_branch="late", ts=now - 10 * 3_600_000)
+
+    async def play(person):
+        await person.sees("late", "3h", "2h", "5h")
+        places = [person.seen.index(word) for word in ("first", "3h", "second", "2h", "done", "5h")]
+        assert places == sorted(places)
+
+    sit(play)
+
+
 def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(daemon):
     populate(daemon)
 

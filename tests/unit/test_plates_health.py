@@ -677,6 +677,24 @@ def test_after_sleep_nothing_is_judged_for_ten_seconds(world):
     assert world.health.check() == 1
 
 
+@pytest.mark.parametrize(("gap", "has_slept"), [(30, False), (30.001, True)])
+def test_more_than_thirty_seconds_between_two_checks_are_sleep(world, gap, has_slept):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.now += 5
+    world.looks["s"] = Look(world.now, at=world.now)
+    world.now += gap - 5
+    assert world.health.check() == (not has_slept)
+
+
+def test_the_check_after_the_next_one_judges_again(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.looks["s"] = Look(world.now + 5, at=world.now + 5)
+    world.now += 3600
+    assert world.health.check() == 0
+    world.now += 5
+    assert world.health.check() == 1
+
+
 def test_a_clock_that_is_set_is_no_sleep(world):
     world.event("s", "tool_start:ExitPlanMode")
     world.set_forward = 3600.0

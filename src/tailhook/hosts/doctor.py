@@ -154,7 +154,7 @@ def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
     events = {there.hook.event for there in installed if there.hook and "plates" in there.machines}
     missing = [event for event in hooks.REPORTED if event not in events]
     if events and missing:
-        what = f"plates is not told of {', '.join(missing)}: the board may show a waiting session as running"
+        what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
         yield Finding("events", WARNING, what, "Register them:  tailhook install")
 
 
