@@ -175,6 +175,7 @@ AFTER_THE_CALL = {
     "the other tool's result, then its own": ([result("b"), result("a")], True),
     "more of the same message": ([call("c", message="m1", at=1005)], False),
     "another message": ([record("assistant", "Go on.", 1005, message={"id": "m2"})], True),
+    "a message without an id": ([record("assistant", "Go on.", 1005, message={"id": None})], True),
     "a message of a sub-agent": ([record("assistant", "Go on.", 1005, message={"id": "m2"}, isSidechain=True)], False),
     "a result of a sub-agent's": ([result("a", isSidechain=True)], False),
     "a person's prompt": ([record("user", "Do this instead.", 1005)], True),
@@ -211,6 +212,13 @@ def test_whether_a_tool_that_is_waited_for_has_ended(tmp_path, records, is_over)
     path = write(tmp_path / "t", record("user", "Go.", 990), call("a", "b"), *records)
     look = look_at(path, Since(1000, 0, frozenset("a")))
     assert (look.ended, look.pending) == ((frozenset("a"), frozenset()) if is_over else (frozenset(), frozenset("a")))
+
+
+def test_messages_without_ids_are_one_record_each(tmp_path):
+    path = write(tmp_path / "t", call("a", message=None))
+    assert look_at(path, Since(1000, 0, frozenset("a"))).pending == {"a"}
+    path = write(tmp_path / "t", call("a", message=None), record("assistant", "Go on.", 1005, message={"id": None}))
+    assert look_at(path, Since(1000, 0, frozenset("a"))).ended == {"a"}
 
 
 def test_the_calls_of_one_message_may_stand_in_several_records(tmp_path):
@@ -601,6 +609,32 @@ def test_a_newer_event_meanwhile_is_not_overwritten(world):
     world.health.look = answered
     assert world.health.check() == 0
     assert world.status("s") == "running"
+
+
+def test_a_plate_that_is_closed_meanwhile_is_closed_once(world):
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+
+    def ended():
+        world.now += 0.001
+        world.event("s", "session_end")
+        return True
+
+    world.is_drained = ended
+    assert world.health.check() == 0
+    assert [event["event_type"] for event in world.database.events_of("s", 9)] == ["prompt_submit", "session_end"]
+
+
+def test_what_is_found_happened_when_the_check_began(world):
+    world.event("s", "tool_start:ExitPlanMode")
+    world.now += 5
+    world.looks["s"] = Look(world.now, at=world.now)
+    world.health.check()
+    assert world.database.get("s")["since"] == int(world.now * 1000)
+    world.event("s", "prompt_submit", pid=5, pid_started=1234)
+    world.now += 5
+    world.health.check()
+    plate = world.database.get("s")
+    assert (plate["status"], plate["event_ts"], plate["event_mono"]) == ("closed", *[int(world.now * 1000)] * 2)
 
 
 def test_a_plate_that_is_dismissed_meanwhile_is_gone(world):

@@ -26,7 +26,8 @@ from tailhook.machines.plates import (
     examine,
     is_at_its_prompt,
 )
-from tailhook.plates.db import Database, Moment, situation_of
+from tailhook.plates.changes import situation_of
+from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
 from tailhook.transcript import open as open_transcript
@@ -37,7 +38,7 @@ INTERRUPTED = "[Request interrupted by user"
 OUTLIVED = 5  # seconds after an event in which its hook has ended, and so has a shell around it
 RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
 CALLS_BACK = 500  # records from the end among which the call of a tool that is waited for is looked for
-RETRIES = 3  # for a plate that an event changed while its transcript was read
+ATTEMPTS = 3  # at a plate that events change while its transcript is read
 # Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
 BOOKKEEPING = frozenset(
     ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
@@ -114,7 +115,7 @@ class Health:
 
         An event that comes meanwhile, such as a sub-agent's, makes it look once more.
         """
-        for _ in range(RETRIES):
+        for _ in range(ATTEMPTS):
             if plate is None or plate["status"] == Status.CLOSED.value:
                 return False
             at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
@@ -214,7 +215,7 @@ class Sight:
         self.has_grown = False
         self.others = self.rest = 0  # records since the event: of sub-agents and other tools, and all others
         self.is_before = False  # the records are older than the event by now
-        self.later: set[str | None] = set()  # ids of the agent's messages
+        self.later: set[str] = set()  # the agent's messages
         self.is_answered = False  # a person's words were seen
         self.results: set[str] = set()  # ids of the tools whose results were seen
         self.pending: set[str] = set()
@@ -249,18 +250,19 @@ class Sight:
             self.own = record
         self.results |= results
         if record.role == "assistant":
-            self.find_calls(record)
-            self.later.add(record.message_id)
+            message = record.message_id or f"record at {record.offset}"
+            self.find_calls(record, message)
+            self.later.add(message)
         elif not results and not record.is_compact_summary:
             self.is_answered = True
 
-    def find_calls(self, record: Record) -> None:
-        """Take note of the calls in an agent's record, and of what followed them.
+    def find_calls(self, record: Record, message: str) -> None:
+        """Take note of the calls in a record of the agent's, and of what followed them.
 
         A call has ended if its result, a person's words or another message of the agent's follow.
         """
         for call in self.since.calls.intersection(tool.id for tool in record.tools if tool.id):
-            is_over = call in self.results or self.is_answered or bool(self.later - {record.message_id})
+            is_over = call in self.results or self.is_answered or bool(self.later - {message})
             (self.ended if is_over else self.pending).add(call)
 
     def look(self, changed: float) -> Look:

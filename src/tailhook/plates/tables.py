@@ -44,7 +44,7 @@ plates = sa.Table(
     sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
     sa.Column("event_mono", sa.BigInteger),
     sa.Column("transcript_size", sa.BigInteger),  # bytes, at the newest event
-    sa.Column("tools", sa.JSON),  # what is open, as `db.situation_of` reads it
+    sa.Column("tools", sa.JSON),  # what is open, as `changes.situation_of` reads it
     sa.Column("beneath", sa.Text),  # the own agent's status while a sub-agent waits for the person
     sa.Column("unprompted", sa.Boolean),  # the session has started and was given no prompt
     sa.Column("version", sa.BigInteger, nullable=False),
