@@ -273,15 +273,16 @@ def test_the_sessions_own_question_is_seen_before_a_subagents():
 
 @pytest.mark.parametrize("end", ["sub/subagent_stop", "sub/stop"])
 def test_a_subagent_that_stops_waits_no_longer_and_another_one_does(end):
-    play(
+    situation = play(
         ("stop", IDLE),
         ("sub/tool_start:Bash=a", IDLE),
         ("other/tool_start:Bash=b", IDLE),
         ("sub/permission_asked:Bash", APPROVAL),
         ("other/permission_asked:Bash", APPROVAL),
         (end, APPROVAL),
-        ("other/subagent_stop", IDLE),
     )
+    assert [tool.agent_id for tool in situation.tools] == ["other"]
+    play(("other/subagent_stop", IDLE), situation=situation)
 
 
 @pytest.mark.parametrize("words", ["prompt_submit", "interrupted", "stop_failure", "session_start", "session_end"])
@@ -294,7 +295,7 @@ def test_a_person_who_does_something_else_leaves_no_subagent_waiting(words):
 
 @pytest.mark.parametrize("words", ["session_start", "session_end", "stop_failure", "prompt_submit", "interrupted"])
 def test_what_happens_to_a_subagent_alone_does_not_happen_to_the_session(words):
-    situation = play(("tool_start:AskUserQuestion=a", INPUT))
+    situation = play(("tool_start:AskUserQuestion=a", INPUT), ("sub/tool_start:Bash=b", INPUT))
     assert happen(situation, f"sub/{words}") == (situation, False)
 
 
@@ -421,7 +422,8 @@ def test_a_late_end_of_the_tool_that_is_waited_for_ends_the_wait():
 
 @pytest.mark.parametrize("words", ["tool_call late", "tool_call:Bash late", "tool_call:Read=x late", "stop late"])
 def test_a_late_event_that_is_not_about_the_open_wait_does_not_end_it(words):
-    play(("tool_start:AskUserQuestion=a", INPUT), (words, INPUT))
+    situation = play(("tool_start:AskUserQuestion=a", INPUT))
+    assert happen(situation, words) == (situation, False)
 
 
 @pytest.mark.parametrize(

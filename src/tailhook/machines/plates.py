@@ -223,7 +223,7 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
     else:
         tools, reaches = left_open(before, event, detail), True
     own_waits = [tool.wait for tool in tools if tool.wait and not tool.agent_id]
-    if reaches and own_waits:  # the newest of those that are left is what the person sees next
+    if own_waits:  # the newest of those that are left is what the person sees next
         event = ASKED[own_waits[-1]]
     own = transition(before.own, event) if reaches else before.own
     return settle(own, tools), reaches
