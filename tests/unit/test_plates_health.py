@@ -563,6 +563,19 @@ def test_a_subagents_wait_ends_by_its_own_transcript_and_not_by_the_sessions(wor
     assert world.status(path) == "idle"
 
 
+def test_only_transcripts_that_can_tell_something_are_read(world):
+    read = []
+    world.health.look = lambda path, _: read.append(path)
+    for number, kind in enumerate(["stop", "session_end", "prompt_submit", "tool_start:ExitPlanMode", "stop_failure"]):
+        world.event(f"s{number}", kind)
+        world.event(f"without-{number}", kind, transcript_path=None)
+    world.event("mcp", "stop")
+    world.event("mcp", "input_asked:mcp__db")  # outside of any tool: no sub-agent's either
+    world.now += 20
+    assert world.health.check() == 0
+    assert sorted(read) == ["mcp", "s2", "s3", "s4"]
+
+
 def test_a_subagents_wait_whose_transcript_is_missing_stays(world, tmp_path):
     world.health.look = look_at
     path = write(tmp_path / "t.jsonl", record("user", "Go.", world.now - 1))

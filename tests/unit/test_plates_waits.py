@@ -194,6 +194,36 @@ def test_what_ends_the_turn_ends_the_wait_and_nothing_of_it_is_left(asked, words
     assert situation == Situation(status)
 
 
+# What stays open of a session's own tool, a sub-agent's tool, and a sub-agent's tool that waits.
+LEFT_OPEN = {
+    "prompt_submit": ["theirs"],
+    "interrupted": ["theirs"],
+    "prompt_submit by host": ["theirs", "asked"],
+    "session_start by host": ["theirs", "asked"],
+    "stop": ["theirs", "asked"],
+    "stop_blocked": ["theirs", "asked"],
+    "turn_ended": ["theirs", "asked"],
+    "health_check_recovery": ["own", "theirs"],
+    "subagent_stop": ["own", "theirs", "asked"],  # of an agent that it does not name
+    "stop:error": [],
+    "stop_failure": [],
+    "session_start": [],
+    "session_end": [],
+}
+
+
+@pytest.mark.parametrize(("words", "left"), LEFT_OPEN.items())
+def test_what_stays_open(words, left):
+    situation = play(
+        ("tool_start:Bash=own", RUNNING),
+        ("sub/tool_start:Read=theirs", RUNNING),
+        ("other/tool_start:Edit=asked", RUNNING),
+        ("other/permission_asked:Edit", APPROVAL),
+    )
+    after, reaches = happen(situation, words)
+    assert ([tool.tool_use_id for tool in after.tools], reaches) == (left, True)
+
+
 def test_a_turn_that_seems_to_have_ended_leaves_a_question_open():
     """The row of `turn_ended` changes a running session alone."""
     situation = play(("tool_start:AskUserQuestion=a", INPUT), ("turn_ended", INPUT))
@@ -436,10 +466,14 @@ def test_a_late_tool_changes_no_status(words, status):
 
 
 def test_a_late_start_is_known_when_its_permission_is_asked():
-    situation = play(
-        ("tool_start:Bash=b", RUNNING), ("tool_start:Read=a late", RUNNING), ("permission_asked:Read", APPROVAL)
+    situation = play(("tool_start:Bash=b", RUNNING), ("tool_start:Read=a late", RUNNING))
+    assert [tool.tool_use_id for tool in situation.tools] == ["b", "a"]
+    play(
+        ("permission_asked:Read", APPROVAL),
+        ("tool_call:Bash=b", APPROVAL),
+        ("tool_call:Read=a", RUNNING),
+        situation=situation,
     )
-    play(("tool_call:Bash=b", APPROVAL), ("tool_call:Read=a", RUNNING), situation=situation)
 
 
 def test_a_late_start_of_a_turn_that_is_over_opens_nothing():

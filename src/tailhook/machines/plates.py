@@ -230,10 +230,13 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
 
 
 def settle(own: Status, tools: Tools) -> Situation:
-    """Return the situation of a session whose own agent has a status; a sub-agent's question lies over that."""
-    others = [tool.wait for tool in tools if tool.wait and tool.agent_id]
-    if others and own in (Status.RUNNING, Status.IDLE):
-        return Situation(transition(own, ASKED[others[-1]]), tools, own)
+    """Return the situation of a session whose own agent has a status.
+
+    While the own agent runs or is idle it waits for nothing, so what waits is a sub-agent's: that lies over its status.
+    """
+    waits = [tool.wait for tool in tools if tool.wait]
+    if waits and own in (Status.RUNNING, Status.IDLE):
+        return Situation(transition(own, ASKED[waits[-1]]), tools, own)
     return Situation(own, tools)
 
 
