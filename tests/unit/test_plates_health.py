@@ -563,6 +563,23 @@ def test_a_subagents_wait_ends_by_its_own_transcript_and_not_by_the_sessions(wor
     assert world.status(path) == "idle"
 
 
+def test_a_subagents_own_transcript_alone_ends_its_wait(world, tmp_path):
+    world.health.look = look_at
+    path = write(tmp_path / "t.jsonl", record("user", "Go.", world.now - 1))
+    os.utime(path, (world.now, world.now))
+    (tmp_path / "t" / "subagents").mkdir(parents=True)
+    words = [call("a", at=world.now, isSidechain=True), result("a", at=world.now + 1, isSidechain=True)]
+    world.event(path, "tool_start:Bash", tool_use_id="a", agent_id="x")
+    world.event(path, "permission_asked:Bash", agent_id="x")
+    world.event(path, "prompt_submit", by_host=True)
+    world.now += 5
+    write(tmp_path / "t" / "subagents" / "agent-x.jsonl", *words[:1])
+    assert world.health.check() == 0
+    write(tmp_path / "t" / "subagents" / "agent-x.jsonl", *words)
+    assert world.health.check() == 1
+    assert world.status(path) == "running"
+
+
 def test_only_transcripts_that_can_tell_something_are_read(world):
     read = []
     world.health.look = lambda path, _: read.append(path)

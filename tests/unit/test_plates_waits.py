@@ -291,6 +291,16 @@ def test_while_a_subagent_waits_the_session_goes_on_beneath():
     )
 
 
+def test_a_tool_that_the_session_starts_while_a_subagent_waits_sets_it_running_beneath():
+    play(
+        ("stop", IDLE),
+        ("sub/tool_start:Bash=b", IDLE),
+        ("sub/permission_asked:Bash", APPROVAL),
+        ("tool_start:Read=c", APPROVAL),
+        ("sub/tool_call:Bash=b", RUNNING),
+    )
+
+
 def test_the_sessions_own_question_is_seen_before_a_subagents():
     play(
         ("sub/tool_start:Bash=b", RUNNING),
@@ -395,6 +405,11 @@ def test_an_end_without_an_id_ends_the_use_that_waits():
 
 def test_an_end_with_an_id_ends_a_start_without_one_by_its_name():
     play(("tool_start:AskUserQuestion", INPUT), ("tool_call:Bash=b", INPUT), ("tool_call:AskUserQuestion=a", RUNNING))
+
+
+@pytest.mark.parametrize("words", ["tool_call=b", "sub/tool_call", "sub/tool_call=a"])
+def test_an_end_of_another_tool_or_of_a_subagents_ends_nothing_however_little_it_says(words):
+    play(("tool_start:AskUserQuestion=a", INPUT), (words, INPUT), ("tool_call=a", RUNNING))
 
 
 def test_an_end_with_neither_id_nor_name_ends_every_wait_as_in_the_seed():
