@@ -290,6 +290,19 @@ def test_only_others_have_written_if_all_of_it_is_theirs(tmp_path):
     assert not look_at(write(tmp_path / "t", before), Since(1000, size, calls)).is_others
 
 
+def test_what_was_written_before_the_event_is_looked_at_for_the_calls_and_the_newest_own_record(tmp_path):
+    path = write(tmp_path / "t", call("a", at=990), call("c", at=991), host_record("system", 992))
+    look = look_at(path, Since(1000, os.path.getsize(path), frozenset("a")))
+    assert (look.pending, look.at, look.newest) == ({"a"}, 991, 992)
+    assert look_at(path, Since(1000, os.path.getsize(path))).at == 991
+
+
+def test_without_a_size_the_first_older_record_ends_what_was_written_since(tmp_path):
+    theirs = record("assistant", "sub-agent", 1003, isSidechain=True)
+    path = write(tmp_path / "t", host_record("system", 1002), record("user", "Go.", 990), theirs)
+    assert look_at(path, Since(1000, None)).is_others
+
+
 def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, monkeypatch):
     lines = [record("assistant", "x", 900)] * 1000
     path = write(tmp_path / "t", *lines, call("a"), result("b"))
