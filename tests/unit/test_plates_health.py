@@ -301,6 +301,7 @@ def test_without_a_size_the_first_older_record_ends_what_was_written_since(tmp_p
     theirs = record("assistant", "sub-agent", 1003, isSidechain=True)
     path = write(tmp_path / "t", host_record("system", 1002), record("user", "Go.", 990), theirs)
     assert look_at(path, Since(1000, None)).is_others
+    assert not look_at(path, Since(1003, None)).is_others  # at the very time of the event
 
 
 def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, monkeypatch):
