@@ -214,6 +214,14 @@ def test_whether_a_tool_that_is_waited_for_has_ended(tmp_path, records, is_over)
     assert (look.ended, look.pending) == ((frozenset("a"), frozenset()) if is_over else (frozenset(), frozenset("a")))
 
 
+def test_a_result_whose_call_is_not_there_is_news(tmp_path):
+    path = write(tmp_path / "t", record("user", "Go.", 990), result("a", "b", at=1001))
+    look = look_at(path, Since(1000, None, frozenset("a")))
+    assert (look.newest, look.is_others, look.pending, look.ended) == (1001, False, frozenset(), frozenset())
+    look = look_at(path, Since(1000, None, frozenset("c")))
+    assert (look.newest, look.is_others) == (990, True)
+
+
 def test_messages_without_ids_are_one_record_each(tmp_path):
     path = write(tmp_path / "t", call("a", message=None))
     assert look_at(path, Since(1000, 0, frozenset("a"))).pending == {"a"}
@@ -253,6 +261,7 @@ def test_a_record_that_cannot_be_decoded_hides_no_other_one(tmp_path):
         ('{"type":"human","content":"yes"}', 990, True),
         ('{"type":"assistant","content":"flat"}', 990, True),
         ('{"type":"summary","summary":"x"}', 990, True),
+        ('{"type":"assistant","isSidechain":true,"content":"flat"}', 990, False),
         ('{"type":"mode","mode":"plan"}', 990, False),
         ('{"type":"file-history-snapshot"}', 990, False),
         (record("assistant", "sub-agent", 1002, isSidechain=True), 990, False),

@@ -61,6 +61,28 @@ def test_the_start_of_a_parallel_tool_does_not_end_a_question():
     )
 
 
+def test_only_a_tool_beside_a_wait_does_not_reach_the_table():
+    situation = play(("tool_start:Read=a", RUNNING))
+    situation, reaches = happen(situation, "tool_start:Bash=b")
+    assert reaches
+    situation = play(("permission_asked:Bash", APPROVAL), situation=situation)
+    assert [happen(situation, words)[1] for words in ("tool_start:Edit=c", "tool_call:Read=a", "tool_call:Bash=b")] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_question_while_a_permission_is_open_is_what_is_shown():
+    play(
+        ("tool_start:Bash=a", RUNNING),
+        ("permission_asked:Bash", APPROVAL),
+        ("tool_start:AskUserQuestion=b", INPUT),
+        ("tool_call:Bash=a", INPUT),
+        ("tool_call:AskUserQuestion=b", RUNNING),
+    )
+
+
 def test_a_plan_waits_until_it_is_approved():
     play(
         ("tool_start:ExitPlanMode=a", APPROVAL),
@@ -424,6 +446,16 @@ def test_a_permission_without_any_tool_ends_with_the_next_tool_event_as_in_the_s
 
 def test_a_start_without_a_name_ends_a_wait_as_in_the_seed():
     play(("tool_start:AskUserQuestion=a", INPUT), ("tool_start", RUNNING))
+
+
+def test_a_start_without_a_name_ends_no_wait_of_a_subagents_and_no_other_tool():
+    situation = play(
+        ("tool_start:Bash=b", RUNNING),
+        ("sub/tool_start:Read=r", RUNNING),
+        ("sub/permission_asked:Read", APPROVAL),
+        ("tool_start", APPROVAL),
+    )
+    assert [tool.tool_use_id for tool in situation.tools] == ["b", "r", ""]
 
 
 def test_a_tool_that_asks_twice_without_an_id_waits_once():
