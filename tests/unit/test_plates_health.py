@@ -137,6 +137,14 @@ def test_a_look_is_taken_at_the_newest_record_of_the_sessions_own(tmp_path):
     assert look_at(path)[1:4] == (1000, False, False)
 
 
+def test_the_newest_own_record_with_a_time_counts(tmp_path):
+    older, newer = record("user", "[Request interrupted by user]", 1000), record("assistant", "Go on.", 1005)
+    assert look_at(write(tmp_path / "t", older, newer))[1:4] == (1005, False, False)
+    assert look_at(write(tmp_path / "t", newer, older))[1:4] == (1000, True, False)
+    flat = '{"type":"human","content":"yes"}'
+    assert look_at(write(tmp_path / "t", older, flat))[1:4] == (1000, True, False)
+
+
 def test_a_look_sees_an_interruption_and_the_end_of_a_turn(tmp_path):
     path = write(tmp_path / "a", record("user", "[Request interrupted by user for tool use]", 1000))
     assert look_at(path)[1:4] == (1000, True, False)
