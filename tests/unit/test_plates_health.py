@@ -188,6 +188,7 @@ AFTER_THE_CALL = {
     "a result of a sub-agent's": ([result("a", isSidechain=True)], False),
     "a person's prompt": ([record("user", "Do this instead.", 1005)], True),
     "an interruption": ([record("user", "[Request interrupted by user for tool use]", 1005)], True),
+    "a summary of what was said": ([record("user", "This session goes on.", 1005, isCompactSummary=True)], False),
     "words of the host": ([record("user", "hook feedback", 1005, isMeta=True)], False),
     "the host's own records": (
         [

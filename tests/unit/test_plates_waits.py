@@ -458,6 +458,16 @@ def test_a_start_without_a_name_ends_no_wait_of_a_subagents_and_no_other_tool():
     assert [tool.tool_use_id for tool in situation.tools] == ["b", "r", ""]
 
 
+def test_the_end_of_a_tool_ends_no_other_one_however_little_is_known_of_it():
+    situation = play(("tool_start", RUNNING), ("tool_start:Bash=b", RUNNING), ("tool_call:Bash=b", RUNNING))
+    assert [tool.name for tool in situation.tools] == [""]
+    play(("sub/permission_asked", APPROVAL), ("tool_call:Bash=b", APPROVAL), ("sub/subagent_stop", RUNNING))
+
+
+def test_the_end_of_a_tool_of_a_finished_turn_sets_it_running_as_in_the_seed():
+    play(("stop", IDLE), ("tool_call:Bash=b", RUNNING))
+
+
 def test_a_tool_that_asks_twice_without_an_id_waits_once():
     play(
         ("tool_start:ExitPlanMode", APPROVAL),
