@@ -416,6 +416,11 @@ def test_without_ids_the_name_decides():
     )
 
 
+def test_without_ids_an_end_closes_the_tool_of_that_name():
+    situation = play(("tool_start:Bash", RUNNING), ("tool_start:Read", RUNNING), ("tool_call:Bash", RUNNING))
+    assert [tool.name for tool in situation.tools] == ["Read"]
+
+
 def test_an_end_without_an_id_ends_the_use_that_waits():
     play(
         ("tool_start:Bash=a(make)", RUNNING),
