@@ -160,11 +160,11 @@ def call(*ids, message="m1", at=1000, **fields):
     return json.dumps(one)
 
 
-def result(*ids, at=1001, **fields):
-    """A record with the results of tools."""
+def result(*ids, at=1001, words=None, **fields):
+    """A record with the results of tools, and perhaps the host's words beside them."""
     one = {**assistant(), "timestamp": stamp(at), "type": "user", **fields}
     content = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ids]
-    one["message"] = {"role": "user", "content": content}
+    one["message"] = {"role": "user", "content": [*content, *([{"type": "text", "text": words}] if words else [])]}
     return json.dumps(one)
 
 
@@ -180,6 +180,12 @@ AFTER_THE_CALL = {
     "its own result": ([result("a")], True),
     "both results": ([result("a", "b")], True),
     "the other tool's result": ([result("b")], False),
+    "the other tool's result with words": ([result("b", words="<system-reminder>")], False),
+    "its own result with words": ([result("b", "a", words="<system-reminder>")], True),
+    "a picture of the person's": (
+        [json.dumps({"type": "user", "message": {"role": "user", "content": [{"type": "image", "tool_use_id": "b"}]}})],
+        True,
+    ),
     "the other tool's result, then its own": ([result("b"), result("a")], True),
     "more of the same message": ([call("c", message="m1", at=1005)], False),
     "another message": ([record("assistant", "Go on.", 1005, message={"id": "m2"})], True),
@@ -306,6 +312,7 @@ def test_only_others_have_written_if_all_of_it_is_theirs(tmp_path):
         write(tmp_path / "t", before, *theirs, host_record("system", 999)), Since(1000, size, calls)
     ).is_others
     assert not look_at(write(tmp_path / "t", before), Since(1000, size, calls)).is_others
+    assert look_at(write(tmp_path / "t", before, theirs[0]), Since(1000, size, calls)).is_others
 
 
 def test_what_was_written_before_the_event_is_looked_at_for_the_calls_and_the_newest_own_record(tmp_path):

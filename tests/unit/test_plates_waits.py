@@ -128,6 +128,16 @@ def test_a_notification_after_the_request_asks_for_nothing_more():
     )
 
 
+def test_a_notification_while_a_permission_is_open_is_about_no_newer_tool():
+    play(
+        ("tool_start:Read=a", RUNNING),
+        ("permission_asked:Read", APPROVAL),
+        ("tool_start:Bash=b", APPROVAL),
+        ("permission_asked", APPROVAL),
+        ("tool_call:Read=a", RUNNING),
+    )
+
+
 def test_two_uses_of_one_tool_are_told_apart_by_what_they_work_on():
     play(
         ("tool_start:Bash=a(make)", RUNNING),
@@ -394,6 +404,26 @@ def test_the_answer_to_one_of_two_servers_leaves_the_other_one_waiting():
         ("input_given:mcp__a", INPUT),
     )
     play(("input_given", RUNNING), situation=situation)
+
+
+def test_a_notification_while_a_server_asks_is_about_no_other_server():
+    play(
+        ("tool_start:mcp__a__x=1", RUNNING),
+        ("input_asked:mcp__a", INPUT),
+        ("tool_start:mcp__b__y=2", INPUT),
+        ("input_asked", INPUT),
+        ("input_given:mcp__a", RUNNING),
+    )
+
+
+def test_an_answer_to_a_server_gives_no_permission():
+    play(
+        ("tool_start:mcp__a__x=1", RUNNING),
+        ("permission_asked:mcp__a__x", APPROVAL),
+        ("input_given:mcp__a", APPROVAL),
+        ("input_given", APPROVAL),
+        ("tool_call:mcp__a__x=1", RUNNING),
+    )
 
 
 def test_a_server_whose_name_begins_like_anothers_is_another_one():

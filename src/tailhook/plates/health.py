@@ -286,7 +286,7 @@ class Sight:
 
 def results_in(record: Record) -> frozenset[str]:
     """Return the ids of the tools whose results a record holds."""
-    if record.role != "user" or record.text:
+    if record.role != "user":
         return frozenset()
     content = message_of(record).get("content")
     blocks = content if isinstance(content, list) else ()
