@@ -47,6 +47,7 @@ JUDGED = [
     ("awaiting_input", Look(100.5, at=99.9, newest=100), None),
     ("awaiting_input", Look(100.5, at=99.9, has_grown=True), "health_check_recovery"),
     ("running", Look(110, at=99.9, newest=109, has_grown=True, turn_over=True), None),
+    ("running", Look(100, at=100, interrupted=True), None),  # at the very time of the event
     # What other tools or sub-agents wrote is no answer, however late.
     ("awaiting_input", Look(110, at=99.9, newest=99.9, is_others=True), None),
     ("awaiting_input", Look(110, at=99.9, newest=104, is_others=True), "health_check_recovery"),
@@ -71,6 +72,11 @@ SET_BACK = [
     ("running", Look(110, at=109), Look(49, at=49, turn_over=True), None),  # it is being written
     ("running", Look(30, at=29, turn_over=True), Look(30, at=29, turn_over=True), None),
 ]
+
+
+def test_an_event_of_this_very_moment_is_not_still_to_come():
+    told = examine(Status.RUNNING, 100, Look(100, at=100.0, interrupted=True), now=100, first=Look(99))
+    assert told is None
 
 
 @pytest.mark.parametrize(("status", "first", "look", "told"), SET_BACK)

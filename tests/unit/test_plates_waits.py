@@ -416,6 +416,23 @@ def test_a_notification_while_a_server_asks_is_about_no_other_server():
     )
 
 
+def test_an_answer_outside_of_any_tool_leaves_the_tools_open():
+    situation = play(
+        ("tool_start:Bash=b", RUNNING),
+        ("input_asked:mcp__a", INPUT),
+        ("input_given:mcp__a", RUNNING),
+    )
+    assert [tool.tool_use_id for tool in situation.tools] == ["b"]
+    situation = play(("tool_start:mcp__a__x=1", RUNNING), ("input_asked:mcp__a", INPUT), ("input_given", RUNNING))
+    assert [(tool.tool_use_id, tool.wait) for tool in situation.tools] == [("1", None)]
+
+
+def test_an_answer_that_nothing_waits_for_does_not_reach_the_table():
+    situation = play(("tool_start:mcp__a__x=1", RUNNING))
+    assert happen(situation, "input_given:mcp__a") == (situation, False)
+    assert happen(situation, "input_given") == (situation, False)
+
+
 def test_an_answer_to_a_server_gives_no_permission():
     play(
         ("tool_start:mcp__a__x=1", RUNNING),
