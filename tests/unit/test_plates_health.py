@@ -48,6 +48,10 @@ JUDGED = [
     ("awaiting_input", Look(100.5, at=99.9, has_grown=True), "health_check_recovery"),
     ("running", Look(110, at=99.9, newest=109, has_grown=True, turn_over=True), None),
     ("running", Look(100, at=100, interrupted=True), None),  # at the very time of the event
+    ("running", Look(110, at=99, interrupted=True), None),  # of an older turn
+    ("running", Look(118, at=109, turn_over=True), None),  # two seconds ago
+    ("idle", Look(110, at=109, interrupted=True), None),
+    ("starting", Look(110, at=109, interrupted=True), None),
     # What other tools or sub-agents wrote is no answer, however late.
     ("awaiting_input", Look(110, at=99.9, newest=99.9, is_others=True), None),
     ("awaiting_input", Look(110, at=99.9, newest=104, is_others=True), "health_check_recovery"),
@@ -746,8 +750,9 @@ def test_within_twelve_seconds_a_session_without_a_prompt_is_idle(world):
 @pytest.mark.parametrize("source", ["compact", None, "of-a-later-version"])
 def test_a_session_that_goes_on_after_a_compaction_or_says_nothing_is_running(world, source):
     world.event("s", "session_start", source=source)
-    world.now += 60
-    assert world.health.check() == 0
+    for _ in range(3):
+        world.now += 10
+        assert world.health.check() == 0
     assert world.status("s") == "running"
 
 
@@ -756,8 +761,18 @@ def test_a_session_that_was_given_a_prompt_is_running(world, kind):
     world.event("s", "session_start", source="startup")
     world.now += 1
     world.event("s", kind)
-    world.now += 60
+    for _ in range(3):
+        world.now += 10
+        assert world.health.check() == 0
+
+
+def test_a_session_without_a_prompt_in_which_a_subagent_waits_is_waiting(world):
+    """The sub-agents of a resumed session may go on before a prompt comes."""
+    world.event("s", "session_start", source="resume")
+    world.event("s", "permission_asked:Bash", agent_id="x")
+    world.now += 10
     assert world.health.check() == 0
+    assert world.status("s") == "awaiting_approval"
 
 
 def test_a_subagents_tool_is_no_prompt(world):
