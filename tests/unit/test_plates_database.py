@@ -160,6 +160,22 @@ def test_an_older_event_is_kept_and_overrides_nothing(database):
     assert [event["status"] for event in database.events_of("s", 10)] == ["running", None]
 
 
+def test_a_late_event_fills_what_is_empty_and_overrides_nothing(database):
+    late = [report("stop", git_branch=branch, transcript_path="/t") for branch in ("older", "oldest")]
+    database.record(report("prompt_submit", git_branch="main", project_path="/new"))
+    for one in late:
+        database.record(one)
+    plate = database.get("s")
+    assert (plate["git_branch"], plate["transcript_path"], plate["project_path"]) == ("main", "/t", "/new")
+
+
+def test_a_late_event_under_a_clock_that_is_ahead_is_late(database):
+    ahead = milliseconds() + 3_600_000
+    database.record(report("prompt_submit", ts=ahead, mono=5000))
+    database.record(report("stop", ts=ahead - 60_000, mono=4000))
+    assert status(database) == "running"
+
+
 def test_a_clock_that_was_set_back_makes_no_event_an_old_one(database):
     database.record(report("prompt_submit", ts=10_000_000, mono=5000))
     database.record(report("stop", ts=6_000_000, mono=6000))
@@ -178,8 +194,9 @@ def test_without_a_second_clock_the_older_time_is_older(database):
     assert status(database) == "running"
 
 
-def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database):
-    database.record(report("session_start", ts=milliseconds() + 10**11, mono=None))
+@pytest.mark.parametrize("ahead", [3_600_000, 10**11])
+def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database, ahead):
+    database.record(report("session_start", ts=milliseconds() + ahead, mono=None))
     database.record(report("stop", ts=milliseconds(), mono=5000))
     assert status(database) == "idle"
 
@@ -188,8 +205,12 @@ def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database):
 def test_a_closed_plate_stays_closed(database, kind):
     database.record(report("session_start"))
     database.record(report("session_end"))
-    database.record(report(kind))
-    assert status(database) == "closed"
+    before = database.get("s")
+    database.record(report(kind, project_path="/other", git_branch="main"))
+    after = database.get("s")
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed <= {"git_branch", "updated_at", "version"}
+    assert [event["status"] for event in database.events_of("s", 9)] == ["running", "closed", None]
 
 
 @pytest.mark.parametrize("kind", ["session_start", "prompt_submit"])
@@ -284,6 +305,13 @@ def test_an_error_is_shown_until_the_session_goes_on(database):
     assert database.get("s")["error"] == "rate_limit"
     database.record(report("prompt_submit"))
     assert database.get("s")["error"] is None
+
+
+def test_an_error_of_a_stop_is_shown_and_that_of_a_tool_is_not(database):
+    database.record(report("stop:overloaded"))
+    assert database.get("s")["error"] == "overloaded"
+    database.record(report("tool_call", error="no such file"))
+    assert (status(database), database.get("s")["error"]) == ("running", None)
 
 
 def test_an_error_that_a_session_recovered_from_is_shown_no_more(database):
@@ -391,6 +419,17 @@ def test_a_permission_shows_the_tool_that_it_is_about(database):
         database.record(report(f"tool_start:{name}", tool_use_id=name))
     database.record(report("permission_asked", tool_name="Read"))
     assert (status(database), database.get("s")["last_tool"]) == ("awaiting_approval", "Read")
+
+
+def test_a_subagents_permission_is_an_event_that_changed_the_status(database):
+    database.record(report("tool_start:Edit"))
+    database.record(report("tool_start:Bash", agent_id="x"))
+    assert database.get("s")["last_tool"] == "Edit"
+    database.record(report("stop"))
+    database.record(report("permission_asked", tool_name="Bash", agent_id="x"))
+    assert database.events_of("s", 1)[0]["status"] == "awaiting_approval"
+    plate = database.get("s")
+    assert (plate["last_event_type"], plate["last_tool"], plate["beneath"]) == ("permission_asked", "Bash", "idle")
 
 
 def test_the_permissions_tool_is_found_by_its_command_or_file(database):

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy.engine import RowMapping
 
-from tailhook.machines.plates import Event, Kind, OpenTool, Situation, Status, admits, follow, precedes
+from tailhook.machines.plates import Kind, OpenTool, Situation, Status, admits, follow, precedes
 from tailhook.plates.report import Report
 from tailhook.plates.tables import Plate
 
@@ -46,7 +46,7 @@ def new_values(row: RowMapping, report: Report, keeper: str | None, now: int) ->
     is_admitted = admits(before.status, event)
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
     is_moved = reaches or after.status is not before.status
-    new = facts_of(report, event, is_moved)
+    new = facts_of(report)
     is_newest = is_admitted and not is_late
     if not is_newest or detail.agent_id:
         new = {name: value for name, value in new.items() if row[name] is None}
@@ -64,12 +64,14 @@ def new_values(row: RowMapping, report: Report, keeper: str | None, now: int) ->
     if is_moved:
         has_failed = event.has_error or event.kind is Kind.STOP_FAILURE
         new |= {"last_event_type": report.event_type, "error": report.error if has_failed else None}
+        if report.tool_name and event.kind in (Kind.TOOL_START, Kind.PERMISSION_ASKED):
+            new["last_tool"] = report.tool_name
     if after != before:
         new |= columns_of(row, after, report.ts, now)
     return new, after.status.value if is_moved else None
 
 
-def facts_of(report: Report, event: Event, is_moved: bool) -> dict[str, Any]:
+def facts_of(report: Report) -> dict[str, Any]:
     """Return what an event says about its session, by the columns for it."""
     facts = {
         "transcript_path": report.transcript_path,
@@ -78,7 +80,6 @@ def facts_of(report: Report, event: Event, is_moved: bool) -> dict[str, Any]:
         "host": report.host,
         "user": report.user,
         "todo_progress": report.todo_progress(),
-        "last_tool": report.tool_name if is_moved and event.kind in (Kind.TOOL_START, Kind.PERMISSION_ASKED) else None,
     }
     return {name: value for name, value in facts.items() if value is not None}
 
