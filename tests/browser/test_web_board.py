@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from urllib.parse import quote
 
 import httpx
@@ -11,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser_here import row
 from daemon import wait_until
 from playwright.sync_api import expect
-from sessions import LAST_WORDS, sessions
+from sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
 PHONE = {"width": 360, "height": 740}
 HOSTILE = {
@@ -129,15 +128,8 @@ def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_pat
 
 
 def test_age_and_order_go_by_when_the_status_changed(daemon, board):
-    now = time.time_ns() // 1_000_000
-    for session, kind, hours in (
-        ("second", "permission_asked", 2),
-        ("first", "permission_asked", 3),
-        ("done", "stop", 5),
-    ):
-        daemon.post(kind, session, project_path=f"/p/{session}", ts=now - hours * 3_600_000)
+    now = post_statuses_of_hours(daemon)
     daemon.post("stop", "ahead", project_path="/p/ahead", ts=now + 7_200_000)  # by a clock that is ahead
-    daemon.post("tool_call", "first", project_path="/p/first", git_branch="late", ts=now - 10 * 3_600_000)
     expect(row(board, "first").locator(".branch")).to_have_text("late")
     expect(row(board, "ahead")).to_be_visible()
     assert rows(board) == ["first", "second", "ahead", "done"]

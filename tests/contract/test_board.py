@@ -10,6 +10,7 @@ import time
 import pytest
 from daemon import daemon_in, wait_until
 from person import sit
+from sessions import post_statuses_of_hours
 from terminal import Terminal
 from textual.widgets import Input
 
@@ -73,14 +74,7 @@ def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
 
 
 def test_age_and_order_go_by_when_the_status_changed(daemon):
-    now = time.time_ns() // 1_000_000
-    for session, kind, hours in (
-        ("second", "permission_asked", 2),
-        ("first", "permission_asked", 3),
-        ("done", "stop", 5),
-    ):
-        daemon.post(kind, session, project_path=f"/p/{session}", ts=now - hours * 3_600_000)
-    daemon.post("tool_call", "first", project_path="/p/first", git_branch="late", ts=now - 10 * 3_600_000)
+    post_statuses_of_hours(daemon)
 
     async def play(person):
         await person.sees("late", "3h", "2h", "5h")
