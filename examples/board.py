@@ -91,6 +91,7 @@ class Sessions:
                 "error": "529 overloaded" if status == "error" else None,
                 "created_at": iso(86400 + number),
                 "updated_at": iso(since),
+                "since": iso(since),
             }
             for number, (path, branch, status, tool, todo, since) in enumerate(SESSIONS)
         }
@@ -138,8 +139,11 @@ class LiveSessions(Sessions):
         yield "plates", list(self.plates.values())
         for pause, path, status, tool, todo in STEPS:
             await asyncio.sleep(pause)
-            facts = {"status": status, "last_tool": tool, "todo_progress": todo, "error": None}
-            self.plates[path] |= {**facts, "updated_at": iso(NOW - self.now())}
+            now = iso(NOW - self.now())
+            facts = {"status": status, "last_tool": tool, "todo_progress": todo, "error": None, "updated_at": now}
+            if status != self.plates[path]["status"]:
+                facts["since"] = now
+            self.plates[path] |= facts
             yield "plate", self.plates[path]
         async for change in super().changes():
             yield change

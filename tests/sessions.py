@@ -102,3 +102,20 @@ def sessions(folder: Path) -> "list[dict]":
         if event["session_id"] == "session-0":
             event["transcript_path"] = str(transcript)
     return sorted(found, key=lambda event: event["ts"])
+
+
+def post_statuses_of_hours(daemon) -> int:
+    """Post two permissions that wait for hours, a turn that ended long ago, and a late event of the first one.
+
+    Returns the present in Unix milliseconds.
+    """
+    now = time.time_ns() // 1_000_000
+    hour = 60 * MINUTE
+    for session, kind, hours in (
+        ("second", "permission_asked", 2),
+        ("first", "permission_asked", 3),
+        ("done", "stop", 5),
+    ):
+        daemon.post(kind, session, project_path=f"/p/{session}", ts=now - hours * hour)
+    daemon.post("tool_call", "first", project_path="/p/first", git_branch="late", ts=now - 10 * hour)
+    return now

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser_here import row
 from daemon import wait_until
 from playwright.sync_api import expect
-from sessions import LAST_WORDS, sessions
+from sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
 PHONE = {"width": 360, "height": 740}
 HOSTILE = {
@@ -125,6 +125,16 @@ def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_pat
     assert set(rows(board, "rest")) == {"mobile", "notes"}
     assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
     assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "The rest 2"]
+
+
+def test_age_and_order_go_by_when_the_status_changed(daemon, board):
+    now = post_statuses_of_hours(daemon)
+    daemon.post("stop", "ahead", project_path="/p/ahead", ts=now + 7_200_000)  # by a clock that is ahead
+    expect(row(board, "first").locator(".branch")).to_have_text("late")
+    expect(row(board, "ahead")).to_be_visible()
+    assert rows(board) == ["first", "second", "ahead", "done"]
+    assert [row(board, name).locator(".age").inner_text() for name in ("first", "second", "done")] == ["3h", "2h", "5h"]
+    assert re.fullmatch(r"\d+s", row(board, "ahead").locator(".age").inner_text())
 
 
 @pytest.mark.parametrize(

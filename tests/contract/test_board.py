@@ -10,6 +10,7 @@ import time
 import pytest
 from daemon import daemon_in, wait_until
 from person import sit
+from sessions import post_statuses_of_hours
 from terminal import Terminal
 from textual.widgets import Input
 
@@ -68,6 +69,17 @@ def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
         ):
             assert word in person.seen
         assert "legacy" not in person.seen
+
+    sit(play)
+
+
+def test_age_and_order_go_by_when_the_status_changed(daemon):
+    post_statuses_of_hours(daemon)
+
+    async def play(person):
+        await person.sees("late", "3h", "2h", "5h")
+        places = [person.seen.index(word) for word in ("first", "3h", "second", "2h", "done", "5h")]
+        assert places == sorted(places)
 
     sit(play)
 

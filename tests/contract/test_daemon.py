@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -43,6 +44,47 @@ def test_the_details_of_a_plate_have_its_events_and_the_last_words(daemon, tmp_p
     assert [(event["event_type"], event["status"]) for event in details["events"]] == [
         ("tool_start", "running"),
         ("stop", "idle"),
+    ]
+
+
+def test_an_event_of_an_unknown_type_is_counted_and_makes_no_plate(daemon):
+    before = daemon.ask("GET", "/status").json()["unknown_events"]
+    daemon.post("coffee_break", "unknown")
+    assert daemon.ask("GET", "/plates/unknown").status_code == 404
+    assert "unknown" not in daemon.plates()
+    assert daemon.ask("GET", "/status").json()["unknown_events"] == before + 1
+    daemon.post("stop", "unknown")
+    daemon.post("coffee_break", "unknown")
+    assert daemon.plates()["unknown"]["status"] == "idle"
+    assert daemon.ask("GET", "/status").json()["unknown_events"] == before + 2
+
+
+def test_a_plate_says_since_when_its_status_holds(daemon):
+    for ts, kind in ((60_000, "prompt_submit"), (120_000, "stop"), (180_000, "turn_ended")):
+        daemon.post(kind, "since", ts=ts)
+    daemon.post("tool_call", "since", ts=60_500, git_branch="late")
+    plate = daemon.plates()["since"]
+    assert (plate["since"], plate["git_branch"]) == ("1970-01-01T00:02:00.000Z", "late")
+
+
+def test_an_event_from_the_end_of_time_closes_no_plate_for_the_events_after_it(daemon):
+    end = 8_640_000_000_000_000
+    daemon.post("session_end", "end", ts=end, mono=end)
+    daemon.post("prompt_submit", "end")
+    assert daemon.plates()["end"]["status"] == "running"
+
+
+def test_a_subagents_events_are_on_the_timeline_and_move_nothing(daemon):
+    daemon.post("tool_start", "sub", tool_name="AskUserQuestion", tool_use_id="a")
+    daemon.post("tool_start", "sub", tool_name="Bash", tool_use_id="b", agent_id="x")
+    daemon.post("tool_call", "sub", tool_name="Bash", tool_use_id="b", agent_id="x")
+    details = daemon.ask("GET", "/plates/sub?events=9").json()
+    assert details["status"] == "awaiting_input"
+    told = [(event["event_type"], event["agent_id"], event["status"]) for event in details["events"]]
+    assert told == [
+        ("tool_start", None, "awaiting_input"),
+        ("tool_start", "x", None),
+        ("tool_call", "x", None),
     ]
 
 
@@ -82,10 +124,9 @@ def test_a_run_is_registered_and_stopped(daemon):
 
 
 def test_the_figures_are_told(daemon):
-    daemon.post("coffee_break", "figures")
+    daemon.post("stop", "figures")
     figures = daemon.ask("GET", "/status").json()
-    assert figures["unknown_events"] >= 1
-    assert figures["plates"]["starting"] >= 1
+    assert figures["plates"]["idle"] >= 1
     assert figures["spool_bytes"] == 0
     assert daemon.ask("GET", "/health").json() == {"status": "ok", "version": figures["version"]}
 
@@ -362,6 +403,45 @@ def test_what_came_while_it_was_away_is_there_when_it_is_back(own):
     own.spool(spooled(1), spooled(2, event_type="stop"))
     own.start()
     wait_until(lambda: own.plates().get("s", {}).get("status") == "idle")
+
+
+def test_a_wait_outlives_a_daemon_that_is_killed(own):
+    def spool(number, kind, tool, tool_use_id):
+        own.spool(spooled(number, event_type=kind, tool_name=tool, tool_use_id=tool_use_id))
+
+    own.start()
+    spool(1, "tool_start", "Read", "a")
+    spool(2, "tool_start", "Bash", "b")
+    spool(3, "permission_asked", "Read", None)
+    wait_until(lambda: own.plates().get("s", {}).get("status") == "awaiting_approval")
+    own.stop(signal.SIGKILL)
+    spool(4, "tool_call", "Bash", "b")
+    own.start()
+    wait_until(lambda: len(own.ask("GET", "/plates/s?events=9").json()["events"]) == 4)
+    assert own.plates()["s"]["status"] == "awaiting_approval"
+    spool(5, "tool_call", "Read", "a")
+    wait_until(lambda: own.plates()["s"]["status"] == "running")
+
+
+def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
+    own.start()
+    now = time.time_ns() // 1_000_000
+    for session, kind, ago in (
+        ("late", "permission_asked", 50),
+        ("first", "permission_asked", 7200),
+        ("busy", "stop", 5),
+    ):
+        own.post(kind, session, ts=now - ago * 1000, project_path=f"/p/{session}")
+    own.post("tool_call", "late", ts=now - 60_000, git_branch="main", project_path="/p/late")  # fills a field
+    own.post("stop", "ahead", ts=now + 3_600_000, project_path="/p/ahead")
+    listed = tailhook("plates", "list", env=own.env, cwd=own.home).stdout.splitlines()
+    assert [line.split()[-1] for line in listed] == ["first", "late", "ahead", "busy"]
+    ages = [line.split()[1] for line in listed]
+    assert ages[0] == "2h"
+    assert 50 <= int(ages[1].removesuffix("s")) < 60
+    assert int(ages[2].removesuffix("s")) < 30
+    told = json.loads(tailhook("plates", "list", "--json", env=own.env, cwd=own.home).stdout)["plates"]
+    assert {plate["session_id"]: plate["since"] for plate in told}["first"] < told[0]["since"]
 
 
 def test_a_hook_is_on_the_board_at_once(own, project):

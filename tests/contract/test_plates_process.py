@@ -57,15 +57,30 @@ EVENTS = [
     ("PreToolUse", {"tool_name": "Read", "agent_id": "a"}, "tool_start"),
     ("PostToolUse", {"tool_name": "Read"}, "tool_call"),
     ("PostToolUseFailure", {"tool_name": "Read", "error": "no such file"}, "tool_call"),
+    ("PermissionRequest", {"tool_name": "Bash"}, "permission_asked"),
+    ("PermissionRequest", {"tool_name": "Bash", "agent_id": "a"}, "permission_asked"),
+    ("PermissionDenied", {"tool_name": "Bash"}, "tool_call"),
+    ("Elicitation", {"mcp_server_name": "db"}, "input_asked"),
+    ("ElicitationResult", {"mcp_server_name": "db", "action": "accept"}, "input_given"),
     ("Notification", {"notification_type": "permission_prompt"}, "permission_asked"),
-    ("Notification", {"notification_type": "idle_prompt"}, None),
+    ("Notification", {"notification_type": "idle_prompt"}, "turn_ended"),
+    ("Notification", {"notification_type": "elicitation_dialog"}, "input_asked"),
+    ("Notification", {"notification_type": "elicitation_url_dialog"}, "input_asked"),
+    ("Notification", {"notification_type": "elicitation_response"}, "input_given"),
+    ("Notification", {"notification_type": "elicitation_complete"}, "input_given"),
+    ("Notification", {"notification_type": "auth_success"}, None),
+    ("Notification", {"notification_type": 3}, None),
     ("Notification", {}, None),
     ("Stop", {}, "stop"),
     ("Stop", {"agent_id": "a"}, None),
     ("StopFailure", {"error": "rate_limit"}, "stop_failure"),
     ("SessionEnd", {"reason": "logout"}, "session_end"),
-    ("SubagentStop", {"agent_id": "a"}, None),
+    ("SubagentStop", {"agent_id": "a"}, "subagent_stop"),
+    ("SubagentStart", {"agent_id": "a"}, None),
     ("PreCompact", {}, None),
+    ("PostCompact", {"trigger": "manual"}, "turn_ended"),
+    ("PostCompact", {"trigger": "auto"}, None),
+    ("PostCompact", {}, None),
     ("SomethingNew", {}, None),
 ]
 
@@ -128,6 +143,45 @@ def test_without_the_hosts_variable_its_process_may_be_the_hooks_parent(plates):
     assert (event := send(plates))["pid"] == os.getpid()
     assert event["pid_started"] == process_start(os.getpid())
     assert event["pid_is_guess"]
+
+
+def test_an_event_names_the_tools_use_and_the_subagent(plates):
+    fields = {"tool_name": "Bash", "tool_use_id": "toolu_1", "agent_id": "a1"}
+    event = send(plates, hook_event_name="PostToolUse", **fields)
+    assert {name: event[name] for name in fields} == fields
+    event = send(plates, hook_event_name="PostToolUse", tool_use_id="i" * 300, agent_id="a" * 300, tool_name=3)
+    assert (event["tool_use_id"], event["agent_id"], event.get("tool_name")) == ("i" * 200, "a" * 200, None)
+    event = send(plates, hook_event_name="Stop", tool_use_id=5)
+    assert not {"tool_use_id", "agent_id", "tool_name", "source", "by_host"} & event.keys()
+
+
+def test_an_elicitation_names_what_the_servers_tools_begin_with(plates):
+    event = send(plates, hook_event_name="Elicitation", mcp_server_name="My db.v2_x-\u00e9", message="Password?")
+    assert (event["event_type"], event["tool_name"]) == ("input_asked", "mcp__My_db_v2_x-_")
+    assert "Password" not in json.dumps(event)
+
+
+def test_a_start_names_its_source_and_no_other_event_does(plates):
+    assert send(plates, hook_event_name="SessionStart", source="resume")["source"] == "resume"
+    assert "source" not in send(plates, hook_event_name="SessionStart", source=3)
+    assert "source" not in send(plates, hook_event_name="UserPromptSubmit", source="resume")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_hosts"),
+    [("<task-notification>\n<task-id>a</task-id>", True), (" <task-notification>", False), ("", False)],
+)
+def test_a_prompt_of_the_hosts_own_is_told_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
+    event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt)
+    assert event.get("by_host", False) is is_hosts
+    assert "task" not in json.dumps(event)
+
+
+def test_an_event_has_the_transcripts_size(plates):
+    assert "transcript_size" not in send(plates)  # it is missing
+    plates.transcript.write_text("x" * 77)
+    assert send(plates)["transcript_size"] == 77
+    assert "transcript_size" not in send(plates, transcript_path="\0")
 
 
 def judged(project, tmp_path):

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -147,6 +148,13 @@ def next_result(lines: Iterable[str]) -> dict:
         if line.startswith("{") and (event := json.loads(line))["type"] == "result":
             return event
     raise AssertionError("the host ended without a result:\n" + "".join(printed))
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder with a short path: the path of a daemon's socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -35,13 +35,14 @@ TOLD = {
     "todo_progress": None,
     "error": None,
     "created_at": "1970-01-01T00:00:01.500Z",
-    "updated_at": "1970-01-01T00:00:02.000Z",
+    "updated_at": "1970-01-01T00:00:09.000Z",
+    "since": "1970-01-01T00:00:02.000Z",
 }
 
 
-def plate(session, status=RUNNING, changed=0.0, created=0.0, path="/p/x"):
+def plate(session, status=RUNNING, since=0.0, created=0.0, path="/p/x"):
     told = {**TOLD, "session_id": session, "status": status.value, "project_path": path}
-    return read_plate(told)._replace(created=created, changed=changed)
+    return read_plate(told)._replace(created=created, since=since)
 
 
 def ids(plates):
@@ -77,20 +78,20 @@ def test_words_of_a_session_are_on_one_line_without_control_characters():
 def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
     found = ordered(
         [
-            plate("idle long ago", IDLE, changed=1),
-            plate("idle now", IDLE, changed=9),
-            plate("b", path="/p/b", changed=9),
-            plate("a", path="/p/a", changed=1),
-            plate("error now", Status.ERROR, changed=9),
-            plate("asking for long", ASKING, changed=1),
+            plate("idle long ago", IDLE, since=1),
+            plate("idle now", IDLE, since=9),
+            plate("b", path="/p/b", since=9),
+            plate("a", path="/p/a", since=1),
+            plate("error now", Status.ERROR, since=9),
+            plate("asking for long", ASKING, since=1),
         ]
     )
     assert ids(found) == ["asking for long", "error now", "a", "b", "idle now", "idle long ago"]
 
 
 def test_a_running_session_keeps_its_place_whatever_it_does():
-    before = [plate("1", created=1, changed=5), plate("2", created=2, changed=6)]
-    after = [plate("1", created=1, changed=8), plate("2", created=2, changed=7)]
+    before = [plate("1", created=1, since=5), plate("2", created=2, since=6)]
+    after = [plate("1", created=1, since=8), plate("2", created=2, since=7)]
     assert ids(ordered(before)) == ids(ordered(after)) == ["1", "2"]
 
 

@@ -63,8 +63,10 @@ def test_machines_without_loops_are_not_told_of_compactions():
     assert with_hooks(with_hooks("{}", None, "exec"), ["memory"], "exec") == text.replace("triage,", "")
 
 
-TOOLS = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
-PLATES = TOOLS | {"UserPromptSubmit", "Notification", "StopFailure", "SessionEnd"}
+TOOLS = {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
+MATCHERS = {**dict.fromkeys(TOOLS, "*"), "PostCompact": "manual"}
+WAITS = {"Elicitation", "ElicitationResult", "Notification", "SubagentStop", "PostCompact"}
+PLATES = TOOLS | WAITS | {"UserPromptSubmit", "StopFailure", "SessionEnd"}
 
 
 def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():
@@ -73,7 +75,7 @@ def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():
     for event, groups in values.items():
         ((group,), machines) = groups, ["idle", "plates"] if event in ("Stop", "SessionStart") else ["plates"]
         assert machines_of(argv_of(group["hooks"][0])) == machines
-        assert group.get("matcher") == ("*" if event in TOOLS else None)
+        assert group.get("matcher") == MATCHERS.get(event)
 
 
 def test_plates_among_the_configured_machines_is_told_of_every_event():

@@ -12,6 +12,7 @@ from tailhook.machines.plates import (
     Status,
     is_stale,
     parse_event,
+    precedes,
     transition,
 )
 
@@ -41,6 +42,9 @@ TABLE = {
     "stop_blocked": [RUNNING] * 7,
     "session_end": [CLOSED] * 7,
     "stop_failure": [ERROR] * 7,
+    "input_asked": [INPUT] * 7,
+    "input_given": ["starting", RUNNING, IDLE, RUNNING, APPROVAL, ERROR, CLOSED],
+    "subagent_stop": ["starting", RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED],
 }
 events = st.sampled_from(sorted(TABLE)) | st.text(min_size=1).map("tool_start:{}".format)
 
@@ -105,6 +109,24 @@ def test_the_constants_bound_the_recovery():
     assert HEALTH_CHECK_INTERVAL == 10
     assert STALENESS_THRESHOLD == 2
     assert MAX_RECOVERY_TIME == HEALTH_CHECK_INTERVAL + STALENESS_THRESHOLD
+
+
+# Equal times of one clock or of both: an event is older only if no clock says otherwise.
+PRECEDES = [
+    (99, None, 100, None, True),
+    (100, None, 100, None, False),
+    (99, 9, 100, 10, True),
+    (99, 10, 100, 10, False),
+    (99, 11, 100, 10, False),
+    (100, 9, 100, 10, False),
+    (99, None, 100, 10, True),
+    (99, 9, 100, None, True),
+]
+
+
+@pytest.mark.parametrize(("at", "mono", "last_at", "last_mono", "older"), PRECEDES)
+def test_an_event_with_an_equal_time_is_not_older(at, mono, last_at, last_mono, older):
+    assert precedes(at, mono, last_at, last_mono) is older
 
 
 @pytest.mark.parametrize(("changed", "stale"), [(100, False), (102, False), (102.001, True), (98, False)])

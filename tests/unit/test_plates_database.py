@@ -9,13 +9,14 @@ from itertools import count
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from postgres import postgres, wait_for
 
 from tailhook.machines.plates import parse_event
 from tailhook.plates.app import shown
 from tailhook.plates.db import Database, Moment, Place, milliseconds
 from tailhook.plates.report import Report
-from tailhook.plates.tables import events, metadata
+from tailhook.plates.tables import events, metadata, migrations
 
 numbers = count(1)
 
@@ -159,6 +160,22 @@ def test_an_older_event_is_kept_and_overrides_nothing(database):
     assert [event["status"] for event in database.events_of("s", 10)] == ["running", None]
 
 
+def test_a_late_event_fills_what_is_empty_and_overrides_nothing(database):
+    late = [report("stop", git_branch=branch, transcript_path="/t") for branch in ("older", "oldest")]
+    database.record(report("prompt_submit", git_branch="main", project_path="/new"))
+    for one in late:
+        database.record(one)
+    plate = database.get("s")
+    assert (plate["git_branch"], plate["transcript_path"], plate["project_path"]) == ("main", "/t", "/new")
+
+
+def test_a_late_event_under_a_clock_that_is_ahead_is_late(database):
+    ahead = milliseconds() + 3_600_000
+    database.record(report("prompt_submit", ts=ahead, mono=5000))
+    database.record(report("stop", ts=ahead - 60_000, mono=4000))
+    assert status(database) == "running"
+
+
 def test_a_clock_that_was_set_back_makes_no_event_an_old_one(database):
     database.record(report("prompt_submit", ts=10_000_000, mono=5000))
     database.record(report("stop", ts=6_000_000, mono=6000))
@@ -177,8 +194,9 @@ def test_without_a_second_clock_the_older_time_is_older(database):
     assert status(database) == "running"
 
 
-def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database):
-    database.record(report("session_start", ts=milliseconds() + 10**11, mono=None))
+@pytest.mark.parametrize("ahead", [3_600_000, 10**11])
+def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database, ahead):
+    database.record(report("session_start", ts=milliseconds() + ahead, mono=None))
     database.record(report("stop", ts=milliseconds(), mono=5000))
     assert status(database) == "idle"
 
@@ -187,8 +205,12 @@ def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database):
 def test_a_closed_plate_stays_closed(database, kind):
     database.record(report("session_start"))
     database.record(report("session_end"))
-    database.record(report(kind))
-    assert status(database) == "closed"
+    before = database.get("s")
+    database.record(report(kind, project_path="/other", git_branch="main"))
+    after = database.get("s")
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed <= {"git_branch", "updated_at", "version"}
+    assert [event["status"] for event in database.events_of("s", 9)] == ["running", "closed", None]
 
 
 @pytest.mark.parametrize("kind", ["session_start", "prompt_submit"])
@@ -201,9 +223,31 @@ def test_what_is_older_than_the_closing_does_not_open_again(database, kind):
     assert status(database) == "running"
 
 
-def test_a_plate_that_an_unknown_type_begins_is_told(database):
+def test_an_unknown_type_begins_no_plate_and_is_counted_and_kept_once(database):
+    first = report("coffee_break")
+    assert database.record(first, Place("file", 7))
+    assert (database.get("s"), database.told, database.offset("file")) == (None, [], 7)
+    assert not database.record(first)
+    database.record(report("stop"))
+    assert not database.record(first)
+    assert database.record(report("coffee_break"))
+    assert database.event_counts() == {"stop": 1, "coffee_break": 2}
+    assert [event["event_type"] for event in database.events_of("s", 10)] == ["stop", "coffee_break"]
+
+
+def test_an_unknown_type_takes_no_placeholder_away(database):
+    database.register("/p", "run", pid=77)
+    database.record(report("coffee_break", run_id="run"))
+    assert [plate["session_id"] for plate in database.all()] == ["pending:/p"]
+    assert database.gone == []
+
+
+def test_events_of_an_unknown_type_are_forgotten_like_others(database):
     database.record(report("coffee_break"))
-    assert [plate["status"] for plate in database.told] == ["starting"]
+    database.forget(1)
+    assert database.event_counts() == {"coffee_break": 1}
+    database.forget(-1)
+    assert database.event_counts() == {}
 
 
 def test_the_longest_names_are_kept(database):
@@ -225,6 +269,7 @@ def test_a_plate_tells_all_its_fields(database):
     database.record(
         report(
             "tool_start:TodoWrite",
+            ts=1000,
             transcript_path="/t.jsonl",
             git_branch="main",
             tool_params={"todos_done": 3, "todos": 7},
@@ -234,9 +279,10 @@ def test_a_plate_tells_all_its_fields(database):
             user="u",
         )
     )
-    database.record(report("tool_start:Bash", tool_params={"command": "make"}))
+    database.record(report("tool_start:Bash", tool_params={"command": "make"}, ts=2000))
     plate = shown(database.get("s"))
     assert plate.pop("created_at") <= plate.pop("updated_at")
+    assert plate.pop("since") == "1970-01-01T00:00:01.000Z"
     assert plate == {
         "session_id": "s",
         "project_path": "/p",
@@ -259,6 +305,13 @@ def test_an_error_is_shown_until_the_session_goes_on(database):
     assert database.get("s")["error"] == "rate_limit"
     database.record(report("prompt_submit"))
     assert database.get("s")["error"] is None
+
+
+def test_an_error_of_a_stop_is_shown_and_that_of_a_tool_is_not(database):
+    database.record(report("stop:overloaded"))
+    assert database.get("s")["error"] == "overloaded"
+    database.record(report("tool_call", error="no such file"))
+    assert (status(database), database.get("s")["error"]) == ("running", None)
 
 
 def test_an_error_that_a_session_recovered_from_is_shown_no_more(database):
@@ -294,6 +347,243 @@ def test_eight_writers_at_once_lose_and_double_nothing(url):
     assert databases[0].event_counts() == {"tool_call": 200}
     for database in databases:
         database.close()
+
+
+# ---- waits -------------------------------------------------------------------
+
+
+def asked(tool_use_id, **fields):
+    """A report of a question to the person."""
+    return report("tool_start:AskUserQuestion", tool_use_id=tool_use_id, **fields)
+
+
+def ended(name, tool_use_id, **fields):
+    """A report of a tool's end."""
+    return report("tool_call", tool_name=name, tool_use_id=tool_use_id, **fields)
+
+
+def test_a_wait_outlives_the_daemon(url):
+    for one in (
+        asked("a"),
+        report("tool_start:Bash", tool_use_id="b"),
+        ended("Bash", "b"),
+        ended("AskUserQuestion", "a"),
+    ):
+        database = Database(url)  # started anew before each event
+        database.record(one)
+        last = status(database)
+        database.close()
+        assert last == ("running" if one.tool_use_id == "a" and one.event_type == "tool_call" else "awaiting_input")
+
+
+def test_a_subagents_wait_outlives_the_daemon_with_what_is_beneath(url):
+    theirs = {"agent_id": "x", "tool_name": "Bash"}
+    expected = ["idle", "idle", "awaiting_approval", "awaiting_approval", "idle"]
+    reports = [
+        report("stop"),
+        report("tool_start", tool_use_id="b", **theirs),
+        report("permission_asked", **theirs),
+        report("stop"),
+        report("tool_call", tool_use_id="b", **theirs),
+    ]
+    for one, after in zip(reports, expected, strict=True):
+        database = Database(url)
+        database.record(one)
+        found = status(database)
+        database.close()
+        assert found == after
+
+
+def test_an_event_that_moves_nothing_is_kept_for_the_timeline(database):
+    database.record(asked("a", git_branch="main", tool_params={"command": "ask"}))
+    before = shown(database.get("s"))
+    beside = {"project_path": "/elsewhere", "git_branch": "other", "tool_params": {"todos_done": 1, "todos": 2}}
+    database.record(report("tool_start:TodoWrite", tool_use_id="b", agent_id="x", **beside))
+    [_, event] = database.events_of("s", 10)
+    assert (event["status"], event["agent_id"], event["tool_use_id"]) == (None, "x", "b")
+    after = shown(database.get("s"))
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed <= {"updated_at", "todo_progress"}
+
+
+def test_a_tool_beside_the_one_that_is_waited_for_is_not_the_one_that_is_shown(database):
+    database.record(asked("a"))
+    database.record(report("tool_start:Bash", tool_use_id="b"))
+    plate = database.get("s")
+    assert (plate["last_tool"], plate["last_event_type"]) == ("AskUserQuestion", "tool_start")
+    assert [event["status"] for event in database.events_of("s", 10)] == ["awaiting_input", None]
+
+
+def test_a_permission_shows_the_tool_that_it_is_about(database):
+    for name in ("Read", "Bash"):
+        database.record(report(f"tool_start:{name}", tool_use_id=name))
+    database.record(report("permission_asked", tool_name="Read"))
+    assert (status(database), database.get("s")["last_tool"]) == ("awaiting_approval", "Read")
+
+
+def test_a_subagents_permission_is_an_event_that_changed_the_status(database):
+    database.record(report("tool_start:Edit"))
+    database.record(report("tool_start:Bash", agent_id="x"))
+    assert database.get("s")["last_tool"] == "Edit"
+    database.record(report("stop"))
+    database.record(report("permission_asked", tool_name="Bash", agent_id="x"))
+    assert database.events_of("s", 1)[0]["status"] == "awaiting_approval"
+    plate = database.get("s")
+    assert (plate["last_event_type"], plate["last_tool"], plate["beneath"]) == ("permission_asked", "Bash", "idle")
+
+
+def test_the_permissions_tool_is_found_by_its_command_or_file(database):
+    for tool_use_id, params in (("a", {"file_path": "/a"}), ("b", {"file_path": "/b"})):
+        database.record(report("tool_start:Read", tool_use_id=tool_use_id, tool_params=params))
+    database.record(report("permission_asked", tool_name="Read", tool_params={"file_path": "/a"}))
+    database.record(ended("Read", "b"))
+    assert status(database) == "awaiting_approval"
+    database.record(ended("Read", "a"))
+    assert status(database) == "running"
+
+
+def test_what_tells_uses_of_a_tool_apart_is_bounded(database):
+    database.record(report("tool_start:" + "n" * 50_000, tool_params={"command": "c" * 50_000}))
+    [(_, name, about, _, _)] = database.get("s")["tools"]
+    assert (name, about) == ("n" * 200, "c" * 200)
+
+
+def test_the_first_event_of_a_session_may_be_a_subagents(database):
+    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), keeper="k")
+    plate = database.get("s")
+    assert (plate["status"], plate["keeper"], plate["pid"]) == ("starting", "k", 5)
+    database.record(report("tool_start:Bash"))
+    assert status(database) == "running"
+
+
+def test_a_closed_plate_is_moved_by_no_subagent(database):
+    for kind in ("session_start", "session_end"):
+        database.record(report(kind))
+    for kind in ("tool_start:Bash", "permission_asked", "tool_call"):
+        database.record(report(kind, agent_id="x"))
+    assert (status(database), database.get("s")["tools"]) == ("closed", None)
+
+
+# ---- since when --------------------------------------------------------------
+
+
+def since(database):
+    return database.get("s")["since"]
+
+
+def test_a_status_holds_since_the_event_that_changed_it(database):
+    for at, kind, expected in [
+        (1000, "prompt_submit", 1000),
+        (2000, "tool_start:Bash", 1000),
+        (3000, "tool_call", 1000),
+        (4000, "tool_start:AskUserQuestion", 4000),
+        (5000, "tool_start:Bash", 4000),
+        (6000, "stop", 6000),
+    ]:
+        database.record(report(kind, ts=at, mono=at))
+        assert since(database) == expected
+
+
+def test_a_wait_that_was_spooled_for_hours_has_lasted_for_hours(database):
+    hours = 3 * 3_600_000
+    database.record(report("permission_asked", ts=milliseconds() - hours, mono=None))
+    assert milliseconds() - since(database) >= hours
+
+
+def test_a_late_event_that_fills_a_field_changes_no_age(database):
+    database.record(report("stop", ts=5000, mono=5000))
+    database.record(report("tool_call", ts=4000, mono=4000, git_branch="main"))
+    assert (since(database), database.get("s")["git_branch"]) == (5000, "main")
+
+
+def test_a_late_end_of_a_wait_counts_from_when_it_happened(database):
+    database.record(asked("a", ts=1000, mono=1000))
+    database.record(report("tool_start:Bash", tool_use_id="b", ts=3000, mono=3000))
+    database.record(ended("AskUserQuestion", "a", ts=2000, mono=2000))
+    assert (status(database), since(database)) == ("running", 2000)
+    assert database.get("s")["event_ts"] == 3000
+
+
+@pytest.mark.parametrize("ahead", [60_000, 10**12])
+def test_no_status_begins_in_the_future(database, ahead):
+    before = milliseconds()
+    database.record(report("stop", ts=before + ahead, mono=5))
+    assert before <= since(database) <= milliseconds()
+
+
+def test_a_clock_that_was_set_back_makes_no_age_negative(database):
+    database.record(report("prompt_submit", ts=10_000_000, mono=5000))
+    database.record(report("stop", ts=6_000_000, mono=6000))
+    assert since(database) == 6_000_000
+
+
+def test_what_the_daemon_finds_counts_from_when_it_finds_it(database):
+    database.record(report("tool_start:ExitPlanMode", ts=1000, mono=None))
+    database.apply(database.get("s"), parse_event("health_check_recovery"), Moment(9000, None))
+    assert since(database) == 9000
+    database.apply(database.get("s"), parse_event("session_end"), Moment(9500, None))
+    assert since(database) == 9500
+
+
+def test_a_placeholder_holds_since_its_registration(database):
+    placeholder = database.register("/p", "run")
+    database.record(report("coffee_break", run_id="run"))
+    assert database.all()[0]["since"] == placeholder["since"] == placeholder["created_at"]
+
+
+# ---- times that cannot be ----------------------------------------------------
+
+END_OF_TIME = 8_640_000_000_000_000
+
+
+@pytest.mark.parametrize("mono", [END_OF_TIME, None, 5])
+def test_an_event_from_the_end_of_time_makes_no_later_one_an_old_one(database, mono):
+    database.record(report("prompt_submit", ts=END_OF_TIME, mono=mono))
+    database.record(report("stop", ts=milliseconds() + 1, mono=10))
+    assert status(database) == "idle"
+
+
+def test_a_time_within_a_day_is_kept_and_a_later_one_is_the_present():
+    day = 86_400_000
+    now = milliseconds()
+    assert report("stop", ts=now + day - 10_000).ts == now + day - 10_000
+    assert now <= report("stop", ts=now + day + 10_000).ts <= milliseconds()
+    assert report("stop", ts=0).ts == 0
+
+
+def test_no_machine_has_run_for_more_than_a_hundred_years():
+    century = 100 * 366 * 86_400_000
+    assert report("stop", mono=century).mono == century
+    assert report("stop", mono=century + 1).mono is None
+
+
+# ---- older databases ---------------------------------------------------------
+
+
+def test_a_database_of_the_version_before_is_brought_to_the_newest_one(url):
+    engine = sa.create_engine(url)
+    config = migrations()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        connection.execute(
+            sa.text(
+                "INSERT INTO plates (session_id, project_path, status, created_at, updated_at, event_ts, version)"
+                " VALUES ('s', '/p', 'awaiting_input', 1, 77, 5, 3)"
+            )
+        )
+    database = Database(url)
+    plate = database.get("s")
+    assert (plate["since"], plate["tools"], plate["unprompted"]) == (77, None, None)
+    database.record(ended("AskUserQuestion", "a"))
+    assert status(database) == "running"
+    database.close()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0002")
+        columns = {column["name"] for column in sa.inspect(connection).get_columns("plates")}
+    engine.dispose()
+    assert "since" not in columns
 
 
 # ---- the daemon's own events -------------------------------------------------

@@ -115,6 +115,43 @@ def test_what_is_no_event_is_counted_and_passed_over(inbox, line):
     assert (inbox.lost, inbox.waiting()) == (1, 0)
 
 
+def test_an_event_is_read_whatever_the_order_of_its_members(inbox):
+    fields = json.loads(event(1))
+    spool.append(json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
+    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+
+
+def test_an_event_in_an_event_is_not_the_event(inbox):
+    inner = json.loads(event(2))
+    spool.append(event(1, tool_params=inner))
+    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+
+
+@pytest.mark.parametrize("letter", [b"x", b"5", b"{", b","])
+def test_behind_a_letter_too_much_only_an_event_as_hooks_write_it_is_found(inbox, letter):
+    fields = json.loads(event(1))
+    spool.append(letter + json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
+    spool.append(letter + event(2))
+    assert (inbox.take(), known(inbox), inbox.lost) == (1, ["e2"], 1)
+
+
+def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
+    """What failed at another line counts for that line alone."""
+    refused = []
+
+    def refuse(report):
+        refused.append(report.event_id)
+        raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
+
+    refusing(inbox, monkeypatch, refuse)
+    spool.append(event(0) + event(1))
+    for _ in range(2 + 2):
+        with pytest.raises(IntegrityError):
+            inbox.take()
+    assert (inbox.take(), inbox.lost) == (0, 2)
+    assert refused == ["e0"] * 3 + ["e1"] * 3
+
+
 def test_text_that_no_database_keeps_is_made_fit(inbox):
     spool.append(event(1, tool_name="a\0b", git_branch="\ud800", project_path="/\udcff"))
     assert inbox.take() == 1

@@ -71,14 +71,14 @@ def wide(plate: Plate, name: str, now: float, width: int) -> Text:
         (fit(plate.branch, branch - 1) + " ", BRANCH),
         (fit(plate.error or plate.tool, flexible - project - branch - 1) + " ", colour if plate.error else TOOL),
         todo(plate.todo),
-        (f"{age(now - plate.changed):>{AGE}} ", DIM),
+        (f"{age(now - plate.since):>{AGE}} ", DIM),
     )
 
 
 def narrow(plate: Plate, name: str, now: float, width: int) -> list[Text]:
     """A plate on two lines."""
     colour = COLOURS[plate.status]
-    last = f"{plate.todo} {age(now - plate.changed):>{AGE}} "
+    last = f"{plate.todo} {age(now - plate.since):>{AGE}} "
     first = Text.assemble(
         (f" {SYMBOLS[plate.status]}  ", colour),
         (fit(name, width - 4 - cell_len(last)), name_style(plate)),
@@ -124,7 +124,7 @@ def facts(details: Details, now: float) -> Text:
     plate = details.plate
     colour = COLOURS[plate.status]
     text = Text.assemble((f"{SYMBOLS[plate.status]} {status_words(plate.status)}", f"bold {colour}"))
-    text.append(f" for {age(now - plate.changed)}" if plate.status is not Status.RUNNING else "", DIM)
+    text.append(f" for {age(now - plate.since)}" if plate.status is not Status.RUNNING else "", DIM)
     lines = (
         ("error", plate.error, colour),
         ("project", plate.path, "bold"),

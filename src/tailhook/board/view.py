@@ -39,7 +39,12 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 class Plate(NamedTuple):
-    """A session.  session_id: as the daemon knows it, not fit for a terminal.  created, changed: Unix seconds."""
+    """A session.
+
+    session_id: as the daemon knows it. It may hold characters that steer a terminal.
+    created: when its first event came, in Unix seconds.
+    since: when its status last changed, in Unix seconds.
+    """
 
     session_id: str
     path: str
@@ -50,7 +55,7 @@ class Plate(NamedTuple):
     todo: str
     error: str
     created: float
-    changed: float
+    since: float
 
 
 def read_plate(fields: dict[str, Any]) -> Plate:
@@ -66,7 +71,7 @@ def read_plate(fields: dict[str, Any]) -> Plate:
         todo=plain(fields["todo_progress"] or ""),
         error=plain(fields["error"] or ""),
         created=unix_time(fields["created_at"]),
-        changed=unix_time(fields["updated_at"]),
+        since=unix_time(fields["since"]),
     )
 
 
@@ -83,10 +88,12 @@ def group_of(plate: Plate) -> int:
 
 
 def ordered(plates: Iterable[Plate], wanted: str = "", closed: bool = False) -> list[Plate]:
-    """The plates to be shown, in their order.
+    """Return the plates to be shown, in their order.
 
-    Who has waited longest for a person comes first. Running ones keep their places whatever they do: by project and
-    age. Of the rest, the one that changed last comes first.  wanted: words that each must occur in a plate.
+    First come the sessions that need attention, the one that has waited longest first. Running ones keep their places
+    whatever they do, by project and age. Of the rest, the one whose status changed last comes first.
+
+    wanted: words that each must occur in a plate.
     """
     words = wanted.casefold().split()
     shown = [plate for plate in plates if (closed or plate.status is not Status.CLOSED) and matches(plate, words)]
@@ -94,11 +101,11 @@ def ordered(plates: Iterable[Plate], wanted: str = "", closed: bool = False) -> 
 
 
 def place(plate: Plate) -> "tuple[int, float, str, float, str]":
-    """What a plate is sorted by."""
+    """Return what a plate is sorted by."""
     group = group_of(plate)
-    changed = (plate.changed, 0.0, -plate.changed)[group]
+    since = (plate.since, 0.0, -plate.since)[group]
     name = plate.name if group == 1 else ""
-    return group, changed, name, plate.created, plate.session_id
+    return group, since, name, plate.created, plate.session_id
 
 
 def matches(plate: Plate, words: Iterable[str]) -> bool:

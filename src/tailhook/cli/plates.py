@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -115,17 +116,20 @@ def tell_link(link: str) -> None:
 
 
 def list_plates(arguments: argparse.Namespace) -> None:
-    """Print the plates, for a person or a program."""
+    """Print the plates: in the boards' order for a person, as the daemon gives them for a program."""
     plates = ask("GET", "/plates")
     if arguments.json:
         print_json({"plates": plates})
         return
     if not plates:
         say("No sessions.")
-    for plate in plates:
-        status = coloured(f"{plate['status']:<18}", COLOURS.get(plate["status"], 0))
-        what = " ".join(str(plate[name]) for name in ("git_branch", "last_tool", "todo_progress") if plate[name])
-        say(f"{status}{plain(plate['project_path'])}  {plain(what)}  {plain(plate['session_id'])}")
+    from tailhook.board.view import age, ordered, read_plate
+
+    now = time.time()
+    for plate in ordered(map(read_plate, plates), closed=True):
+        status = coloured(f"{plate.status.value:<18}", COLOURS.get(plate.status.value, 0))
+        what = " ".join(filter(None, (plate.branch, plate.tool, plate.todo)))
+        say(f"{status}{age(now - plate.since):>4}  {plate.path}  {what}  {plain(plate.session_id)}")
 
 
 def dismiss(arguments: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
-"""The plates machine's hook: each event of a session appended to the spool, and the daemon poked.
+"""The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-What a board needs goes there and no more: of a tool's input its file or the head of its command, of a list of things
-to do their number.
+Only what a board needs goes there: of a tool's input its file or the head of its command, of a list of things to do
+their number.
 """
 
 import posix
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.hook.process import Event
 
-# Events of the host, and the names of the design that a hook without `hook_event_name` is started with (--event).
+# Events of the host, and the design's names, with which a hook without `hook_event_name` is started (--event).
 KINDS = {
     "SessionStart": "session_start",
     "UserPromptSubmit": "prompt_submit",
     "PreToolUse": "tool_start",
     "PostToolUse": "tool_call",
     "PostToolUseFailure": "tool_call",
+    "PermissionRequest": "permission_asked",
+    "PermissionDenied": "tool_call",
+    "Elicitation": "input_asked",
+    "ElicitationResult": "input_given",
+    "SubagentStop": "subagent_stop",
     "Stop": "stop",
     "StopFailure": "stop_failure",
     "SessionEnd": "session_end",
@@ -37,6 +42,16 @@ KINDS = {
     "stop": "stop",
     "": "stop",
 }
+# Types of the Notification event.
+NOTIFICATIONS = {
+    "permission_prompt": "permission_asked",
+    "idle_prompt": "turn_ended",
+    "elicitation_dialog": "input_asked",
+    "elicitation_url_dialog": "input_asked",
+    "elicitation_response": "input_given",
+    "elicitation_complete": "input_given",
+}
+HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
 LONGEST = 200  # characters of a name, a file's path or a command
 LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
@@ -47,7 +62,12 @@ RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it
 
 
 def tell(event: "Event", blocked: bool = False) -> None:
-    """Report an event of a session.  blocked: the stop was no stop, a machine sent the agent on.  Raises OSError."""
+    """Append an event of a session to the spool, wake the daemon, and start it if there is none.
+
+    blocked: a machine blocked the stop and sent the agent on.
+
+    Raises OSError.
+    """
     kind = kind_of(event)
     if not kind or not event.session_id:
         return
@@ -55,18 +75,24 @@ def tell(event: "Event", blocked: bool = False) -> None:
         kind = "stop_blocked"
     mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
     pid, is_guess = host_process()
+    payload = event.payload
     fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),
         "mono": mono,
         "session_id": event.session_id,
-        "project_path": working_folder(event.payload),
+        "project_path": working_folder(payload),
         "transcript_path": event.transcript_path(),
+        "transcript_size": size_of(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "tool_name": text(event.payload, "tool_name")[:LONGEST],
-        "tool_params": tool_params(event.payload),
-        "error": error_of(event.payload),
+        "tool_name": tool_name(payload)[:LONGEST],
+        "tool_use_id": text(payload, "tool_use_id")[:LONGEST],
+        "agent_id": text(payload, "agent_id")[:LONGEST],
+        "tool_params": tool_params(payload),
+        "error": error_of(payload),
+        "source": text(payload, "source")[:LONGEST] if kind == "session_start" else "",
+        "by_host": kind == "prompt_submit" and text(payload, "prompt").startswith(HOSTS_PROMPT),
         "run_id": environment(RUN_ID),
         "pid": pid,
         "pid_started": process_start(pid),
@@ -80,17 +106,37 @@ def tell(event: "Event", blocked: bool = False) -> None:
 
 
 def kind_of(event: "Event") -> str:
-    """The type of the event that is reported, "" for none."""
+    """Return the type of the event that is reported, or "" if it is not reported."""
     if event.name == "Notification":
-        return "permission_asked" if text(event.payload, "notification_type") == "permission_prompt" else ""
+        return NOTIFICATIONS.get(text(event.payload, "notification_type"), "")
+    if event.name == "PostCompact":  # a person asked for the compaction while the agent was idle, or it is in a turn
+        return "turn_ended" if text(event.payload, "trigger") == "manual" else ""
     kind = KINDS.get(event.name, "")
     if kind in ("stop", "session_start", "session_end", "stop_failure") and event.payload.get("agent_id"):
         return ""  # a sub-agent's
     return kind
 
 
+def tool_name(payload: "Payload") -> str:
+    """Return the tool that the event is about, or what the names of an MCP server's tools begin with, or ""."""
+    server = text(payload, "mcp_server_name")
+    if not server:
+        return text(payload, "tool_name")
+    return "mcp__" + "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in server
+    )
+
+
+def size_of(path: str) -> int:
+    """Return how many bytes a file has, or 0 if it is missing."""
+    try:
+        return posix.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+
+
 def tool_params(payload: "Payload") -> "dict[str, Any] | None":
-    """What a board shows of a tool's input."""
+    """Return what a board shows of a tool's input, or None."""
     given = payload.get("tool_input")
     if not isinstance(given, dict):
         return None

@@ -79,6 +79,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     for there in installed:
         yield tried(there, timed)
     yield from asked_twice(installed)
+    yield from unreported(installed)
     yield from beside(found)
     yield from cap(found)
     yield from switched_off(found)
@@ -146,6 +147,15 @@ def asked_twice(installed: Sequence[Installed]) -> Iterator[Finding]:
         if len(places) > 1:
             advice = "Keep one of them. To take the others out:  tailhook uninstall --scope user|project|local"
             yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
+
+
+def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
+    """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it."""
+    events = {there.hook.event for there in installed if there.hook and "plates" in there.machines}
+    missing = [event for event in hooks.REPORTED if event not in events]
+    if events and missing:
+        what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
+        yield Finding("events", WARNING, what, "Register them:  tailhook install")
 
 
 def beside(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:

@@ -18,13 +18,19 @@ FLAGS = ("--exit", "0", "--announce")  # the answer that every version of the ho
 TIMEOUT = 10  # seconds; a hook takes milliseconds and waits 2 s at the most for its input, 2 s for a lock
 STATUS = {"Stop": "tailhook: may the agent stop?", "SessionStart": "tailhook: is there a loop to go on with?"}
 TOLD_AGAIN = {"idle", "ralph"}  # machines whose loop is told again after a compaction
-# The events that plates alone is told of, with the matcher that they take.
+# The events that only plates needs, with the matcher of each. A compaction that the host starts itself is in a turn.
 REPORTED = {
     "UserPromptSubmit": None,
     "PreToolUse": "*",
     "PostToolUse": "*",
     "PostToolUseFailure": "*",
+    "PermissionRequest": "*",
+    "PermissionDenied": "*",
+    "Elicitation": None,
+    "ElicitationResult": None,
     "Notification": None,
+    "PostCompact": "manual",
+    "SubagentStop": None,
     "StopFailure": None,
     "SessionEnd": None,
 }

@@ -1,7 +1,8 @@
-"""The plates machine: what a session is doing, told by the events of its hooks.  (docs/machines/plates.md)
+"""The plates machine: what a session is doing, from what its hooks report.
 
-Pure: status and event in, status out. Who reports, keeps and shows plates is `tailhook.hook.plates` and
-`tailhook.plates`.
+Pure: a status and an event in, a status out. `tailhook.hook.plates` reports the events; `tailhook.plates` keeps and
+shows the plates. `transition` is the table of statuses. `follow` decides which events reach that table, because only
+what a session waits for may end its wait.
 """
 
 from enum import Enum
@@ -10,22 +11,26 @@ from typing import NamedTuple
 HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
 MAX_RECOVERY_TIME = 12  # seconds at the most from the transcript's advance to the recovery: the two together
+MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool that waits for nothing is forgotten
 
 
 class Status(Enum):
     """What a session is doing."""
 
-    STARTING = "starting"  # registered by the wrapper; its first event has not come
+    STARTING = "starting"  # the wrapper registered it; its first event has not come
     RUNNING = "running"
-    IDLE = "idle"  # the turn is over; the person's move
+    IDLE = "idle"  # the turn is over, and the next move is the person's
     AWAITING_INPUT = "awaiting_input"  # it asked the person something
-    AWAITING_APPROVAL = "awaiting_approval"  # it wants a plan or a tool allowed
+    AWAITING_APPROVAL = "awaiting_approval"  # it wants a plan or a tool to be allowed
     ERROR = "error"
     CLOSED = "closed"  # its process is gone
 
 
 class Kind(Enum):
-    """What happened to a session. The hooks report all but the last three; these the daemon finds in transcripts."""
+    """What happened to a session. The hooks report all but `interrupted` and `health_check_recovery`.
+
+    The daemon finds these two in transcripts, and `turn_ended` too.
+    """
 
     SESSION_START = "session_start"
     PROMPT_SUBMIT = "prompt_submit"
@@ -35,6 +40,9 @@ class Kind(Enum):
     STOP_BLOCKED = "stop_blocked"  # a machine sent the agent on
     STOP_FAILURE = "stop_failure"  # the turn ended in an error of the API
     PERMISSION_ASKED = "permission_asked"
+    INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
+    INPUT_GIVEN = "input_given"  # the person answered the MCP server
+    SUBAGENT_STOP = "subagent_stop"
     SESSION_END = "session_end"
     TURN_ENDED = "turn_ended"
     INTERRUPTED = "interrupted"
@@ -42,7 +50,11 @@ class Kind(Enum):
 
 
 class Event(NamedTuple):
-    """Something that happened.  tool: of TOOL_START, the tool's name.  has_error: of STOP, whether it was an error."""
+    """Something that happened.
+
+    tool: the tool's name, of TOOL_START alone.
+    has_error: whether a STOP was caused by an error.
+    """
 
     kind: Kind
     tool: str = ""
@@ -51,7 +63,7 @@ class Event(NamedTuple):
 
 WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, "ExitPlanMode": Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look
-EXAMINED = (*ATTENTION, Status.RUNNING)  # the others are what their transcript says, too
+EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript can tell nothing new about the other statuses
 
 # The status after an event, whatever it was before ...
 AFTER = {
@@ -61,11 +73,14 @@ AFTER = {
     Kind.STOP_BLOCKED: Status.RUNNING,
     Kind.STOP_FAILURE: Status.ERROR,
     Kind.PERMISSION_ASKED: Status.AWAITING_APPROVAL,
+    Kind.INPUT_ASKED: Status.AWAITING_INPUT,
     Kind.SESSION_END: Status.CLOSED,
     Kind.INTERRUPTED: Status.IDLE,
 }
-# ... and where only some are left by it.
-LEAVING = {
+# ... and the events that change only some statuses.
+LEAVING: dict[Kind, dict[Status, Status]] = {
+    Kind.INPUT_GIVEN: {Status.AWAITING_INPUT: Status.RUNNING},
+    Kind.SUBAGENT_STOP: {},
     Kind.TURN_ENDED: {Status.RUNNING: Status.IDLE},
     Kind.HEALTH_CHECK_RECOVERY: dict.fromkeys(ATTENTION, Status.IDLE),
 }
@@ -74,7 +89,7 @@ PLAIN = {kind.value for kind in Kind} - {"tool_start"}  # short forms that are t
 
 
 def transition(status: Status, event: Event) -> Status:
-    """The status after an event: pure, and total.
+    """Return the status after an event. Pure, and total.
 
     >>> transition(Status.RUNNING, parse_event("tool_start:AskUserQuestion"))
     <Status.AWAITING_INPUT: 'awaiting_input'>
@@ -89,7 +104,9 @@ def transition(status: Status, event: Event) -> Status:
 
 
 def parse_event(text: str) -> Event:
-    """The event that a short form names: a Kind's value, `tool_start:NAME`, `stop:error`.  ValueError for others.
+    """Return the event that a short form names: a Kind's value, `tool_start:NAME` or `stop:error`.
+
+    Raises ValueError for any other text.
 
     >>> parse_event("stop:error")
     Event(kind=<Kind.STOP: 'stop'>, tool='', has_error=True)
@@ -105,53 +122,331 @@ def parse_event(text: str) -> Event:
 
 
 def admits(status: Status, event: Event) -> bool:
-    """Whether the event still means something: a closed session is opened again by a start or a prompt alone."""
+    """Return whether the event still means something: only a start or a prompt opens a closed session again."""
     return status is not Status.CLOSED or event.kind in (Kind.SESSION_START, Kind.PROMPT_SUBMIT)
 
 
 def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
-    """Whether an event happened before the newest one that is known, though it came after it.
+    """Return whether an event happened before the newest one that is known, although it came after it.
 
-    at, last_at: by the hooks' clock; mono, last_mono: since their machine's start; milliseconds. A clock that was set
-    back, or a machine that was started anew, makes no event an old one.
+    A clock that was set back, or a machine that was started anew, makes no event an old one.
+
+    at, last_at: milliseconds by the hooks' clock.
+    mono, last_mono: milliseconds since their machine's start.
     """
     return at < last_at and (mono is None or last_mono is None or mono < last_mono)
 
 
+# ---- which events reach the table --------------------------------------------
+
+MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server asks outside of any tool
+
+
+class Detail(NamedTuple):
+    """What the host tells about an event besides its kind. A field is "" if the host does not send it.
+
+    tool_use_id: of the tool that the event is about.
+    tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
+    about: what the tool works on, such as its command. It tells two uses of one tool apart.
+    agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
+    is_hosts: the host wrote the prompt by itself, or started the session anew by itself after a compaction.
+    """
+
+    tool_use_id: str = ""
+    tool: str = ""
+    about: str = ""
+    agent_id: str = ""
+    is_hosts: bool = False
+
+
+class OpenTool(NamedTuple):
+    """A tool that has started and has not ended, or a question to the person whose tool is unknown.
+
+    tool_use_id, name, about, agent_id: as in a Detail.
+    wait: AWAITING_INPUT or AWAITING_APPROVAL while the tool waits for the person; otherwise None.
+    """
+
+    tool_use_id: str
+    name: str
+    about: str = ""
+    agent_id: str = ""
+    wait: Status | None = None
+
+    def belongs_to(self, server: str) -> bool:
+        """Return whether it is a tool of the MCP server whose tools' names begin so, or that server's question."""
+        return self.name == server or self.name.startswith(f"{server}__")
+
+
+Tools = tuple[OpenTool, ...]
+
+
+class Situation(NamedTuple):
+    """Where a session stands.
+
+    status: what the boards show.
+    tools: what is open, oldest first.
+    beneath: the status of the session's own agent while a sub-agent waits for the person; otherwise None.
+    """
+
+    status: Status
+    tools: Tools = ()
+    beneath: Status | None = None
+
+    @property
+    def own(self) -> Status:
+        """The status of the session's own agent."""
+        return self.beneath or self.status
+
+    @property
+    def waits(self) -> Tools:
+        """The tools that wait for the person."""
+        return tuple(tool for tool in self.tools if tool.wait)
+
+
+def follow(before: Situation, event: Event, detail: Detail, is_late: bool = False) -> "tuple[Situation, bool]":
+    """Return where a session stands after an event, and whether the event reached the table of `transition`.
+
+    A tool event of a sub-agent moves nothing. A wait ends by the end of the tool that it is about, a prompt, a stop or
+    an interruption; a tool beside it does not end it. A sub-agent's wait ends by that agent's tool or stop, or by a
+    person's prompt; meanwhile the session's own agent may go on, or stop.
+
+    is_late: whether the event is older than the newest one of the session. It then moves nothing, unless it is about a
+    tool that is still open: what has not ended since is not overridden by anything newer.
+    """
+    if event.kind in TOOL_EVENTS:
+        tools, reaches = TOOL_EVENTS[event.kind](before, detail, is_late)
+    elif detail.agent_id:
+        tools = tuple(tool for tool in before.tools if tool.agent_id != detail.agent_id)
+        return settle(before.own, tools if event.kind in (Kind.STOP, Kind.SUBAGENT_STOP) else before.tools), False
+    elif is_late:
+        return before, False
+    else:
+        tools, reaches = left_open(before, event, detail), True
+    own_waits = [tool.wait for tool in tools if tool.wait and not tool.agent_id]
+    if own_waits:  # the newest of those that are left is what the person sees next
+        event = ASKED[own_waits[-1]]
+    own = transition(before.own, event) if reaches else before.own
+    return settle(own, tools), reaches
+
+
+def settle(own: Status, tools: Tools) -> Situation:
+    """Return the situation of a session whose own agent has a status.
+
+    While the own agent runs or is idle it waits for nothing, so what waits is a sub-agent's: that lies over its status.
+    """
+    waits = [tool.wait for tool in tools if tool.wait]
+    if waits and own in (Status.RUNNING, Status.IDLE):
+        return Situation(transition(own, ASKED[waits[-1]]), tools, own)
+    return Situation(own, tools)
+
+
+def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
+    """Return what stays open after an event that is not about a tool."""
+    if event.kind is Kind.SUBAGENT_STOP or (event.kind is Kind.TURN_ENDED and before.own is not Status.RUNNING):
+        return before.tools
+    others = tuple(tool for tool in before.tools if tool.agent_id)
+    ends_turn = event.kind in (Kind.STOP_BLOCKED, Kind.TURN_ENDED) or event == Event(Kind.STOP)
+    if ends_turn or detail.is_hosts:
+        return others
+    if event.kind in (Kind.PROMPT_SUBMIT, Kind.INTERRUPTED):  # the person is there: no question is open any more
+        return tuple(tool for tool in others if not tool.wait)
+    if event.kind is Kind.HEALTH_CHECK_RECOVERY:
+        return tuple(tool for tool in before.tools if not tool.wait)
+    return ()
+
+
+def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
+    """Return what is open after a tool's start, and whether that reaches the table."""
+    tool = OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id)
+    if tool.agent_id:
+        return opened(before.tools, tool), False
+    if is_late:
+        is_working = before.own in (Status.RUNNING, Status.AWAITING_INPUT, Status.AWAITING_APPROVAL)
+        return (opened(before.tools, tool) if is_working else before.tools), False
+    tool = tool._replace(wait=WAITING.get(tool.name))
+    # A host that sends neither id nor name of what it asks about has gone on if a tool starts.
+    tools = tuple(one for one in before.tools if one.agent_id or not one.wait or (one.name and tool.name))
+    is_beside = tool.wait is None and any(one.wait and not one.agent_id for one in tools)
+    return opened(tools, tool), not is_beside
+
+
+def tool_call(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
+    """Return what is open after a tool's end, and whether that reaches the table."""
+    own_waits = [tool for tool in before.waits if not tool.agent_id]
+    if not (detail.tool_use_id or detail.tool or detail.agent_id):  # the host says nothing: it ends whatever there is
+        return (before.tools, False) if is_late else (tuple(t for t in before.tools if t.agent_id), True)
+    ended = ended_tool(before.tools, detail)
+    tools = tuple(tool for tool in before.tools if tool is not ended)
+    if detail.agent_id:
+        return tools, False
+    if not is_late:
+        tools = tuple(tool for tool in tools if tool.agent_id or not tool.wait or tool.name)
+    left = [tool for tool in tools if tool.wait and not tool.agent_id]
+    return tools, len(left) < len(own_waits) or not (is_late or own_waits)
+
+
+def ended_tool(tools: Tools, detail: Detail) -> OpenTool | None:
+    """Return the open tool that an end is about: by its id, otherwise by its name, first one that waits."""
+    same = [tool for tool in tools if tool.agent_id == detail.agent_id]
+    if detail.tool_use_id:
+        for tool in same:
+            if tool.tool_use_id == detail.tool_use_id:
+                return tool
+        same = [tool for tool in same if not tool.tool_use_id]
+    named = [tool for tool in same if tool.name == detail.tool]
+    return next((tool for tool in named if tool.wait), named[0] if named else None)
+
+
+def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
+    """Return what is open after the host asked for a permission, and whether that reaches the table.
+
+    PermissionRequest of Claude Code 2.1.329 has the tool's name and input and no id; the notification, 6 s later, has
+    neither. So the first one is about the newest such tool that is not asked about yet; the second one repeats the
+    first, or is about the newest tool that has not ended.
+    """
+    if detail.tool:
+        same = [t for t in before.tools if (t.agent_id, t.name) == (detail.agent_id, detail.tool)]
+        fresh = [tool for tool in same if not tool.wait]
+        found = [tool for tool in fresh if tool.about == detail.about] or fresh
+        if (same and not fresh) or (is_late and not found):
+            return before.tools, False
+    else:
+        found = list(before.tools)
+        if is_late or before.waits:
+            return before.tools, False
+    asked = found[-1] if found else OpenTool("", detail.tool, detail.about, detail.agent_id)
+    waiting = asked._replace(wait=WAITING.get(asked.name, Status.AWAITING_APPROVAL))
+    return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
+
+
+def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
+    """Return what is open after an MCP server asked the person, and whether that reaches the table."""
+    server = detail.tool or "mcp"
+    found = [tool for tool in before.tools if tool.belongs_to(server)]
+    is_known = any(tool.wait is Status.AWAITING_INPUT for tool in found)
+    if is_known or (is_late and not found):
+        return before.tools, False
+    asked = found[-1] if found else OpenTool("", server, agent_id=MCP_SERVER)
+    waiting = asked._replace(wait=Status.AWAITING_INPUT)
+    return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
+
+
+def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
+    """Return what is open after the person answered an MCP server, and whether that reaches the table."""
+    asked = [t for t in before.waits if t.wait is Status.AWAITING_INPUT and t.belongs_to(detail.tool or "mcp")]
+    if not asked or (len(asked) > 1 and not detail.tool):  # an answer to one of several servers, and not to which
+        return before.tools, False
+    tools = tuple(
+        tool._replace(wait=None) if tool in asked else tool
+        for tool in before.tools
+        if tool not in asked or tool.agent_id != MCP_SERVER
+    )
+    return tools, any(not tool.agent_id for tool in asked)
+
+
+def opened(tools: Tools, tool: OpenTool) -> Tools:
+    """Return the tools with one more, in place of the same one; the oldest is forgotten if there are too many."""
+    key = same_tool(tool)
+    kept = [one for one in tools if same_tool(one) != key]
+    if len(kept) >= MAX_OPEN_TOOLS:
+        kept.remove(next((one for one in kept if not one.wait), kept[0]))
+    return (*kept, tool)
+
+
+def same_tool(tool: OpenTool) -> tuple[str, ...]:
+    """Return what tells a tool from others: its id, or without one its agent and name."""
+    return (tool.tool_use_id,) if tool.tool_use_id else (tool.agent_id, tool.name)
+
+
+TOOL_EVENTS = {
+    Kind.TOOL_START: tool_start,
+    Kind.TOOL_CALL: tool_call,
+    Kind.PERMISSION_ASKED: permission_asked,
+    Kind.INPUT_ASKED: input_asked,
+    Kind.INPUT_GIVEN: input_given,
+}
+# What asks for the person, by the status that follows.
+ASKED = {
+    Status.AWAITING_INPUT: Event(Kind.INPUT_ASKED),
+    Status.AWAITING_APPROVAL: Event(Kind.PERMISSION_ASKED),
+}
+
+
+# ---- what a transcript shows -------------------------------------------------
+
+STARTED = ("startup", "resume", "clear", "fork")  # sources of a SessionStart after which a person is asked for a prompt
+
+
 def is_stale(transcript_changed: float, last_event: float) -> bool:
-    """Whether a transcript went on without an event, both in Unix seconds."""
+    """Return whether a transcript went on without an event. Both times are Unix seconds."""
     return transcript_changed > last_event + STALENESS_THRESHOLD
 
 
 class Look(NamedTuple):
     """What a transcript shows at its end.
 
-    changed: when it was written last.  at: the time in its newest record of the session's own, None for none; both in
-    Unix seconds.  interrupted: that record says that the person interrupted the agent.  turn_over: it ends a turn.
+    changed: when it was last written, in Unix seconds.
+    at: the time in its newest record that holds own words of the session, in Unix seconds; None if there is none.
+    interrupted: that record says that the person interrupted the agent.
+    turn_over: that record ends a turn.
+    newest: the newest time in any record that may belong to what the session waits for, in Unix seconds.
+    has_grown: such a record without a time was written since the event.
+    is_others: something was written since the event, and all of it belongs to sub-agents or to other tools.
+    pending: ids of the tools that are waited for whose calls are in the transcript, without a sign of their end.
+    ended: ids of the tools that are waited for that have ended.
     """
 
     changed: float
     at: float | None = None
     interrupted: bool = False
     turn_over: bool = False
+    newest: float | None = None
+    has_grown: bool = False
+    is_others: bool = False
+    pending: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
 
 
-def examine(status: Status, last_event: float, look: Look, now: float, first: Look | None = None) -> Event | None:
-    """What a transcript tells that no hook did; None for nothing.  last_event, now: Unix seconds.
+def examine(
+    status: Status,
+    last_event: float,
+    look: Look,
+    now: float,
+    first: Look | None = None,
+    waits: frozenset[str] = frozenset(),
+) -> Event | None:
+    """Return what a transcript shows that no hook reported, or None.
 
-    Who waits for a person, and whose transcript went on, waits no longer: it was written more than two seconds after
-    the event, or its newest record is newer than the event. Where the clock was set back, so that the event is still to
-    come, times tell nothing, and the transcript went on if it is not what it was at the first look since the event.
+    A session that waits for a tool whose call is in the transcript waits until the transcript shows that this tool has
+    ended. Any other session that waits for a person, or shows an error, waits no longer once its transcript went on: it
+    was written more than two seconds after the event, or it has a record that is newer than the event. If the clock was
+    set back, so that the event is still to come, times say nothing; the transcript went on if it differs from the first
+    look since the event.
+
+    last_event, now: Unix seconds.
+    waits: ids of the tools that the session waits for, as far as it knows them.
     """
     if last_event > now:
         newer = went_on = first is not None and look != first
     else:
         newer = look.at is not None and look.at > last_event
-        went_on = newer or is_stale(look.changed, last_event)
-    if status in ATTENTION and went_on:
+        is_newest = newer or look.has_grown or (look.newest is not None and look.newest > last_event)
+        went_on = is_newest or (is_stale(look.changed, last_event) and not look.is_others)
+    if waits & look.pending:
+        return None
+    if status in ATTENTION and (went_on or (waits and waits <= look.ended)):
         return Event(Kind.INTERRUPTED if newer and look.interrupted else Kind.HEALTH_CHECK_RECOVERY)
     if status is Status.RUNNING and newer and look.interrupted:
         return Event(Kind.INTERRUPTED)
     if status is Status.RUNNING and newer and look.turn_over and now > look.changed + STALENESS_THRESHOLD:
         return Event(Kind.TURN_ENDED)
     return None
+
+
+def is_at_its_prompt(is_unprompted: bool, status: Status, last_event: float, now: float) -> bool:
+    """Return whether a session that has started was given no prompt, and so waits for its first one.
+
+    A host that is started with a prompt submits it at once. last_event, now: Unix seconds; a time that is still to come
+    counts as long past.
+    """
+    return status is Status.RUNNING and is_unprompted and not last_event <= now <= last_event + STALENESS_THRESHOLD

@@ -33,7 +33,18 @@ WEB = Path(__file__).with_name("web")
 LAGS = 1000  # events, the last, whose time from the hook to here is told
 BACKLOG = 1000  # changes that a slow listener may be behind; then it is told everything anew
 PING = 15  # seconds between two signs of life on a stream
-INTERNAL = ("pid_started", "pid_is_guess", "keeper", "event_ts", "event_mono", "version")  # is told to nobody
+INTERNAL = (  # columns that only the daemon needs
+    "pid_started",
+    "pid_is_guess",
+    "keeper",
+    "event_ts",
+    "event_mono",
+    "transcript_size",
+    "tools",
+    "beneath",
+    "unprompted",
+    "version",
+)
 
 
 class Problem(BaseModel):
@@ -61,7 +72,10 @@ class Health(Done):
 
 
 class PlateOut(BaseModel):
-    """A session."""
+    """A session.
+
+    since: when the event happened that last changed the status, by the clock of its host.
+    """
 
     session_id: str
     project_path: str
@@ -78,13 +92,19 @@ class PlateOut(BaseModel):
     user: str | None
     created_at: str
     updated_at: str
+    since: str
 
 
 class EventOut(BaseModel):
-    """An event of a session.  status: of the session after it, null where it changed nothing."""
+    """An event of a session.
+
+    agent_id: of the sub-agent that it belongs to.
+    status: the session's status after it; null if the event changed nothing.
+    """
 
     event_type: str
     tool_name: str | None
+    agent_id: str | None
     tool_params: dict[str, Any] | None
     error: str | None
     ts: int
@@ -280,11 +300,11 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
 
 def shown(plate: Plate) -> Plate:
-    """A plate as it is told: times as ISO 8601, what only the daemon needs left out."""
+    """Return a plate as the API shows it: times in ISO 8601, without what only the daemon needs."""
     told = {name: value for name, value in plate.items() if name not in INTERNAL}
     if plate["pid_is_guess"]:
         told["pid"] = None
-    return {**told, "created_at": iso_ms(plate["created_at"]), "updated_at": iso_ms(plate["updated_at"])}
+    return {**told, **{name: iso_ms(plate[name]) for name in ("created_at", "updated_at", "since")}}
 
 
 def iso_ms(at: int) -> str:

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
-from tailhook.machines.plates import Event, Kind, Status, admits, precedes, transition
-from tailhook.plates.report import Report
+from tailhook.machines.plates import Detail, Event, Kind, OpenTool, Status, follow, precedes
+from tailhook.plates.changes import columns_of, new_values, situation_of
+from tailhook.plates.report import Report, milliseconds
 from tailhook.plates.tables import (
     EVENT_COLUMNS,
     FIND,
@@ -28,12 +29,13 @@ from tailhook.plates.tables import (
     plates,
     spool,
     statements,
+    unknown_events,
 )
 
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
 # Of a placeholder, what its session's plate begins with.
-HELD = ("created_at", "pid", "pid_started", "host", "user", "keeper", "status", "event_ts", "event_mono")
+HELD = ("created_at", "pid", "pid_started", "host", "user", "keeper", "status", "since", "event_ts", "event_mono")
 FOUND = [kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)]  # by the daemon
 UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("keeper"))
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
@@ -118,11 +120,15 @@ class Database:
                 self.changed(kept.plate)
         return kept.is_new
 
-    def apply(self, plate: Plate, event: Event, at: Moment | None = None) -> bool:
-        """Do an event of the daemon's own to a plate, unless it changed since it was read.  at: now if not given."""
+    def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
+        """Apply an event of the daemon's own to a plate. Returns False if the plate changed since it was read.
+
+        at: when it happened; now if not given.
+        tool: the tool that the event is about, if any.
+        """
         now = milliseconds()
-        status = transition(Status(plate["status"]), event)
         event_id = f"{plate['session_id']}:{event.kind.value}:{plate['version']}"
+        detail = Detail(tool.tool_use_id, tool.name, tool.about, tool.agent_id) if tool else Detail()
         try:
             with self.writing:
                 with self.engine.begin() as tx:
@@ -130,19 +136,27 @@ class Database:
                     if row is None or row["version"] != plate["version"]:
                         return False
                     at = at or Moment(now, uptime() if row["host"] == os.uname().nodename else None)
+                    after, _ = follow(situation_of(row), event, detail)
                     kept = {
                         **dict.fromkeys(EVENT_COLUMNS),
                         "event_id": event_id,
                         "session_id": plate["session_id"],
                         "event_type": event.kind.value,
+                        "tool_name": detail.tool or None,
+                        "tool_use_id": detail.tool_use_id or None,
+                        "agent_id": detail.agent_id or None,
                         "ts": at.ts,
                         "received_at": now,
-                        "status": status.value,
+                        "status": after.status.value,
                     }
                     tx.execute(statements(tx.dialect.name).keep_event, kept)
-                    new: dict[str, Any] = {"status": status.value, "last_event_type": event.kind.value}
-                    # Nothing from before may open a closed one again; who goes on has recovered from the error.
-                    is_closed = status is Status.CLOSED
+                    new = {
+                        **columns_of(row, after, at.ts, now),
+                        "last_event_type": event.kind.value,
+                        "unprompted": False,
+                    }
+                    # Nothing older than the closing may open a plate again. A session that goes on has no error.
+                    is_closed = after.status is Status.CLOSED
                     new |= {"event_ts": at.ts, "event_mono": at.mono} if is_closed else {"error": None}
                     changed = update(tx, row, new, now)
                     self.tell_others(tx, plate["session_id"])
@@ -247,10 +261,14 @@ class Database:
         return {status.value: found.get(status.value, 0) for status in Status}
 
     def event_counts(self) -> dict[str, int]:
-        """How many events of each type there are."""
-        query = sa.select(events.c.event_type, sa.func.count()).group_by(events.c.event_type)
+        """Return how many events of each type are kept."""
+        counts: dict[str, int] = {}
         with self.engine.connect() as tx:
-            return {kind: int(count) for kind, count in tx.execute(query)}
+            for table in (events, unknown_events):
+                query = sa.select(table.c.event_type, sa.func.count()).group_by(table.c.event_type)
+                for kind, count in tx.execute(query):
+                    counts[kind] = counts.get(kind, 0) + int(count)
+        return counts
 
     def lags(self, limit: int) -> list[int]:
         """Milliseconds from the hook's clock to the database of the last events that hooks reported."""
@@ -280,7 +298,8 @@ class Database:
             with self.engine.begin() as tx:
                 query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
                 gone = list(tx.execute(query).scalars())
-                tx.execute(sa.delete(events).where(events.c.received_at < before))
+                for table in (events, unknown_events):
+                    tx.execute(sa.delete(table).where(table.c.received_at < before))
                 self.tell_others(tx, *gone)
             for session_id in gone:
                 self.removed(session_id)
@@ -358,36 +377,52 @@ def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
         "status": Status.STARTING.value,
         "created_at": now,
         "updated_at": now,
+        "since": now,
         "event_ts": 0,
         "version": 0,
     }
 
 
 def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
-    """Keep an event.  Raises RacedError."""
+    """Keep an event and change its plate. An event of an unknown type begins no plate.
+
+    Raises RacedError.
+    """
     now = milliseconds()
     there, gone = find(tx, report.session_id), ""
+    if report.event() is None and (not there or is_unknown_event(tx, report.event_id)):
+        stranger = {name: getattr(report, name) for name in ("event_id", "session_id", "event_type", "ts")}
+        kept = tx.execute(statements(tx.dialect.name).keep_unknown_event, {**stranger, "received_at": now})
+        return Kept(kept.first() is not None, None, "")
     if there:
         row = there
     else:
         row, gone = begin_plate(tx, report, now)
     begun = None if there else dict(row)
-    new = new_values(row, report, keeper)
+    new, status = new_values(row, report, keeper, now)
     event = {
         "event_id": report.event_id,
         "session_id": report.session_id,
         "event_type": report.event_type,
         "tool_name": report.tool_name,
+        "tool_use_id": report.tool_use_id,
+        "agent_id": report.agent_id,
         "tool_params": report.tool_params,
         "error": report.error,
         "ts": report.ts,
         "received_at": now,
-        "status": new.get("status"),
+        "status": status,
     }
     kept = tx.execute(statements(tx.dialect.name).keep_event, event)
     if kept.first() is None:
         return Kept(False, begun, gone)
     return Kept(True, update(tx, row, new, now) if new else begun, gone)
+
+
+def is_unknown_event(tx: Connection, event_id: str) -> bool:
+    """Return whether the event is kept among those that begin no plate."""
+    query = sa.select(unknown_events.c.event_id).where(unknown_events.c.event_id == event_id)
+    return tx.execute(query).first() is not None
 
 
 def hold(tx: Connection, project_path: str, run_id: str | None, facts: dict[str, Any]) -> Plate:
@@ -427,67 +462,12 @@ def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, s
     return found, gone
 
 
-def new_values(row: RowMapping, report: Report, keeper: str | None) -> dict[str, Any]:
-    """What the event changes in its plate."""
-    event = report.event()
-    facts = {
-        "transcript_path": report.transcript_path,
-        "git_branch": report.git_branch,
-        "run_id": report.run_id,
-        "host": report.host,
-        "user": report.user,
-        "todo_progress": report.todo_progress(),
-        "last_tool": report.tool_name if event and event.kind is Kind.TOOL_START else None,
-    }
-    told: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
-    if event is None:
-        return {}
-    late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
-    if late or not admits(Status(row["status"]), event):
-        return {name: value for name, value in told.items() if row[name] is None}
-    return {
-        **told,
-        **process_of(row, report, event.kind),
-        "project_path": report.project_path,
-        "keeper": keeper,
-        "status": transition(Status(row["status"]), event).value,
-        "last_event_type": report.event_type,
-        "error": report.error if event.has_error or event.kind is Kind.STOP_FAILURE else None,
-        # Without the other clock, a time that is yet to come would make all that follows late.
-        "event_ts": report.ts if report.mono is not None else min(report.ts, milliseconds()),
-        "event_mono": report.mono,
-    }
-
-
-def process_of(row: RowMapping, report: Report, kind: Kind) -> dict[str, Any]:
-    """What the event changes in its plate's process.
-
-    A guess is taken for the host once a second event names it, too: a shell around a hook is gone by then. Where a
-    closed plate is opened again, its old process is not asked after any more.
-    """
-    said = {"pid": report.pid, "pid_started": report.pid_started, "pid_is_guess": report.pid_is_guess}
-    if row["status"] == Status.CLOSED.value:
-        return said
-    if report.pid is None:
-        return {}
-    starts = {report.pid_started, row["pid_started"]} - {None}
-    if report.pid == row["pid"] and len(starts) < 2:
-        return {"pid_started": max(starts, default=None), "pid_is_guess": False}
-    is_known = row["pid"] is not None and not row["pid_is_guess"]
-    return {} if is_known and report.pid_is_guess and kind is not Kind.SESSION_START else said
-
-
 def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
     """Change a plate; returns it as it is now.  Raises RacedError."""
     plate = {**row, **new, "updated_at": now, "version": row["version"] + 1}
     if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
         raise RacedError
     return plate
-
-
-def milliseconds() -> int:
-    """The time, in Unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def uptime() -> int:

@@ -1,4 +1,4 @@
-"""What no hook told: transcripts that went on, and processes that are gone."""
+"""What no hook reports: transcripts that went on, and processes that are gone."""
 
 import errno
 import io
@@ -8,12 +8,25 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
-from tailhook.machines.plates import EXAMINED, HEALTH_CHECK_INTERVAL, Event, Kind, Look, Status, examine
+from tailhook.machines.plates import (
+    EXAMINED,
+    HEALTH_CHECK_INTERVAL,
+    Event,
+    Kind,
+    Look,
+    OpenTool,
+    Status,
+    examine,
+    is_at_its_prompt,
+)
+from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate
 from tailhook.transcript import Record
@@ -24,14 +37,41 @@ WAKING = 10  # seconds after that in which transcripts and hooks may catch up
 INTERRUPTED = "[Request interrupted by user"
 OUTLIVED = 5  # seconds after an event in which its hook has ended, and so has a shell around it
 RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
+CALLS_BACK = 500  # records from the end among which the call of a tool that is waited for is looked for
+ATTEMPTS = 3  # at a plate that events change while its transcript is read
+# Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
+BOOKKEEPING = frozenset(
+    ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
+)
+
+
+class Since(NamedTuple):
+    """From where on a transcript is of interest.
+
+    at: when the newest event happened, in Unix seconds.
+    size: bytes of the transcript at that event; None if the hook did not say.
+    calls: ids of the tools that the session waits for.
+    is_agents: the transcript is a sub-agent's own.
+    """
+
+    at: float = 0.0
+    size: int | None = None
+    calls: frozenset[str] = frozenset()
+    is_agents: bool = False
+
+
+ANY_TIME = Since()
 
 
 class Health:
     """Looks at every open plate that is this daemon's to look after, as often as `check` is called: every 10 s.
 
-    keeper: the daemon's, as plates have it.  is_drained: whether all that hooks told is taken.  clock: Unix seconds.
-    uptime: seconds since the machine's start, which nobody sets.  look: what a transcript shows, None where there is
-    none.  started: when a process started, None where it is gone.
+    keeper: the daemon's, as plates have it.
+    is_drained: returns whether every event in the spool is taken.
+    clock: returns Unix seconds.
+    uptime: returns seconds since the machine's start, which no one can set.
+    look: returns what a transcript shows since an event, or None if there is no transcript.
+    started: returns when a process started, or None if it is gone.
     """
 
     def __init__(
@@ -41,7 +81,7 @@ class Health:
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
-        look: "Callable[[str], Look | None] | None" = None,
+        look: "Callable[[str, Since], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
@@ -52,11 +92,11 @@ class Health:
         self.look = look or look_at
         self.started = started or process_start
         self.last = uptime()
-        self.first: dict[tuple[str, int], Look] = {}  # of the plates as they are, as the first check saw them
+        self.first: dict[tuple[object, ...], Look] = {}  # of the plates as they are, as the first check saw them
         self.resting = 0.0  # until that uptime nothing is judged
 
     def check(self) -> int:
-        """Look once; returns how many plates it changed."""
+        """Look at every plate once. Returns how many of them it changed."""
         now = self.uptime()
         if now - self.last > SLEPT:
             self.resting = now + WAKING - HEALTH_CHECK_INTERVAL / 2  # the check after this one is not to be missed
@@ -67,22 +107,63 @@ class Health:
         kept = self.database.kept_by(self.keeper)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         for plate in kept:
-            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
-            event = self.event_of(plate, self.clock())
-            changed += event is not None and self.database.apply(plate, event, at)
+            changed += self.check_plate(plate)
         return changed
 
-    def event_of(self, plate: Plate, now: float) -> Event | None:
-        """What has become of a plate."""
-        if self.is_gone(plate) and self.is_drained():  # who goes on in another process may have told so already
-            return Event(Kind.SESSION_END)
+    def check_plate(self, plate: Plate | None) -> bool:
+        """Look at one plate. Returns whether that changed it.
+
+        An event that comes meanwhile, such as a sub-agent's, makes it look once more.
+        """
+        for _ in range(ATTEMPTS):
+            if plate is None or plate["status"] == Status.CLOSED.value:
+                return False
+            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
+            event, tool = self.event_of(plate, self.clock())
+            if event is None:
+                return False
+            if self.database.apply(plate, event, at, tool):
+                return True
+            plate = self.database.get(plate["session_id"])
+        return False
+
+    def event_of(self, plate: Plate, now: float) -> tuple[Event | None, OpenTool | None]:
+        """Return what has become of a plate, and the tool that this is about; None for nothing."""
+        if self.is_gone(plate) and self.is_drained():  # a session that goes on elsewhere may have reported it
+            return Event(Kind.SESSION_END), None
         status = Status(plate["status"])
+        last_event = plate["event_ts"] / 1000
+        if is_at_its_prompt(plate["unprompted"], status, last_event, now):
+            return Event(Kind.TURN_ENDED), None
         if status not in EXAMINED or not plate["transcript_path"]:
-            return None
-        look = self.look(plate["transcript_path"])
+            return None, None
+        waits = situation_of(plate).waits
+        calls = frozenset(tool.tool_use_id for tool in waits if tool.tool_use_id)
+        look = self.look(plate["transcript_path"], Since(last_event, plate["transcript_size"], calls))
+        for tool in waits:
+            if tool.agent_id and tool.tool_use_id:
+                look = self.look_at_agent(plate["transcript_path"], tool, look)
+        if look is None:
+            return None, None
+        over = next((tool for tool in waits if tool.tool_use_id in look.ended), None)
+        if over and calls & look.pending:  # the person answered one of several questions
+            return Event(Kind.TOOL_CALL), over
+        event = examine(status, last_event, look, now, self.first.setdefault(key_of(plate), look), calls)
+        return event, None
+
+    def look_at_agent(self, path: str, tool: OpenTool, look: Look | None) -> Look | None:
+        """Return the look at the session's transcript, with what the sub-agent's own shows of its tool.
+
+        The session's transcript tells nothing of that tool, whoever goes on there.
+        """
+        since = Since(calls=frozenset((tool.tool_use_id,)), is_agents=True)
+        theirs = self.look(transcript_of_agent(path, tool.agent_id), since)
         if look is None:
             return None
-        return examine(status, plate["event_ts"] / 1000, look, now, self.first.setdefault(key_of(plate), look))
+        is_over = theirs is not None and tool.tool_use_id in theirs.ended
+        if is_over:
+            return look._replace(ended=look.ended | {tool.tool_use_id})
+        return look._replace(pending=look.pending | {tool.tool_use_id})
 
     def is_gone(self, plate: Plate) -> bool:
         """Whether the process has ended, or its number belongs to another one.
@@ -100,23 +181,125 @@ class Health:
         return is_another and not plate["pid_is_guess"]
 
 
-def key_of(plate: Plate) -> tuple[str, int]:
-    """A plate as it is, until its next event."""
-    return plate["session_id"], plate["version"]
+def key_of(plate: Plate) -> tuple[object, ...]:
+    """Return what stays the same of a plate until the next event of its own agent."""
+    return plate["session_id"], plate["event_ts"], plate["event_mono"], plate["status"]
 
 
-def look_at(path: str) -> Look | None:
-    """What a transcript shows."""
+def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
+    """Return what a transcript shows, or None if it cannot be read.
+
+    Reads records from the transcript's end back to the event, to the newest record of the session's own, and to the
+    calls that the session waits for: RECORDS_BACK records at most, or CALLS_BACK if there are such calls.
+    """
+    sight = Sight(since)
     try:
         with opened(path) as file:
             changed = os.fstat(file.fileno()).st_mtime
-            for record in open_transcript(file).reversed(limit=RECORDS_BACK):
-                own = record.role in ("assistant", "user", "human") and not (record.is_meta or record.is_sidechain)
-                if own and not record.is_api_error and (at := seconds(record.timestamp)) is not None:
-                    return Look(changed, at, record.text.startswith(INTERRUPTED), ends_turn(record))
+            for record in open_transcript(file).reversed(limit=CALLS_BACK if since.calls else RECORDS_BACK):
+                sight.see(record)
+                if sight.is_complete:
+                    break
     except (OSError, ValueError):
         return None
-    return Look(changed)
+    return sight.look(changed)
+
+
+class Sight:
+    """What the records of a transcript show, which are seen newest first."""
+
+    def __init__(self, since: Since) -> None:
+        self.since = since
+        self.own: Record | None = None  # the newest of the session's own that has a time
+        self.newest: float | None = None
+        self.has_grown = False
+        self.others = self.rest = 0  # records since the event: of sub-agents and other tools, and all others
+        self.is_before = False  # the records are older than the event by now
+        self.later: set[str] = set()  # the agent's messages
+        self.is_answered = False  # a person's words were seen
+        self.results: set[str] = set()  # ids of the tools whose results were seen
+        self.pending: set[str] = set()
+        self.ended: set[str] = set()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether older records can show nothing more."""
+        return self.own is not None and self.is_before and self.pending | self.ended == self.since.calls
+
+    def see(self, record: Record) -> None:
+        """Take the next older record."""
+        at = seconds(record.timestamp)
+        if self.since.size is None:
+            self.is_before = self.is_before or (at is not None and at <= self.since.at)
+        else:
+            self.is_before = record.offset < self.since.size
+        results = results_in(record) if self.since.calls else frozenset()
+        is_others = record.is_sidechain != self.since.is_agents or bool(results and not results & self.since.calls)
+        if not self.is_before:
+            self.others += is_others
+            self.rest += not is_others
+            self.has_grown |= (
+                at is None and not is_others and record.type not in BOOKKEEPING and self.since.size is not None
+            )
+        if at is not None and not is_others:
+            self.newest = at if self.newest is None else max(self.newest, at)
+        is_words = record.role in ("assistant", "user", "human") and not record.is_meta
+        if not is_words or record.is_sidechain != self.since.is_agents:
+            return
+        if self.own is None and at is not None and not record.is_api_error:
+            self.own = record
+        self.results |= results
+        if record.role == "assistant":
+            message = record.message_id or f"record at {record.offset}"
+            self.find_calls(record, message)
+            self.later.add(message)
+        elif not results and not record.is_compact_summary:
+            self.is_answered = True
+
+    def find_calls(self, record: Record, message: str) -> None:
+        """Take note of the calls in a record of the agent's, and of what followed them.
+
+        A call has ended if its result, a person's words or another message of the agent's follow.
+        """
+        for call in self.since.calls.intersection(tool.id for tool in record.tools if tool.id):
+            is_over = call in self.results or self.is_answered or bool(self.later - {message})
+            (self.ended if is_over else self.pending).add(call)
+
+    def look(self, changed: float) -> Look:
+        """Return what was seen.
+
+        changed: when the transcript was last written, in Unix seconds.
+        """
+        own = self.own
+        return Look(
+            changed,
+            None if own is None else seconds(own.timestamp),
+            own is not None and own.text.startswith(INTERRUPTED),
+            own is not None and ends_turn(own),
+            self.newest,
+            self.has_grown,
+            self.others > 0 and not self.rest,
+            frozenset(self.pending),
+            frozenset(self.ended),
+        )
+
+
+def results_in(record: Record) -> frozenset[str]:
+    """Return the ids of the tools whose results a record holds."""
+    if record.role != "user":
+        return frozenset()
+    content = message_of(record).get("content")
+    blocks = content if isinstance(content, list) else ()
+    return frozenset(
+        block["tool_use_id"]
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str)
+    )
+
+
+def transcript_of_agent(path: str, agent_id: str) -> str:
+    """Return where Claude Code 2.1.329 writes what a sub-agent says: in a folder beside the session's transcript."""
+    return f"{path.removesuffix('.jsonl')}/subagents/agent-{Path(agent_id).name}.jsonl"
 
 
 def last_words(path: str) -> str | None:
@@ -139,9 +322,17 @@ def opened(path: str) -> io.FileIO:
 
 
 def ends_turn(record: Record) -> bool:
-    """Whether the message says that the agent is done with its turn."""
-    message = record.json().get("message")
-    return record.role == "assistant" and isinstance(message, dict) and message.get("stop_reason") == "end_turn"
+    """Return whether the message says that the agent has ended its turn."""
+    return record.role == "assistant" and message_of(record).get("stop_reason") == "end_turn"
+
+
+def message_of(record: Record) -> dict[str, Any]:
+    """Return the record's message, empty if there is none that can be read."""
+    try:
+        message = record.json().get("message")
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def seconds(stamp: str | None) -> float | None:

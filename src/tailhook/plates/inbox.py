@@ -53,8 +53,7 @@ class Inbox:
         self.database = database
         self.lost = 0
         self.stopping = False
-        self.failed = Place("", 0)  # what could not be taken
-        self.failures = 0  # how often in a row
+        self.failures: list[Place] = []  # the place of the line that could not be taken, as often as that was tried
         self.id = spool_id(folder)
 
     def files(self) -> list[Path]:
@@ -170,10 +169,9 @@ class Inbox:
         return taken
 
     def is_hopeless(self, place: Place) -> bool:
-        """Whether what stands there failed often enough."""
-        self.failures = self.failures + 1 if self.failed == place else 1
-        self.failed = place
-        return self.failures >= ATTEMPTS
+        """Return whether the line at that place failed often enough in a row."""
+        self.failures = [*(failed for failed in self.failures if failed == place), place]
+        return len(self.failures) >= ATTEMPTS
 
 
 def open_file(path: Path) -> int:

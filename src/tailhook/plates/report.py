@@ -1,4 +1,4 @@
-"""What a hook reports of a session, as it stands in the spool and in the body of `POST /events`."""
+"""What a hook reports of a session: the lines of the spool, and the body of `POST /events`."""
 
 import math
 import time
@@ -7,12 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tailhook.machines.plates import Event, Kind
+from tailhook.machines.plates import STARTED, Detail, Event, Kind
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 LATEST = 8_640_000_000_000_000  # as far as a browser's clock goes (ECMA-262, 21.4.1)
 Milliseconds = Annotated[int, Field(ge=0, le=LATEST)]
+MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
+MAX_DETAIL_CHARS = 200  # of what tells one use of a tool from another
+MAX_UPTIME_MS = 100 * 366 * 86_400_000  # no machine has run for longer
 
 
 def can_be_a_path(name: str) -> str:
@@ -23,6 +26,29 @@ def can_be_a_path(name: str) -> str:
 
 
 SessionName = Annotated[Name, AfterValidator(can_be_a_path)]
+
+
+def milliseconds() -> int:
+    """Return the time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def possible_time(at: int) -> int:
+    """Return a time in Unix milliseconds, or the present instead of one that is more than a day ahead.
+
+    Otherwise one event with such a time would make all later events of its session old ones.
+    """
+    now = milliseconds()
+    return at if at <= now + MAX_AHEAD_MS else now
+
+
+def possible_uptime(mono: int | None) -> int | None:
+    """Return milliseconds since a machine's start, or None instead of more than a machine can have run."""
+    return mono if mono is None or mono <= MAX_UPTIME_MS else None
+
+
+Timestamp = Annotated[Milliseconds, AfterValidator(possible_time)]
+Uptime = Annotated[Milliseconds | None, AfterValidator(possible_uptime)]
 DEEPEST = 100  # lists and objects in one another; what encodes JSON has a limit of its own
 
 
@@ -45,19 +71,29 @@ def scrubbed(value: Any, depth: int = DEEPEST) -> Any:
 
 
 class RunEnd(BaseModel):
-    """The end of a wrapper's command, in the spool.  ts, mono: as in a Report."""
+    """The end of a wrapper's command, in the spool.
+
+    ts, mono: as in a Report.
+    """
 
     run_id: Name
-    ts: Milliseconds = Field(default_factory=lambda: time.time_ns() // 1_000_000)
-    mono: Milliseconds | None = None
+    ts: Timestamp = Field(default_factory=milliseconds)
+    mono: Uptime = None
 
 
 class Report(BaseModel):
     """One event of a session.
 
-    ts: Unix milliseconds by the clock of the hook; mono: milliseconds since its machine's start, which tell late events
-    from a clock that was set back.  event_id: the same event is kept once.  pid_started: of the process, in
-    clock ticks since its machine's start, as Linux tells it.  pid_is_guess: it may be a shell around the hook.
+    event_id: the same event is kept once.
+    ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
+    mono: milliseconds since the start of the hook's machine. They tell a late event from a clock that was set back.
+    tool_use_id: the host's id of the tool's use.
+    agent_id: the sub-agent that the event belongs to.
+    source: of session_start: startup, resume, clear, compact or fork.
+    by_host: of prompt_submit: the host wrote the prompt itself.
+    transcript_size: bytes of the transcript at the event.
+    pid_started: when the process started, in clock ticks since its machine's start, as Linux counts.
+    pid_is_guess: the process may be a shell around the hook.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, ser_json_inf_nan="null")
@@ -71,8 +107,13 @@ class Report(BaseModel):
     transcript_path: Word | None = None
     git_branch: Word | None = None
     error: Word | None = None
-    ts: Milliseconds = Field(default_factory=lambda: time.time_ns() // 1_000_000)
-    mono: Milliseconds | None = None
+    tool_use_id: Name | None = None
+    agent_id: Name | None = None
+    source: Word | None = None
+    by_host: bool = False
+    transcript_size: Annotated[int, Field(ge=0, le=1 << 62)] | None = None
+    ts: Timestamp = Field(default_factory=milliseconds)
+    mono: Uptime = None
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
     pid_started: Milliseconds | None = None
@@ -81,7 +122,7 @@ class Report(BaseModel):
     user: Word | None = None
 
     def event(self) -> Event | None:
-        """What happened, as the state machine knows it; None for a type that it does not know."""
+        """Return what happened, as the state machine knows it, or None if the machine does not know the type."""
         try:
             kind = Kind(self.event_type)
         except ValueError:
@@ -90,8 +131,23 @@ class Report(BaseModel):
             return Event(kind, tool=self.tool_name or "")
         return Event(kind, has_error=kind is Kind.STOP and bool(self.error))
 
+    def detail(self) -> Detail:
+        """Return what the host tells about the event besides its kind."""
+        params = self.tool_params or {}
+        return Detail(
+            tool_use_id=self.tool_use_id or "",
+            tool=(self.tool_name or "")[:MAX_DETAIL_CHARS],
+            about=str(params.get("command") or params.get("file_path") or "")[:MAX_DETAIL_CHARS],
+            agent_id=self.agent_id or "",
+            is_hosts=self.by_host or self.source == "compact",
+        )
+
+    def leads_to_a_prompt(self) -> bool:
+        """Return whether the session has only started, so that its first prompt is still to come."""
+        return self.event_type == Kind.SESSION_START.value and self.source in STARTED
+
     def todo_progress(self) -> str | None:
-        """How many of the things to do are done, as "3/7"; None where the event says nothing of it."""
+        """Return how many of the things to do are done, such as "3/7", or None if the event does not say."""
         params = self.tool_params or {}
         done, todos = params.get("todos_done"), params.get("todos")
         return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None

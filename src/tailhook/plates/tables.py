@@ -39,8 +39,14 @@ plates = sa.Table(
     sa.Column("keeper", sa.Text),  # the spool's id of the daemon that looks at its transcript and process; or null
     sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
     sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
+    # When the event happened that last changed the status: by its hook's clock, and never later than it was received.
+    sa.Column("since", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
     sa.Column("event_mono", sa.BigInteger),
+    sa.Column("transcript_size", sa.BigInteger),  # bytes, at the newest event
+    sa.Column("tools", sa.JSON),  # what is open, as `changes.situation_of` reads it
+    sa.Column("beneath", sa.Text),  # the own agent's status while a sub-agent waits for the person
+    sa.Column("unprompted", sa.Boolean),  # the session has started and was given no prompt
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 events = sa.Table(
@@ -53,11 +59,23 @@ events = sa.Table(
     ),
     sa.Column("event_type", sa.Text, nullable=False),
     sa.Column("tool_name", sa.Text),
+    sa.Column("tool_use_id", sa.Text),
+    sa.Column("agent_id", sa.Text),
     sa.Column("tool_params", sa.JSON),
     sa.Column("error", sa.Text),
     sa.Column("ts", sa.BigInteger, nullable=False),
     sa.Column("received_at", sa.BigInteger, nullable=False),
-    sa.Column("status", sa.Text),  # after it; null where it changed nothing
+    sa.Column("status", sa.Text),  # after the event; null if the event changed nothing
+)
+# Events of unknown types from sessions that have no plate: such an event begins none.
+unknown_events = sa.Table(
+    "unknown_events",
+    metadata,
+    sa.Column("event_id", sa.Text, primary_key=True),
+    sa.Column("session_id", sa.Text, nullable=False),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("ts", sa.BigInteger, nullable=False),
+    sa.Column("received_at", sa.BigInteger, nullable=False, index=True),
 )
 spool = sa.Table(
     "spool",
@@ -73,6 +91,7 @@ Plate = dict[str, Any]
 # Made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
 
 EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
+UNKNOWN_EVENT_COLUMNS = [column.name for column in unknown_events.columns]
 PLATE_COLUMNS = [column.name for column in plates.columns]
 FIND = sa.select(plates).where(plates.c.session_id == sa.bindparam("id"))
 UPDATE = (
@@ -86,6 +105,7 @@ class Statements(NamedTuple):
     """Those that databases spell in their own way."""
 
     keep_event: Any
+    keep_unknown_event: Any
     begin_plate: Any
     move_offset: Any
 
@@ -102,6 +122,9 @@ def statements(dialect: str) -> Statements:
     return Statements(
         # psycopg has no row count of such an INSERT, so the new event's id is asked for.
         filled(events, EVENT_COLUMNS).on_conflict_do_nothing(index_elements=["event_id"]).returning(events.c.event_id),
+        filled(unknown_events, UNKNOWN_EVENT_COLUMNS)
+        .on_conflict_do_nothing(index_elements=["event_id"])
+        .returning(unknown_events.c.event_id),
         filled(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
         offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
     )

@@ -102,7 +102,7 @@ function drawAll() {
   const shown = all.filter((plate) => (withClosed || plate.status !== "closed") && matches(plate, filter));
   const sections = { attention: [], running: [], rest: [] };
   for (const plate of shown) sections[sectionOf(plate)].push(plate);
-  const newest = (a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0);
+  const newest = (a, b) => (a.since < b.since ? 1 : a.since > b.since ? -1 : 0);
   const oldest = (a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0);
   const named = (a, b) => names(a.project_path)[0].localeCompare(names(b.project_path)[0]);
   sections.attention.sort((a, b) => -newest(a, b)); // who waits longest
@@ -172,7 +172,7 @@ function fill(row, plate) {
   row.querySelector(".dismiss").setAttribute("aria-label", `Dismiss ${name}`);
 }
 
-const age = (plate) => span(Date.now() - Date.parse(plate.updated_at));
+const age = (plate) => span(Date.now() - Date.parse(plate.since));
 
 function drawAges() {
   for (const row of rows.values()) {

@@ -71,7 +71,7 @@ function drawPlate() {
     ["Tool", shown.last_tool],
     ["To do", shown.todo_progress && `${shown.todo_progress} done`],
     ["Began", when(shown.created_at)],
-    ["Changed", when(shown.updated_at)],
+    ["Since", when(shown.since)],
     ["Host", shown.host],
     ["User", shown.user],
     ["Process", shown.pid],

@@ -1,0 +1,169 @@
+"""Claude Code in a terminal, as a person uses it: permission prompts and questions appear only there."""
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import httpx
+from daemon import sse, wait_until
+from hosts import host_path
+from model import Model
+from terminal import Terminal
+
+ENTER, ESCAPE, DOWN, TAB = "\r", "\x1b", "\x1b[B", "\t"
+TYPING_S = 0.4  # the host takes keys that come faster for a paste
+STARTS_S = 60
+KEY = "none"  # the API key of the tests' environment
+CONTROLS = re.compile(r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]|\s")
+
+# An MCP server with one tool, which asks the person for a name.
+MCP_SERVER = r"""
+import json, sys
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        info = {"name": "asker", "version": "1"}
+        version = message["params"]["protocolVersion"]
+        send(id=message["id"], result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        tool = {"name": "ask", "description": "asks", "inputSchema": {"type": "object", "properties": {}}}
+        send(id=message["id"], result={"tools": [tool]})
+    elif method == "tools/call":
+        call = message["id"]
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        send(id="ask", method="elicitation/create", params={"message": "Your name?", "requestedSchema": schema})
+    elif message.get("id") == "ask":
+        send(id=call, result={"content": [{"type": "text", "text": json.dumps(message["result"])}]})
+    elif method and "id" in message:
+        send(id=message["id"], result={})
+"""
+
+
+class Interactive(Terminal):
+    """A session of Claude Code in a terminal, and what the daemon says of it.
+
+    statuses: those that each session had, in their order, without repetitions.
+    """
+
+    def __init__(self, claude, daemon, model: Model, *flags: str) -> None:
+        answers = {"approved": [KEY], "rejected": []}
+        trust = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        state = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "customApiKeyResponses": answers,
+            "projects": {str(claude.project): trust},
+            "messageIdleNotifThresholdMs": claude.idle_notification_ms,
+        }
+        if not (claude.home / ".claude.json").exists():
+            (claude.home / ".claude.json").write_text(json.dumps(state))
+        self.daemon = daemon
+        self.statuses: dict[str, list[str]] = {}
+        threading.Thread(target=self.watch, daemon=True).start()
+        env = {**claude.env, "TERM": "xterm-256color", "ANTHROPIC_BASE_URL": model.url}
+        super().__init__([str(host_path("claude")), *flags], env, claude.project)
+        threading.Thread(target=self.drain, daemon=True).start()
+        self.shows("modeon")
+        self.shows("\u276f")  # the sign of the prompt
+        time.sleep(1)
+
+    def drain(self) -> None:
+        """Read what the host draws, so that it never waits for that."""
+        while self.read(time.monotonic() + STARTS_S * 10):
+            pass
+
+    def watch(self) -> None:
+        """Take note of every status that the daemon tells, until the daemon ends."""
+        with (
+            suppress(httpx.TransportError),
+            self.daemon.client() as client,
+            client.stream("GET", "/stream", timeout=None) as response,
+        ):
+            for name, told in sse(response):
+                for plate in told if name == "plates" else [told] if name == "plate" else []:
+                    seen = self.statuses.setdefault(plate["session_id"], [])
+                    if seen[-1:] != [plate["status"]]:
+                        seen.append(plate["status"])
+
+    def shows(self, words: str, seconds: float = STARTS_S) -> None:
+        """Wait until the words were drawn; blanks do not count."""
+        wait_until(lambda: words in CONTROLS.sub("", self.seen), seconds)
+
+    def type(self, *keys: str) -> None:
+        """Type keys, or words, one after the other."""
+        for key in keys:
+            os.write(self.fd, key.encode())
+            time.sleep(TYPING_S)
+
+    def prompt(self, words: str) -> None:
+        """Submit a prompt."""
+        self.type(words, ENTER)
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return wait_until(lambda: list(self.statuses))[-1]
+
+    def status(self) -> str:
+        """The status of the newest session."""
+        return self.statuses[self.id][-1]
+
+    def comes_to(self, *statuses: str, seconds: float = 30) -> None:
+        """Wait until the session's statuses, from its last prompt on, are these."""
+        wait_until(lambda: self.statuses.get(self.id, [])[-len(statuses) :] == list(statuses), seconds)
+
+    def stays(self, status: str, seconds: float) -> None:
+        """Check that the status does not change for so long."""
+        before = list(self.statuses[self.id])
+        assert before[-1] == status
+        time.sleep(seconds)
+        assert self.statuses[self.id] == before
+
+    def events(self) -> list[dict]:
+        """The session's events, oldest first."""
+        return self.daemon.ask("GET", f"/plates/{self.id}?events=200").json()["events"]
+
+    def happens(self, event_type: str, count: int = 1, **fields: object) -> None:
+        """Wait until the session has so many events of a type."""
+
+        def has_happened() -> bool:
+            found = [event for event in self.events() if event["event_type"] == event_type]
+            return sum(all(event[name] == value for name, value in fields.items()) for event in found) >= count
+
+        wait_until(has_happened)
+
+    def end(self) -> None:
+        """End the host, as a closed terminal does."""
+        os.kill(self.pid, signal.SIGHUP)
+        end = time.monotonic() + 10
+        while not os.waitpid(self.pid, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.05)
+        os.close(self.fd)
+
+
+@contextmanager
+def session(claude, daemon, model: Model, *flags: str, mode: str = "default"):
+    """A session in a terminal, which is ended afterwards."""
+    one = Interactive(claude, daemon, model, "--permission-mode", mode, *flags)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+def mcp_flags() -> list[str]:
+    """The flags that give the host the MCP server, and allow its tool."""
+    server = {"command": sys.executable, "args": ["-c", MCP_SERVER]}
+    return ["--allowedTools", "mcp__asker__ask", "--mcp-config", json.dumps({"mcpServers": {"asker": server}})]

@@ -1,0 +1,247 @@
+"""What the board shows of a session of Claude Code in a terminal, from status to status."""
+
+import time
+
+import pytest
+from daemon import daemon_in, wait_until
+from interactive import DOWN, ENTER, ESCAPE, TAB, mcp_flags, session
+from model import MessagesHandler, Model, bash, use
+
+CHECKS_S = 13  # longer than the host takes to notify of a permission, and the daemon to look at a transcript
+QUESTION = use(
+    "AskUserQuestion",
+    questions=[
+        {
+            "question": "Which one?",
+            "header": "Which",
+            "multiSelect": False,
+            "options": [{"label": "A", "description": "the first"}, {"label": "B", "description": "the second"}],
+        }
+    ],
+)
+
+
+@pytest.fixture
+def board(claude, tmp_path):
+    """Claude Code whose every event is reported to a daemon that runs; a function that starts a session of it."""
+    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    claude.idle_notification_ms = 60_000
+    claude.tailhook("install", "--yes", "--with", "plates")
+    with daemon_in(claude.home) as daemon:
+        daemon.start()
+        yield lambda model, *flags, **options: session(claude, daemon, model, *flags, **options)
+
+
+def agent(name):
+    """The use of a tool that starts a sub-agent in the background, which is asked for its name."""
+    return use("Agent", description=name, prompt=f"ASKED:{name}.", subagent_type="general-purpose")
+
+
+def conversations(main, **agents):
+    """Answers for the session and its sub-agents, each from its own list; a number is a pause in seconds."""
+    answers = {"": iter(main), **{name: iter(those) for name, those in agents.items()}}
+
+    def answer(request):
+        who = next((name for name in agents if f"ASKED:{name}." in request.first), "")
+        found = next(answers[who], "There is nothing more to say.")
+        while isinstance(found, (int, float)):
+            time.sleep(found)
+            found = next(answers[who])
+        return found
+
+    return [answer] * 50
+
+
+# ---- waits -------------------------------------------------------------------
+
+
+def test_a_permission_is_waited_for_while_a_parallel_tool_ends(board):
+    read, ls = use("Read", file_path="/etc/hostname"), *bash("ls")
+    with Model([read, ls], "Done.") as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.happens("tool_start")
+        host.comes_to("running", "awaiting_approval", seconds=4)  # the host notifies of it after six
+        host.happens("tool_call", tool_name="Bash")
+        host.stays("awaiting_approval", CHECKS_S)
+        host.type(ENTER)
+        host.comes_to("awaiting_approval", "running", "idle")
+
+
+def test_two_permissions_are_waited_for_one_after_the_other(board):
+    reads = [use("Read", file_path="/etc/hostname"), use("Read", file_path="/usr/lib/os-release"), *bash("ls")]
+    with Model(reads, "Done.") as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.happens("permission_asked", 2)
+        host.stays("awaiting_approval", 2)
+        host.type(ENTER)
+        host.happens("tool_call", tool_name="Read")
+        host.stays("awaiting_approval", CHECKS_S)
+        host.type(ENTER)
+        host.comes_to("awaiting_approval", "running", "idle")
+
+
+def test_a_question_is_waited_for_while_a_background_agent_works_and_ends(board):
+    answers = conversations([[agent("one")], [QUESTION], "Done."], one=[2, bash("ls"), 2, bash("ls -l"), 1, "Ready."])
+    with Model(*answers) as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "awaiting_input")
+        host.happens("subagent_stop")
+        host.stays("awaiting_input", CHECKS_S)
+        host.type(ENTER)
+        host.comes_to("awaiting_input", "running", "idle")
+
+
+def test_a_background_agents_permission_is_waited_for_whatever_the_session_does(board):
+    answers = conversations(
+        [[agent("one"), agent("two")], "Working on it.", "Two is ready.", "Done."],
+        one=[2, bash("touch x"), "Ready."],
+        two=[6, "Ready."],
+    )
+    with Model(*answers) as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "idle", "awaiting_approval")
+        host.happens("stop", 2)  # that of the turn that the host began when the other agent ended
+        host.stays("awaiting_approval", CHECKS_S)
+        host.type(ENTER)
+        host.comes_to("awaiting_approval", "idle", "running", "idle")  # the host begins a turn when the agent ends
+
+
+def test_the_tools_of_a_background_agent_leave_a_finished_turn_finished(board):
+    answers = conversations([[agent("one")], "Working on it."], one=[2, bash("ls"), 6, bash("ls -l"), 6, "Ready."])
+    with Model(*answers) as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "idle")
+        host.happens("subagent_stop")
+        theirs = [event for event in host.events() if event["agent_id"]]
+        assert [event["event_type"] for event in theirs] == [*["tool_start", "tool_call"] * 2, "subagent_stop"]
+        assert {event["status"] for event in theirs} == {None}
+        assert host.statuses[host.id][-2:] in (["running", "idle"], ["idle", "running"])  # the host begins a turn
+
+
+def test_a_plan_is_waited_for_until_it_is_approved(board):
+    with Model([use("ExitPlanMode", plan="1. Do it.")], "Done.") as model, board(model, mode="plan") as host:
+        host.prompt("Plan the work.")
+        host.comes_to("running", "awaiting_approval")
+        host.stays("awaiting_approval", CHECKS_S)
+        host.type(ENTER)
+        host.comes_to("awaiting_approval", "running", "idle")
+
+
+def test_an_mcp_servers_question_is_waited_for(board):
+    with Model([use("mcp__asker__ask")], "Done.") as model, board(model, *mcp_flags()) as host:
+        host.prompt("Ask me.")
+        host.comes_to("running", "awaiting_input")
+        host.stays("awaiting_input", CHECKS_S)
+        host.type("Ada", DOWN, ENTER)
+        host.comes_to("awaiting_input", "running", "idle")
+
+
+# ---- denials and interruptions -----------------------------------------------
+
+
+@pytest.mark.parametrize("message", [bash("touch x"), [QUESTION], [use("ExitPlanMode", plan="1. Do it.")]])
+def test_a_denial_ends_the_wait_within_twelve_seconds(board, message):
+    mode = "plan" if message[0]["name"] == "ExitPlanMode" else "default"
+    with Model(message, "Done.") as model, board(model, mode=mode) as host:
+        host.prompt("Do the work.")
+        wait_until(lambda: host.status().startswith("awaiting"))
+        time.sleep(2)
+        host.type(ESCAPE)
+        host.comes_to("idle", seconds=CHECKS_S)
+        assert host.events()[-1]["event_type"] == "interrupted"
+
+
+def test_a_denial_in_words_ends_the_wait_and_the_agent_goes_on(board):
+    with Model(bash("touch x"), bash("ls"), "Done.") as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "awaiting_approval")
+        time.sleep(2)
+        host.type(DOWN, DOWN, DOWN, TAB, "Use another file.", ENTER)
+        host.comes_to("idle")
+        assert "stop" in [event["event_type"] for event in host.events()]
+        assert "Use another file." in model.requests[1].told
+
+
+def test_a_denial_in_a_background_agent_ends_its_wait_within_twelve_seconds(board):
+    answers = conversations([[agent("one")], "Working on it."], one=[2, bash("touch x"), 30, "Ready."])
+    with Model(*answers) as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "idle", "awaiting_approval")
+        time.sleep(2)
+        host.type(ESCAPE)
+        host.comes_to("awaiting_approval", "idle", seconds=CHECKS_S)
+
+
+def test_an_interruption_of_a_running_tool_is_seen_within_twelve_seconds(board):
+    with Model(bash("sleep 20; touch x"), "Done.") as model, board(model, "--allowedTools", "Bash") as host:
+        host.prompt("Do the work.")
+        host.happens("tool_start")
+        time.sleep(2)
+        host.type(ESCAPE)
+        host.comes_to("running", "idle", seconds=CHECKS_S)
+
+
+# ---- starts, errors ----------------------------------------------------------
+
+
+def test_a_session_that_was_given_no_prompt_is_idle_and_so_is_a_resumed_and_a_cleared_one(board):
+    with Model("One.", "Two.") as model:
+        with board(model) as host:
+            host.comes_to("running", "idle", seconds=CHECKS_S)
+            host.prompt("First.")
+            host.comes_to("idle", "running", "idle")
+        with board(model, "--continue") as host:
+            first = host.id
+            host.comes_to("running", "idle", seconds=CHECKS_S)
+            host.prompt("/clear")
+            wait_until(lambda: host.id != first)
+            assert host.statuses[first][-1] == "closed"
+            host.comes_to("running", "idle", seconds=CHECKS_S)
+
+
+def test_a_compaction_that_a_person_asks_for_leaves_the_session_idle_at_once(board):
+    with Model("One.", "A summary.") as model, board(model) as host:
+        host.prompt("First.")
+        host.happens("stop")
+        host.prompt("/compact")
+        host.happens("session_start", 2)
+        host.comes_to("running", "idle", seconds=5)
+        assert [event["event_type"] for event in host.events()][-1] == "turn_ended"
+
+
+def test_the_host_says_when_it_has_waited_for_a_prompt(board, claude):
+    claude.idle_notification_ms = 2000
+    with Model("One.") as model, board(model) as host:
+        host.prompt("First.")
+        host.happens("stop")
+        host.happens("turn_ended")
+        assert host.status() == "idle"
+
+
+class RefusingHandler(MessagesHandler):
+    """An API that refuses every message."""
+
+    def do_POST(self):
+        """An error."""
+        self.body()
+        data = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}'
+        self.send_response(400)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class RefusingModel(Model):
+    """A model whose every answer is an error."""
+
+    def api(self):
+        """The handler of requests."""
+        return RefusingHandler
+
+
+def test_an_error_of_the_api_is_shown_until_the_session_goes_on(board):
+    with RefusingModel() as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "error")
+        host.stays("error", CHECKS_S)
