@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from tailhook import __version__
 from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
 from tailhook.cli.output import CommandError
-from tailhook.errors import TailhookError
+from tailhook.errors import TailhookError, describe
+from tailhook.hook.answer import plain_lines
 
 
 def run(argv: Sequence[str]) -> int:
@@ -24,7 +25,7 @@ def run(argv: Sequence[str]) -> int:
         sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
         return 0
     except (CommandError, TailhookError, OSError) as error:
-        sys.stderr.write(f"tailhook: {error}\n")
+        sys.stderr.write(f"tailhook: {plain_lines(describe(error))}\n")
         return error.exit_code if isinstance(error, CommandError) else 1
 
 

@@ -43,8 +43,10 @@ class Lock:
         try:
             if not flock_within(self.fd, self.seconds):
                 raise LockTimeoutError(f"{self.path}: locked by another process for {self.seconds:g} s")
-        except BaseException:
+        except BaseException as error:
             posix.close(self.fd)
+            if isinstance(error, OSError):
+                error.filename = self.path
             raise
         return self
 
@@ -133,6 +135,9 @@ def read_file(name: str, folder: int | None = None, flags: int = SAFE, largest: 
         while pieces[-1]:
             pieces.append(posix.read(fd, CHUNK))
         return b"".join(pieces)
+    except OSError as error:
+        error.filename = name  # a failed read of a descriptor names no file
+        raise
     finally:
         posix.close(fd)
 
@@ -172,6 +177,9 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
             if mode is not None:
                 posix.fchmod(fd, mode)
             sync(fd)
+        except OSError as error:
+            error.filename = name
+            raise
         finally:
             posix.close(fd)
         posix.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
