@@ -23,6 +23,7 @@ include "markdown_face.pxi"     # the map, for Python
 include "automaton.pxi"     # many patterns at once
 include "patterns.pxi"      # which of their matches count
 include "system.pxi"        # locks, waiting, and a poke
+include "folders.pxi"       # who may change a folder
 include "modules.pxi"       # the hook's own modules
 
 
@@ -470,3 +471,7 @@ def wait_readable(int fd, double seconds):
 
 def poke(bytes path not None):
     return send_poke(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))
+
+
+def folder_fault(bytes folder not None):
+    return check_private(folder)

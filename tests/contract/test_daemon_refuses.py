@@ -54,7 +54,7 @@ class TestAnotherUser:
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").write_text("known\n")
         (own.state / "token").chmod(0o644)
-        assert "can be read by others" in refused(own, "--port", "0")
+        assert "token can be used by other users (mode 0644). Remove it" in refused(own, "--port", "0")
 
     def test_cannot_enter_the_folder_of_the_sockets(self, own, tmp_path):
         (tmp_path / "run" / "tailhook").mkdir(parents=True)
@@ -192,7 +192,7 @@ class TestSymbolicLinksInPlaceOfState:
     def test_a_token_that_is_a_link_is_refused(self, own, theirs):
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").symlink_to(theirs)
-        assert "is a link" in refused(own, "--port", "0")
+        assert "token is a symbolic link. Remove it" in refused(own, "--port", "0")
 
     def test_a_folder_of_sockets_that_is_a_link_is_refused(self, own, tmp_path):
         (tmp_path / "elsewhere").mkdir(mode=0o700)

@@ -41,6 +41,7 @@ LONGEST = 200  # characters of a name, a file's path or a command
 LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
+OTHERS_WRITE = 0o022  # mode bits
 RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
 RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
@@ -209,9 +210,12 @@ def spawn(argv: "list[str]") -> None:
 
 
 def daemon_argv() -> "list[str]":
-    """The argv that `tailhook install` or the daemon itself left for this, empty for none."""
+    """Return the argv that `tailhook install` or the daemon itself left, or [] if there is none.
+
+    Raises OSError if it cannot be read, or if another user may have written it.
+    """
     try:
-        lines = read_file(f"{state_folder_path()}/daemon-argv").decode("utf-8", "surrogateescape")
-    except OSError:
+        lines = read_file(f"{state_folder_path()}/daemon-argv", forbidden=OTHERS_WRITE)
+    except FileNotFoundError:
         return []
-    return lines.split("\0")
+    return lines.decode("utf-8", "surrogateescape").split("\0")

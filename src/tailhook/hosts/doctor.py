@@ -87,7 +87,15 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from state_files()
     yield from loops(settings)
     if any("plates" in there.machines for there in installed):
+        yield from plates()
+
+
+def plates() -> Iterator[Finding]:
+    """Yield what is found about the daemon; a file that cannot be used is a finding too."""
+    try:
         yield from board.examine(lambda status, what, advice: Finding("plates", status, what, advice))
+    except OSError as error:
+        yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 
 
 def installations(found: dict[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[Installed]:

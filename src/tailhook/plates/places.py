@@ -1,5 +1,6 @@
 """Where the daemon's files are: its database, its token, its sockets."""
 
+import errno
 import getpass
 import os
 import secrets
@@ -7,10 +8,11 @@ import stat
 import sys
 from pathlib import Path
 
-from tailhook.errors import TailhookError
+from tailhook.errors import TailhookError, describe
 from tailhook.hook.plates import runtime_folder
-from tailhook.stores.atomic import make_folders, read_file, replace_file, state_folder
+from tailhook.stores.atomic import check_folder, make_folders, read_file, replace_file, state_folder
 
+READ_BY_OTHERS = 0o077  # mode bits that a private file must not have
 ARGV = "daemon-argv"  # what the hook starts the daemon with
 FLAGS = "daemon-flags"  # what it reads then: not in its argv, which everyone sees, as there may be a password in it
 # No variable and no module of the folder that it is started in changes what runs: -E, and no "" in sys.path.
@@ -32,23 +34,29 @@ def lock() -> Path:
 
 
 def private_state() -> Path:
-    """The private state folder, made when it is not there."""
+    """Return the private state folder; make it if it is missing. Raises OSError if another user could change it."""
     return Path(state_folder())
 
 
 def runtime() -> Path:
-    """The folder of the sockets, made when it is not there; TailhookError where it is not this user's alone."""
+    """Return the folder of the sockets; make it if it is missing.
+
+    Raises OSError if another user could change it, and TailhookError if another user may look into it.
+    """
     folder = runtime_folder()
     make_folders(folder)
+    check_folder(folder)
     found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & READ_BY_OTHERS:
         raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
     return Path(folder)
 
 
 def http_socket() -> Path:
-    """Where the daemon answers requests."""
-    return Path(runtime_folder()) / "http"
+    """Return where the daemon answers requests. Raises OSError if another user could have put a socket there."""
+    folder = runtime_folder()
+    check_folder(folder)
+    return Path(folder) / "http"
 
 
 def database_url() -> str:
@@ -57,14 +65,15 @@ def database_url() -> str:
 
 
 def token() -> str:
-    """The token of the TCP port, made at the first start, readable by the user alone."""
+    """Return the token of the TCP port. It is made at the first start, and only the user can read it."""
     path = private_state() / "token"
     try:
-        if path.is_symlink() or path.stat().st_mode & 0o077:
-            raise TailhookError(f"{path} can be read by others, or is a link. Remove it; a new one is made")
-        found = path.read_text().strip()
+        found = read_file(str(path), forbidden=READ_BY_OTHERS).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         found = ""
+    except OSError as error:
+        fault = f"{path} is a symbolic link" if error.errno == errno.ELOOP else describe(error)
+        raise TailhookError(f"{fault}. Remove it; a new one is made") from error
     if not found:
         found = secrets.token_urlsafe(32)
         replace_file(str(path), f"{found}\n".encode())
@@ -83,8 +92,12 @@ def leave_flags(flags: list[str]) -> None:
 
 
 def kept_flags() -> list[str]:
-    """The flags that were left, empty for none."""
+    """Return the flags that were left, [] for none. Raises OSError if another user may have written them."""
     try:
-        return read_file(str(private_state() / FLAGS)).decode("utf-8", "surrogateescape").split("\0")
+        return (
+            read_file(str(private_state() / FLAGS), forbidden=READ_BY_OTHERS)
+            .decode("utf-8", "surrogateescape")
+            .split("\0")
+        )
     except FileNotFoundError:
         return []
