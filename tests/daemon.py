@@ -109,6 +109,12 @@ def wait_until(there, seconds: float = STARTS):
     return found
 
 
+def answers(one: Daemon) -> bool:
+    """Return whether a daemon listens on the Unix socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(one.runtime / "http")) == 0
+
+
 def daemon_pid(one: Daemon) -> int:
     """The process that listens on the Unix socket."""
     with socket.socket(socket.AF_UNIX) as connection:

@@ -200,7 +200,7 @@ def test_days_that_no_date_has_are_wrong_usage(own):
         done = tailhook("plates", "serve", "--retention", days, env=own.env, cwd=own.home)
         assert (done.returncode, days in done.stderr) == (2, True)
     own.start("--retention", "36500")
-    assert (own.state / "daemon-flags").read_text() == "--retention\00036500"
+    assert json.loads((own.state / "daemon-settings").read_text())["retention"] == 36500
 
 
 def test_a_database_of_a_newer_version_is_told(own):
@@ -405,8 +405,8 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, project, tmp_pat
         os.kill(daemon_pid(own), signal.SIGTERM)
         wait_until(lambda: not (own.runtime / "http").exists())
     assert not (own.state / "plates.db").exists()
-    kept = own.state / "daemon-flags"
-    assert (stat.S_IMODE(kept.stat().st_mode), kept.read_text().split("\0")[-2:]) == (0o600, ["--retention", "7"])
+    kept = own.state / "daemon-settings"
+    assert (stat.S_IMODE(kept.stat().st_mode), json.loads(kept.read_text())["retention"]) == (0o600, 7)
 
 
 def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
@@ -414,7 +414,7 @@ def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
     with subprocess.Popen(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline()
         process.terminate()
-    assert (own.state / "daemon-flags").read_text().split("\0")[1] == f"sqlite:///{project.folder}/team.db"
+    assert json.loads((own.state / "daemon-settings").read_text())["db"] == f"sqlite:///{project.folder}/team.db"
 
 
 # ---- sessions without the wrapper --------------------------------------------

@@ -139,7 +139,9 @@ class TestNoToken:
     @pytest.mark.parametrize("given", ["", " ", "geheim\xe4", "a b", "a;b"])
     @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
     def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
-        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token", given)
+        (own.home / "token").touch(mode=0o600)
+        (own.home / "token").write_text(given)
+        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token")
 
     def test_the_kept_one_is_looked_at_likewise(self, own):
         own.state.mkdir(parents=True, mode=0o700)

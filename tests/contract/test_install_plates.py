@@ -159,8 +159,8 @@ def test_the_doctor_opens_the_database_of_a_daemon_that_is_away(installed, serve
 
 
 def test_the_doctor_opens_the_database_that_the_hooks_start_the_daemon_with(installed, served):
-    kept = ["--db", f"postgresql+psycopg://me:secret@127.0.0.1:1/{'x' * 5}", "--retention", "30"]
-    (served.state / "daemon-flags").write_text("\0".join(kept))
+    kept = {"db": f"postgresql+psycopg://me:secret@127.0.0.1:1/{'x' * 5}", "db_file": None, "retention": 30}
+    (served.state / "daemon-settings").write_text(json.dumps(kept))
     ((status, what),) = bad(installed)
     assert (status, "cannot be opened" in what, "secret" in what) == ("failure", True, False)
 

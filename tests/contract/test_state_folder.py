@@ -81,6 +81,7 @@ def report_event(project):
 
 def test_a_hook_does_not_run_what_another_user_left(unsafe):
     unsafe.argv = [*unsafe.argv[:-1], "plates"]
+    del unsafe.env["TAILHOOK_NO_AUTOSTART"]
     before = files_in(unsafe.state)
     stop = report_event(unsafe)
     time.sleep(0.3)  # for what it would have started
@@ -112,10 +113,12 @@ def test_a_hook_does_not_run_an_argv_that_another_user_may_have_written(project,
     (state / "daemon-argv").write_text("\0".join(["/bin/sh", "-c", f"touch '{ran}'"]))
     spoil(state / "daemon-argv")
     project.argv = [*project.argv[:-1], "plates"]
+    del project.env["TAILHOOK_NO_AUTOSTART"]
     stop = report_event(project)
     time.sleep(0.3)
     assert (stop.exit_code, stop.stdout) == (0, "")
-    assert stop.stderr == f"tailhook: plates: {state}/daemon-argv {fault}\n"
+    reason = f"tailhook: plates: the daemon does not start: {state}/daemon-argv {fault}. The events are kept."
+    assert stop.stderr == f"{reason} Look closer:  tailhook doctor\n"
     assert not ran.exists()
     assert (state / "events").exists()
 
@@ -149,7 +152,6 @@ def test_a_hook_that_would_block_lets_the_agent_stop(unsafe, machine):
 )
 def test_a_command_ends_with_one_line(unsafe, words):
     before = files_in(unsafe.state)
-    unsafe.env["TAILHOOK_NO_AUTOSTART"] = "1"
     done = unsafe.tailhook(*words)
     assert done.returncode == 1
     assert done.stderr.startswith("tailhook: /")
@@ -169,7 +171,6 @@ def test_the_doctor_finds_it(unsafe):
 
 
 def test_the_wrapper_says_so_and_runs_the_command(unsafe):
-    unsafe.env["TAILHOOK_NO_AUTOSTART"] = "1"
     done = unsafe.tailhook("run", "--", "echo", "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")
     assert unsafe.fault in done.stderr
@@ -185,6 +186,7 @@ def test_a_folder_is_not_made_below_one_that_another_user_made_first(project):
     theirs = project.home / ".local"
     theirs.mkdir()
     os.chown(theirs, ATTACKER, ATTACKER)
+    del project.env["TAILHOOK_NO_AUTOSTART"]
     project.argv = [*project.argv[:-1], "plates"]
     stop = report_event(project)
     assert f"{theirs} belongs to another user (uid 65534)" in stop.stderr
@@ -196,7 +198,6 @@ def test_a_folder_is_not_made_below_one_that_another_user_made_first(project):
 
 def works(project):
     """Return whether a hook can use the state folder."""
-    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
     project.argv = [*project.argv[:-1], "plates"]
     stop = report_event(project)
     return (stop.exit_code, stop.stderr) == (0, "")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from tailhook.errors import TailhookError, describe
+from tailhook.hook.answer import plain_lines
 from tailhook.machines import whole_number
 
 
@@ -26,6 +28,18 @@ class Commands(Protocol):
     """What `ArgumentParser.add_subparsers` gives."""
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+
+def attempt(command: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code. If it fails, print one line on stderr."""
+    try:
+        return int(command() or 0)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
+        return 0
+    except (CommandError, TailhookError, OSError) as error:
+        sys.stderr.write(f"tailhook: {plain_lines(describe(error))}\n")
+        return error.exit_code if isinstance(error, CommandError) else 1
 
 
 def command(

@@ -1,14 +1,11 @@
 """The command line: one parser, one small module per command group."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
 from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
-from tailhook.cli.output import CommandError
-from tailhook.errors import TailhookError, describe
-from tailhook.hook.answer import plain_lines
+from tailhook.cli.output import attempt
 
 
 def run(argv: Sequence[str]) -> int:
@@ -19,14 +16,7 @@ def run(argv: Sequence[str]) -> int:
         top.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.prompt += rest  # the words of a prompt that flags stand among
-    try:
-        return int(arguments.run(arguments) or 0)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
-        return 0
-    except (CommandError, TailhookError, OSError) as error:
-        sys.stderr.write(f"tailhook: {plain_lines(describe(error))}\n")
-        return error.exit_code if isinstance(error, CommandError) else 1
+    return attempt(lambda: arguments.run(arguments))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tailhook.errors import TailhookError
-from tailhook.hook.plates import daemon_argv, runtime_folder
+from tailhook.hook.launch import daemon_argv
+from tailhook.hook.plates import runtime_folder
 from tailhook.plates import places
 from tailhook.stores.atomic import state_folder_path
 
@@ -43,14 +44,7 @@ def daemon(finding: Say[T]) -> Iterator[T]:
     except HangingError as error:
         yield finding("failure", str(error), start)
     except AwayError:
-        argv = daemon_argv()
-        if argv and not os.access(argv[0], os.X_OK):
-            advice = "Write it anew:  tailhook install"
-            yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", advice)
-        elif not argv:
-            yield finding("warning", "nothing is known that starts the daemon", "Write it:  tailhook install")
-        else:
-            yield finding("note", "the daemon does not run; the next event starts it", start)
+        yield from away(finding, start)
         yield from database(finding)
     except TailhookError as error:
         yield finding("failure", f"the daemon's database cannot be read: {error}", start)
@@ -73,15 +67,30 @@ def daemon(finding: Say[T]) -> Iterator[T]:
             yield finding("warning", what, advice)
 
 
+def away(finding: Say[T], start: str) -> Iterator[T]:
+    """Yield whether the next event can start the daemon.  start: the advice to start it by hand."""
+    argv = daemon_argv()
+    if not os.access(argv[0], os.X_OK):
+        yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
+    elif reason := places.failed_start():
+        yield finding("failure", f"the daemon did not start when a hook last tried: {reason}", start)
+    else:
+        yield finding("note", "the daemon does not run; the next event starts it", start)
+
+
 def database(finding: Say[T]) -> Iterator[T]:
     """Whether the database that the hooks start the daemon with can be read, once there is one."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
+    from tailhook.plates.options import kept_options
     from tailhook.plates.tables import is_newer, plates
 
-    flags = places.kept_flags()
-    url = sa.make_url(flags[1] if flags[:1] == ["--db"] else places.database_url())
+    try:
+        url = sa.make_url(kept_options().url())
+    except TailhookError as error:
+        yield finding("failure", str(error), "The daemon does not start meanwhile.")
+        return
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return
     if url.get_backend_name() == "postgresql":
@@ -108,7 +117,7 @@ def private_files(finding: Say[T]) -> Iterator[T]:
         Path(runtime_folder()) / "poke",
         Path(state_folder_path()) / "token",
         Path(state_folder_path()) / "plates.db",
-        Path(state_folder_path()) / "daemon-flags",
+        Path(state_folder_path()) / "daemon-settings",
         Path(state_folder_path()) / "events",
     ):
         try:

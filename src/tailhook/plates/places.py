@@ -1,22 +1,18 @@
-"""Where the daemon's files are: its database, its token, its sockets."""
+"""Where the daemon's files are: its database, its token, its sockets, and what starts it."""
 
 import errno
 import getpass
 import os
 import secrets
 import stat
-import sys
 from pathlib import Path
 
 from tailhook.errors import TailhookError, describe
+from tailhook.hook.launch import ARGV, ATTEMPT, MAX_REASON_BYTES, failure, own_argv
 from tailhook.hook.plates import runtime_folder
-from tailhook.stores.atomic import check_folder, make_folders, read_file, replace_file, state_folder
+from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder
 
 READ_BY_OTHERS = 0o077  # mode bits that a private file must not have
-ARGV = "daemon-argv"  # what the hook starts the daemon with
-FLAGS = "daemon-flags"  # what it reads then: not in its argv, which everyone sees, as there may be a password in it
-# No variable and no module of the folder that it is started in changes what runs: -E, and no "" in sys.path.
-BY_ITSELF = "import sys; del sys.path[0]; from tailhook.cli.plates import serve_by_itself; serve_by_itself()"
 
 
 def here() -> dict[str, str]:
@@ -59,11 +55,6 @@ def http_socket() -> Path:
     return Path(folder) / "http"
 
 
-def database_url() -> str:
-    """The database, when no other is named."""
-    return f"sqlite:///{private_state() / 'plates.db'}"
-
-
 def token() -> str:
     """Return the token of the TCP port. It is made at the first start, and only the user can read it."""
     path = private_state() / "token"
@@ -80,24 +71,28 @@ def token() -> str:
     return found
 
 
+def database_url() -> str:
+    """Return the URL of the user's own database."""
+    return f"sqlite:///{private_state() / 'plates.db'}"
+
+
+# ---- how the daemon is started again -----------------------------------------
+
+
 def leave_argv() -> None:
-    """Leave for the hooks what starts the daemon."""
-    argv = [sys.executable, "-E", "-c", BY_ITSELF, "plates", "serve", "--no-port"]
-    replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))
+    """Leave for the hooks what starts the daemon: this interpreter and this package."""
+    replace_file(str(private_state() / ARGV), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
 
 
-def leave_flags(flags: list[str]) -> None:
-    """Leave for the daemon that starts by itself what it serves with."""
-    replace_file(str(private_state() / FLAGS), "\0".join(flags).encode("utf-8", "surrogateescape"))
-
-
-def kept_flags() -> list[str]:
-    """Return the flags that were left, [] for none. Raises OSError if another user may have written them."""
+def failed_start() -> str:
+    """Return why the daemon did not start when a hook last tried, "" if it did."""
     try:
-        return (
-            read_file(str(private_state() / FLAGS), forbidden=READ_BY_OTHERS)
-            .decode("utf-8", "surrogateescape")
-            .split("\0")
-        )
+        return failure(read_file(str(private_state() / ATTEMPT))[-MAX_REASON_BYTES:])
     except FileNotFoundError:
-        return []
+        return ""
+
+
+def forget_attempt() -> None:
+    """Remove what is kept of the last attempt to start the daemon: it runs now."""
+    for name in (ATTEMPT, f"{ATTEMPT}-told"):
+        remove_file(str(private_state() / name))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
+from tailhook.hook.launch import DATABASE, TOKEN, environment_without
 from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID, process_start
 from tailhook.stores.spool import append
 
@@ -53,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
         signal.signal(signal.SIGCHLD, children)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
 
-    environment = {**os.environ, RUN_ID.decode(): run_id}
+    environment = {**dict(environment_without(TOKEN, DATABASE)), RUN_ID: run_id.encode()}
     try:
         command = subprocess.Popen(list(argv), env=environment, preexec_fn=as_without_wrapper)  # noqa: S603 - the user's
     except OSError as error:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,11 @@ from tailhook.plates.db import Database
 from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
 from tailhook.plates.health import Health, process_start
 from tailhook.plates.inbox import Inbox
+from tailhook.plates.options import Options
 from tailhook.plates.others import hear
 
 log = logging.getLogger("tailhook.plates")
 
-PORT = 7890
-RETENTION = 30  # days
 SWEEP = 3600  # seconds between two looks for plates that are too old
 QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
@@ -49,26 +48,6 @@ LEAVING = 2  # seconds that open connections have at the end
 
 class RunningError(TailhookError):
     """Another daemon of this user runs."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to serve.
-
-    port: None for none.  db: an SQLAlchemy URL, None for the user's own database.  token: None for the kept one.
-    retention: days after which a plate that did not change is removed.
-    """
-
-    port: int | None = PORT
-    host: str = "127.0.0.1"
-    db: str | None = None
-    token: str | None = None
-    retention: int = RETENTION
-
-    def kept(self) -> list[str]:
-        """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
-        db = [] if self.db is None else ["--db", absolute(self.db)]
-        return [*db, "--retention", str(self.retention)]
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
@@ -177,7 +156,7 @@ class Daemon:
         self.is_cut_off = False  # whether nobody finds its sockets any more
         self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
         self.hub = Hub()
-        self.database = open_database(options.db or places.database_url(), self.hub)
+        self.database = open_database(options.url(), self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
@@ -206,7 +185,8 @@ class Daemon:
                 if failed := [task for task in tasks if task.done()]:
                     failed[0].result()
             places.leave_argv()
-            places.leave_flags(self.options.kept())
+            places.forget_attempt()
+            self.options.keep()
             ready(self.link())
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in tasks if task.done()]
@@ -338,14 +318,6 @@ def open_database(url: str, hub: Hub) -> Database:
     except (SQLAlchemyError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise TailhookError(f"the database cannot be opened: {reason}") from error
-
-
-def absolute(url: str) -> str:
-    """The URL, as good in every folder: that of a file may be relative to the one that the daemon is started in."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
-        return url
-    return parsed.set(database=str(Path(parsed.database).absolute())).render_as_string(hide_password=False)
 
 
 def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
