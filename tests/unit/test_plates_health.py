@@ -4,15 +4,19 @@ import json
 import os
 import random
 import socket
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 from host import assistant
+from sqlalchemy.exc import IntegrityError, OperationalError
 
+from tailhook.hook.process import FARTHEST, LONGEST_LINE
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
+from tailhook.plates import health
 from tailhook.plates.db import Database
-from tailhook.plates.health import Health, last_words, look_at, process_start
+from tailhook.plates.health import MAX_DECODED_BYTES, MAX_SHOWN, Health, Looks, last_words, look_at, process_start
 from tailhook.plates.report import Report
 
 KEEPER = "this daemon"
@@ -382,3 +386,115 @@ def test_a_real_process_is_seen_and_missed():
         assert process_start(process.pid) is None  # not waited for yet
         process.communicate()
     assert process_start(process.pid) is None
+
+
+# ---- how far a transcript is read, and how often -------------------------------
+
+
+def padded(path, number, *records):
+    """Write records and behind them so many bytes that are no record."""
+    write(path, *records)
+    with path.open("ab") as out:
+        out.write(b"\n" * number)
+    return str(path)
+
+
+@pytest.mark.parametrize(("beyond", "at"), [(0, 1000), (1, None)])
+def test_a_transcript_is_read_as_far_back_as_a_hook_reads_it(tmp_path, beyond, at):
+    line = record("assistant", "Done.", 1000)
+    path = padded(tmp_path / "t", FARTHEST - len(line) - 1 + beyond, line)
+    assert look_at(path).at == at
+    assert last_words(path) == ("Done." if at else None)
+
+
+@pytest.mark.parametrize(("beyond", "at"), [(0, 2000), (1, 1000)])
+def test_a_line_that_a_hook_passes_over_is_passed_over(tmp_path, beyond, at):
+    own = record("user", "X", 2000)
+    long = own.replace("X", "x" * (LONGEST_LINE - len(own) + 1 + beyond))
+    path = write(tmp_path / "t", record("assistant", "Done.", 1000), long)
+    assert look_at(path).at == at
+
+
+@pytest.mark.parametrize(("beyond", "is_over"), [(0, True), (1, False)])
+def test_of_a_long_record_it_is_not_known_that_it_ends_the_turn(tmp_path, beyond, is_over):
+    ended = assistant("X", at=1000)
+    ended["message"]["stop_reason"] = "end_turn"
+    text = json.dumps(ended)
+    path = write(tmp_path / "t", text.replace("X", "x" * (MAX_DECODED_BYTES - len(text) + 1 + beyond)))
+    assert look_at(path)[1:] == (1000, False, is_over)
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
+def test_last_words_have_a_length_at_most(tmp_path, letter):
+    path = write(tmp_path / "t", record("assistant", letter * (MAX_SHOWN + 1), 1000))
+    assert last_words(path) == letter * MAX_SHOWN
+    assert last_words(write(tmp_path / "t", record("assistant", letter * MAX_SHOWN, 1000))) == letter * MAX_SHOWN
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """Count the looks at transcripts."""
+    paths = []
+    monkeypatch.setattr(health, "look_at", lambda path: paths.append(path) or look_at(path))
+    return paths
+
+
+def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, looked):
+    path = write(tmp_path / "t", record("assistant", "One.", 1000))
+    looks = Looks()
+    assert looks(path) == looks(path) == look_at(path)
+    assert looked == [path]
+    with open(path, "a") as out:
+        out.write(record("assistant", "Two.", 2000) + "\n")
+    assert looks(path).at == 2000
+    os.utime(path, (5, 5))
+    assert looks(path).changed == 5
+    size, other = os.path.getsize(path), tmp_path / "other"
+    os.truncate(write(other, record("assistant", "Another.", 3000)), size)
+    os.utime(other, (5, 5))
+    os.replace(other, path)  # the same size and time, another inode
+    assert looks(path).at == 3000
+    assert len(looked) == 4
+    looks(path)
+    assert len(looked) == 4
+
+
+def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked):
+    looks, path = Looks(), str(tmp_path / "t")
+    assert looks(path) is None
+    assert looked == []
+    write(tmp_path / "t", record("assistant", "One.", 1000))
+    assert looks(path).at == 1000
+    os.unlink(path)
+    assert looks(path) is None
+    assert looks("a\0b") is None
+
+
+def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked):
+    paths = [write(tmp_path / name, record("assistant", "One.", 1000)) for name in "ab"]
+    looks = Looks()
+    for path in paths:
+        looks(path)
+    looks.forget_others({paths[0], "another"})
+    assert list(looks.seen) == [paths[0]]
+
+
+def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch):
+    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    database.record(
+        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1), keeper=KEEPER
+    )
+    checked = Health(database, KEEPER, lambda: True, look=lambda path: Look(110, at=109, interrupted=True))
+
+    def fail(error):
+        def apply(*_):
+            raise error
+
+        monkeypatch.setattr(database, "apply", apply)
+
+    fail(OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked")))
+    with pytest.raises(OperationalError):
+        checked.check()
+    fail(IntegrityError("UPDATE", {}, sqlite3.IntegrityError("a row that cannot be")))
+    assert checked.check() == 0
+    database.close()

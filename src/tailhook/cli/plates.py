@@ -1,7 +1,6 @@
 """`tailhook plates`: the daemon, and what it knows."""
 
 import argparse
-import logging
 import os
 import sys
 from contextlib import suppress
@@ -134,11 +133,12 @@ def serve(arguments: argparse.Namespace) -> None:
 
 def serve_with(options: "Options", ready: "Callable[[str], None]") -> None:
     """Serve until a signal comes.  ready: called with the board's link once the daemon takes requests."""
-    logging.basicConfig(format="tailhook: %(message)s", stream=sys.stderr, level=logging.WARNING)
     try:
+        from tailhook.plates import logs
         from tailhook.plates.serve import serve as run
     except ImportError as error:
         raise CommandError(f"{EXTRA} ({error})") from error
+    logs.to_stderr()
     run(options, ready)
 
 
