@@ -22,6 +22,12 @@ NEEDED = "the daemon needs more packages. Install them with:  pip install 'tailh
 
 
 @pytest.fixture
+def tmp_path(short_path):
+    """The user's home is in it, and the sockets are in the home."""
+    return short_path
+
+
+@pytest.fixture
 def plates(project):
     """A project whose hook reports events and may start the daemon, which is not there."""
     project.argv = [*project.argv[:-1], "plates"]

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import sqlite3
-import tempfile
-from pathlib import Path
 
 import pytest
 from daemon import daemon_in, refused, spooled, wait_until
@@ -25,10 +23,9 @@ EVERY_EVENT = {
 
 
 @pytest.fixture
-def tmp_path():
-    """A folder with a short path: a socket's has 107 bytes at most."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
-        yield Path(folder)
+def tmp_path(short_path):
+    """The user's home is in it, and the sockets are in the home."""
+    return short_path
 
 
 @pytest.fixture
