@@ -8,7 +8,7 @@ from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_
 from posix.types cimport uid_t
 from posix.unistd cimport getegid, geteuid, readlink
 
-cdef int MOST_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
+cdef int MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
 
 
 cdef bint is_unmapped(uid_t uid):
@@ -66,7 +66,7 @@ cdef tuple check_private(bytes folder):
             return True, fault_with(name, f"belongs to another user (uid {facts.st_uid})")
         if S_ISLNK(facts.st_mode):
             links += 1
-            if links > MOST_LINKS:
+            if links > MAX_LINKS:
                 return True, fault_with(name, "is one of too many symbolic links")
             target = link_target(name)
             names += target.split(b"/")[::-1]

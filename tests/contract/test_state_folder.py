@@ -8,6 +8,14 @@ import pytest
 from host import MEMORABLE, PROMPT, assistant
 
 ATTACKER = 65534
+
+
+@pytest.fixture
+def tmp_path(short_path):
+    """The user's home is in it, and the path of a socket would be in the home."""
+    return short_path
+
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 
 

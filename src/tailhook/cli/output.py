@@ -35,7 +35,7 @@ def attempt(command: Callable[[], int | None]) -> int:
     try:
         return int(command() or 0)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
+        sys.stderr.close()  # the reader of our output has left
         return 0
     except (CommandError, TailhookError, OSError) as error:
         sys.stderr.write(f"tailhook: {plain_lines(describe(error))}\n")

@@ -60,11 +60,11 @@ def complain_once(path: str, said: bytes) -> None:
     """Print why the daemon did not start, if the last complaint was another one.  said: what it wrote on stderr."""
     reason = failure(said)
     try:
-        if read_file(f"{path}-told") == reason.encode():
+        if read_file(f"{path}-reported") == reason.encode():
             return
     except FileNotFoundError:
         pass
-    replace_file(f"{path}-told", reason.encode())
+    replace_file(f"{path}-reported", reason.encode())
     warn(f"tailhook: plates: the daemon does not start: {reason}. The events are kept. Look closer:  tailhook doctor")
 
 

@@ -94,5 +94,5 @@ def failed_start() -> str:
 
 def forget_attempt() -> None:
     """Remove what is kept of the last attempt to start the daemon: it runs now."""
-    for name in (ATTEMPT, f"{ATTEMPT}-told"):
+    for name in (ATTEMPT, f"{ATTEMPT}-reported"):
         remove_file(str(private_state() / name))

@@ -19,7 +19,7 @@ from tailhook.plates.connections import Connection, Strangers, backlog
 from tailhook.plates.guard import BrowserHeaders, Guard
 from tailhook.plates.options import Options
 
-# Of each address that means all of them: one outside (RFC 5737, RFC 3849: nobody's), and the machine's own.
+# Of each address that means all of them: one outside (RFC 5737, RFC 3849: for examples), and the machine's own.
 OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
 LEAVING_S = 2  # that open connections have at the end
 
@@ -50,9 +50,9 @@ def server_of(app: ASGIApp, **more: Any) -> Server:
 
 @dataclass
 class Port:
-    """The TCP port, for the whole life of the process: while the daemon moves its other sockets, nobody can take it.
+    """The TCP port. It stays open for the whole life of the process, also while the daemon moves its other sockets.
 
-    If another user had it for a moment, open boards would send their secrets there.
+    If another program had it for a moment, open boards would send their secrets there.
     """
 
     listener: socket.socket
@@ -80,7 +80,7 @@ def open_port(options: Options) -> Port | None:
         return None
     token = places.token() if options.token is None else options.token
     if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
-        raise TailhookError("the port needs a token of letters, digits and -._~+/= that nobody guesses")
+        raise TailhookError("the port needs a token of letters, digits and -._~+/= that cannot be guessed")
     return Port(listening(options.host, options.port), options.host, token)
 
 
