@@ -5,6 +5,7 @@ usage: report.py RUN.json RESULTS_FOLDER
 
 import json
 import platform
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -62,7 +63,7 @@ def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, floa
         engine = one["param"] if not rest and one["param"] else engine
         seconds = one["stats"]["median"]
         size = one["extra_info"].get("bytes")
-        found["_".join([name, *rest]).replace(" ", "_").replace(",", "")].append(
+        found[re.sub(r"[^\w.]+", "_", "_".join([name, *rest])).strip("_")].append(
             (str(engine), seconds, size / seconds if size else None)
         )
     return {name: sorted(rows, key=lambda row: row[1]) for name, rows in found.items()}

@@ -10,10 +10,11 @@ from tailhook.cli.bench import spawn
 from tailhook.hosts.command import real_interpreter
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda worst: worst.about)
+@pytest.fixture(scope="module", params=[worst.about for worst in CASES])
 def stop(request, tmp_path_factory):
     """An agent about to stop."""
-    stop = WorstStop(tmp_path_factory.mktemp("worst"), request.param)
+    worst = next(worst for worst in CASES if worst.about == request.param)
+    stop = WorstStop(tmp_path_factory.mktemp("worst"), worst)
     stop.check()
     yield stop
     stop.remove()

@@ -26,6 +26,7 @@ include "patterns.pxi"      # which of their matches count
 include "memory_lines.pxi"  # which lines of the messages count for the memory machine
 include "keys.pxi"          # keys that begin as keys do
 include "system.pxi"        # locks, waiting, and a poke
+include "folders.pxi"       # who may change a folder
 include "modules.pxi"       # the hook's own modules
 
 
@@ -503,3 +504,7 @@ def wait_readable(int fd, double seconds):
 
 def poke(bytes path not None):
     return send_poke(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))
+
+
+def folder_fault(bytes folder not None):
+    return check_private(folder)

@@ -29,7 +29,7 @@ class Daemon:
         self.runtime = self.state / "run"
         self.before: list[str] = []  # the argv before the daemon's own
         self.process = None
-        self.link = ""
+        self.link = self.used = self.found = ""
 
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port; it takes requests when this returns."""
@@ -52,7 +52,16 @@ class Daemon:
     @property
     def base(self) -> str:
         """The URL of its port."""
-        return self.link.partition("/?")[0]
+        return self.link.partition("/#")[0]
+
+    @property
+    def secret(self) -> str:
+        """What a browser gets that opens the link of this run."""
+        if self.link != self.used:
+            bearer = f"Bearer {self.link.partition('once=')[2]}"
+            self.used, answer = self.link, httpx.post(f"{self.base}/sign-in", headers={"authorization": bearer})
+            self.found = answer.raise_for_status().json()["secret"]
+        return self.found
 
     @property
     def token(self) -> str:
@@ -107,6 +116,12 @@ def wait_until(there, seconds: float = STARTS):
         assert time.monotonic() < end, "it did not come to be so"
         time.sleep(0.01)
     return found
+
+
+def answers(one: Daemon) -> bool:
+    """Return whether a daemon listens on the Unix socket."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(one.runtime / "http")) == 0
 
 
 def daemon_pid(one: Daemon) -> int:

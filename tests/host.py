@@ -78,7 +78,7 @@ class Project:
         (self.folder / ".git").mkdir(parents=True)
         self.home.mkdir()
         self.transcript = self.home / "session.jsonl"
-        self.env = {**ENVIRONMENT, "HOME": str(self.home), **self.env}
+        self.env = {**ENVIRONMENT, "HOME": str(self.home), "TAILHOOK_NO_AUTOSTART": "1", **self.env}
 
     def payload(self, **fields: object) -> dict:
         """A Stop payload; fields set to None are left out."""

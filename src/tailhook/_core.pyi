@@ -415,6 +415,17 @@ def poke(path: bytes) -> int:
     ENOENT and ECONNREFUSED: nobody listens there. EAGAIN: who listens is busy, and has been poked already.
     """
 
+def folder_fault(folder: bytes) -> tuple[bool, str]:
+    """Return whether a folder exists, and what lets another user change it or put another one in its place, or "".
+
+    The folder must belong to this user, and no other user may write to it. Each folder and link on the way to it must
+    belong to this user or to root. If other users may write to such a folder, it must be sticky, as /tmp is: then they
+    cannot rename what is in it. Above the folder, a group with the user's own number does not count as other users,
+    except root's.
+
+    folder: an absolute path. A part that cannot be looked at counts as missing.
+    """
+
 # ---- modules -----------------------------------------------------------------
 
 @final

@@ -56,7 +56,7 @@ def open_board(browser):
         context = browser.new_context(**options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
-        context.add_cookies([{"name": "tailhook_token", "value": daemon.token, "url": daemon.base}])
+        context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}')")
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)

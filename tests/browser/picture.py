@@ -38,11 +38,10 @@ def main(folder: str, *names: str) -> None:
         browser = launch(playwright)
         if isinstance(browser, str):
             sys.exit(browser)
-        cookie = {"name": "tailhook_token", "value": daemon.token, "url": daemon.base}
         for name in names or PICTURES:
             colours, size, details = PICTURES[name]
             context = browser.new_context(viewport=size, color_scheme=colours, timezone_id="UTC", locale="en-GB")
-            context.add_cookies([cookie])
+            context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}')")
             page = context.new_page()
             page.goto(daemon.base)
             page.get_by_text("payments").wait_for()

@@ -1,7 +1,17 @@
 """Daemons for the tests of whole processes."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from daemon import daemon_in
+
+
+@pytest.fixture
+def short_path():
+    """A folder with a short path: a socket's has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")

@@ -241,7 +241,7 @@ def test_days_that_no_date_has_are_wrong_usage(own):
         done = tailhook("plates", "serve", "--retention", days, env=own.env, cwd=own.home)
         assert (done.returncode, days in done.stderr) == (2, True)
     own.start("--retention", "36500")
-    assert (own.state / "daemon-flags").read_text() == "--retention\00036500"
+    assert json.loads((own.state / "daemon-settings").read_text())["retention"] == 36500
 
 
 def test_a_database_of_a_newer_version_is_told(own):
@@ -365,13 +365,57 @@ def test_it_leaves_in_the_middle_of_a_long_spool(own):
     assert own.ask("GET", "/status").json()["spool_bytes"] > 0  # it did not wait for the rest
 
 
-def test_it_ends_when_a_part_of_it_does(own):
-    """A failure that nobody thought of: the next hook finds no daemon, and starts one."""
+def with_changed(own, code):
+    """Start a daemon that runs some code first."""
     (own.home / "site").mkdir()
-    code = "import tailhook.plates.health as h\ndef check(self): raise KeyError('odd')\nh.Health.check = check\n"
     (own.home / "site" / "sitecustomize.py").write_text(code)
     own.env["PYTHONPATH"] = str(own.home / "site")
-    own.start()
+    return own.start()
+
+
+WORKS = [
+    "from tailhook.plates.health import Health as Part; name = 'check'",
+    "from tailhook.plates.inbox import Inbox as Part; name = 'take'",
+    "from tailhook.plates.db import Database as Part; name = 'forget'",
+]
+
+
+@pytest.mark.parametrize("error", ["KeyError('odd')", "MemoryError()", "RecursionError()"])
+@pytest.mark.parametrize("part", WORKS)
+def test_a_failure_that_was_not_foreseen_does_not_end_it(own, part, error):
+    """It fails twice; then it is done."""
+    code = (
+        f"{part}\n"
+        "done, failures = getattr(Part, name), []\n"
+        "def fail(self, *more):\n"
+        "    if len(failures) < 2:\n"
+        "        failures.append(1)\n"
+        f"        raise {error}\n"
+        f"    open({str(own.home / 'done')!r}, 'w')\n"
+        "    return done(self, *more)\n"
+        "setattr(Part, name, fail)\n"
+    )
+    with_changed(own, code)
+    wait_until((own.home / "done").exists)
+    own.post("stop")
+    assert own.plates()["s"]["status"] == "idle"
+    own.process.send_signal(signal.SIGTERM)
+    _, words = own.process.communicate(timeout=60)
+    assert own.process.returncode == 0
+    assert words.count(f" failed: {error}\nTraceback") == 1  # the same failure is logged once a minute
+
+
+def test_it_ends_when_its_server_does(own):
+    """The next hook finds no daemon, and starts one."""
+    with_changed(
+        own,
+        "import uvicorn\n"
+        "async def fail(self, *more):\n"
+        "    import asyncio\n"
+        "    await asyncio.sleep(0.5)\n"
+        "    raise KeyError('odd')\n"
+        "uvicorn.Server.main_loop = fail\n",
+    )
     _, words = own.process.communicate(timeout=60)
     assert own.process.returncode == 1
     assert "a part of it failed: KeyError('odd')" in words
@@ -485,8 +529,8 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, project, tmp_pat
         os.kill(daemon_pid(own), signal.SIGTERM)
         wait_until(lambda: not (own.runtime / "http").exists())
     assert not (own.state / "plates.db").exists()
-    kept = own.state / "daemon-flags"
-    assert (stat.S_IMODE(kept.stat().st_mode), kept.read_text().split("\0")[-2:]) == (0o600, ["--retention", "7"])
+    kept = own.state / "daemon-settings"
+    assert (stat.S_IMODE(kept.stat().st_mode), json.loads(kept.read_text())["retention"]) == (0o600, 7)
 
 
 def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
@@ -494,7 +538,7 @@ def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
     with subprocess.Popen(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline()
         process.terminate()
-    assert (own.state / "daemon-flags").read_text().split("\0")[1] == f"sqlite:///{project.folder}/team.db"
+    assert json.loads((own.state / "daemon-settings").read_text())["db"] == f"sqlite:///{project.folder}/team.db"
 
 
 # ---- sessions without the wrapper --------------------------------------------

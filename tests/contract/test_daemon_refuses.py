@@ -54,7 +54,7 @@ class TestAnotherUser:
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").write_text("known\n")
         (own.state / "token").chmod(0o644)
-        assert "can be read by others" in refused(own, "--port", "0")
+        assert "token can be used by other users (mode 0644). Remove it" in refused(own, "--port", "0")
 
     def test_cannot_enter_the_folder_of_the_sockets(self, own, tmp_path):
         (tmp_path / "run" / "tailhook").mkdir(parents=True)
@@ -102,12 +102,29 @@ class TestAllAddresses:
         assert over_tcp(own, host="LOCALHOST", authorization=f"Bearer {own.token}").status_code == 200
 
 
+def sign_in(daemon, code=None, **options):
+    """Exchange the code of the daemon's link, or another one, as the web board does."""
+    code = daemon.link.partition("once=")[2] if code is None else code
+    return httpx.post(f"{daemon.base}/sign-in", headers={"authorization": f"Bearer {code}"}, **options)
+
+
 class TestNoToken:
-    def test_is_told_the_health_alone(self, daemon):
-        assert over_tcp(daemon, "/health").status_code == 200
-        for path in ("/plates", "/", "/status", "/stream", "/openapi.json", "/web/board.js", "/nothing"):
+    def test_gets_the_health_and_the_files_of_the_board_and_nothing_else(self, daemon):
+        for path in ("/health", "/", "/web/board.js", "/web/board.css"):
+            assert over_tcp(daemon, path).status_code == 200, path
+        for path in ("/plates", "/plates/s", "/status", "/stream", "/openapi.json", "/nothing", "/web", "/webs/x"):
             answer = over_tcp(daemon, path)
             assert (answer.status_code, set(answer.json())) == (401, {"error"}), path
+        for method, path in (("POST", "/"), ("DELETE", "/web/board.js"), ("GET", "/sign-in"), ("DELETE", "/plates/s")):
+            assert httpx.request(method, f"{daemon.base}{path}").status_code == 401, path
+
+    def test_finds_nothing_of_a_session_in_the_files_of_the_board(self, own):
+        own.start().post("stop", project_path="/src/secret-project")
+        for path in ("/", "/web/board.js"):
+            answer = over_tcp(own, path)
+            assert "secret-project" not in answer.text
+            assert own.token not in answer.text
+            assert "set-cookie" not in answer.headers
 
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
     def test_the_token_lets_in(self, daemon, scheme):
@@ -118,28 +135,59 @@ class TestNoToken:
         headers = {"authorization": given.format(daemon.token).encode("latin-1")}
         assert httpx.get(f"{daemon.base}/plates", headers=headers).status_code == 401
 
-    def test_the_link_signs_one_browser_in_once(self, own):
+    def test_the_code_of_the_link_gives_a_secret_once(self, own):
         own.start()
-        with httpx.Client(base_url=own.base) as browser:
-            signed = browser.get(own.link.removeprefix(own.base))
-            assert (signed.status_code, signed.headers["location"]) == (303, "/")
-            cookie = signed.headers["set-cookie"]
-            assert "HttpOnly" in cookie
-            assert "SameSite=Strict" in cookie
-            assert browser.get("/plates").status_code == 200
-        with httpx.Client(base_url=own.base) as another:
-            assert another.get(own.link.removeprefix(own.base)).status_code == 401
+        first = sign_in(own)
+        assert (first.status_code, set(first.json()), "set-cookie" in first.headers) == (200, {"secret"}, False)
+        assert over_tcp(own, authorization=f"Bearer {first.json()['secret']}").status_code == 200
+        assert first.json()["secret"] not in (own.token, own.link.partition("once=")[2])
+        again = sign_in(own)
+        assert (again.status_code, set(again.json())) == (401, {"error"})
 
-    @pytest.mark.parametrize("others", ['prefs={{"a": 1}}; {0}', "a/b=1; {0}; a@b=2", "x; {0}", "{0}; ;=;"])
-    def test_the_cookies_of_other_programs_on_this_machine_do_not_matter(self, daemon, others):
-        cookie = others.format(f"tailhook_token={daemon.token}")
-        assert over_tcp(daemon, cookie=cookie).status_code == 200
-        assert over_tcp(daemon, cookie=cookie.replace(daemon.token, "another")).status_code == 401
+    def test_the_code_opens_nothing_by_itself(self, own):
+        own.start()
+        code = own.link.partition("once=")[2]
+        assert over_tcp(own, authorization=f"Bearer {code}").status_code == 401
+        assert over_tcp(own, f"/plates?once={code}").status_code == 401
+        assert over_tcp(own, f"/?once={code}").headers.get("set-cookie") is None
+        assert sign_in(own).status_code == 200  # and is not used up
+
+    @pytest.mark.parametrize("given", ["Bearer", "Bearer x", "Bearer {}", "Bearer \xe9", "Basic {}"])
+    def test_no_other_word_gives_a_secret(self, daemon, given):
+        headers = {"authorization": given.format(daemon.token).encode("latin-1")}
+        assert httpx.post(f"{daemon.base}/sign-in", headers=headers).status_code == 401
+
+    def test_a_secret_is_of_one_run(self, own):
+        own.start()
+        secret, token = own.secret, own.token
+        own.stop()
+        own.start()
+        assert over_tcp(own, authorization=f"Bearer {secret}").status_code == 401
+        assert over_tcp(own, authorization=f"Bearer {token}").status_code == 200
+
+    def test_a_code_is_of_one_run(self, own):
+        own.start()
+        code = own.link.partition("once=")[2]
+        own.stop()
+        assert sign_in(own.start(), code).status_code == 401
+
+    def test_another_page_cannot_use_a_code(self, own):
+        own.start()
+        headers = {"authorization": f"Bearer {own.link.partition('once=')[2]}", "origin": "http://127.0.0.1:1"}
+        assert httpx.post(f"{own.base}/sign-in", headers=headers).status_code == 403
+        assert sign_in(own).status_code == 200
+
+    @pytest.mark.parametrize("cookie", ["tailhook_token={}", "tailhook.secret={}", "{}"])
+    def test_no_cookie_counts(self, daemon, cookie):
+        for word in (daemon.token, daemon.secret):
+            assert over_tcp(daemon, cookie=cookie.format(word)).status_code == 401
 
     @pytest.mark.parametrize("given", ["", " ", "geheim\xe4", "a b", "a;b"])
     @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
     def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
-        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token", given)
+        (own.home / "token").touch(mode=0o600)
+        (own.home / "token").write_text(given)
+        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token")
 
     def test_the_kept_one_is_looked_at_likewise(self, own):
         own.state.mkdir(parents=True, mode=0o700)
@@ -192,7 +240,7 @@ class TestSymbolicLinksInPlaceOfState:
     def test_a_token_that_is_a_link_is_refused(self, own, theirs):
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").symlink_to(theirs)
-        assert "is a link" in refused(own, "--port", "0")
+        assert "token is a symbolic link. Remove it" in refused(own, "--port", "0")
 
     def test_a_folder_of_sockets_that_is_a_link_is_refused(self, own, tmp_path):
         (tmp_path / "elsewhere").mkdir(mode=0o700)

@@ -1,5 +1,6 @@
 """The daemon's sockets, and the folder that they are in: it may go with its user's login, and come again."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ import subprocess
 
 import httpx
 import pytest
-from daemon import STARTS, daemon_pid, refused, wait_until
+from daemon import STARTS, answers, daemon_pid, refused, wait_until
 
 from tailhook._core import poke
 
@@ -21,12 +22,6 @@ def login(own, tmp_path):
     own.env["XDG_RUNTIME_DIR"] = str(folder)
     own.runtime = folder / "tailhook"
     return folder
-
-
-def answers(one):
-    """Whether it does, on the Unix socket."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        return connection.connect_ex(str(one.runtime / "http")) == 0
 
 
 def test_a_folder_that_was_removed_and_made_anew_has_the_sockets_again(own, login):
@@ -90,6 +85,6 @@ def test_a_start_that_fails_changes_nothing_and_leaves_nothing(own, tmp_path):
         port = str(taken.getsockname()[1])
         words = refused(own, "--port", port, "--db", f"sqlite:///{tmp_path}/typo.db")
     assert f"127.0.0.1:{port}" in words
-    assert (own.state / "daemon-flags").read_text() == "--retention\0007"
+    assert json.loads((own.state / "daemon-settings").read_text()) == {"db": None, "db_file": None, "retention": 7}
     assert not (own.runtime / "http").exists()
     assert not (own.runtime / "poke").exists()

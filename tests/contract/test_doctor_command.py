@@ -229,8 +229,15 @@ def test_a_projects_key_that_only_the_user_may_set_is_told_of(project, settings,
 def test_a_state_folder_that_cannot_be_made_is_a_failure(project, settings, examined):
     (project.home / "file").touch()
     (finding,), code = examined("state", XDG_STATE_HOME=str(project.home / "file"))
-    assert "no state can be saved" in finding["what"]
+    assert finding["what"] == f"no state can be saved: {project.home}/file/tailhook: Not a directory"
     assert code == 1
+
+
+def test_a_configuration_that_is_a_directory_is_named(project, settings, examined):
+    path = project.home / ".config" / "tailhook" / "config.json"
+    path.mkdir(parents=True)
+    (finding,), code = examined("config")
+    assert (finding["what"], code) == (f"{path}: Is a directory; the defaults are used", 1)
 
 
 def test_a_stale_loop_is_told_of(project, settings, examined):

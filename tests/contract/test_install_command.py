@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import tailhook
 from tailhook.hosts.command import argv_of
+from tailhook.stores.atomic import LARGEST
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 THEIRS = (
@@ -320,15 +322,54 @@ def test_settings_that_cannot_be_read_are_left_untouched(project, settings, data
     assert os.listdir(settings.parent) == ["settings.json"]
 
 
-def test_settings_that_are_no_file_are_left_alone(project, settings):
-    settings.mkdir(parents=True)
-    assert install(project).returncode == 1
-    settings.rmdir()
-    os.mkfifo(settings)
-    assert install(project).returncode == 1
-    settings.unlink()
-    settings.symlink_to(settings)
-    assert install(project).returncode == 1
+def make_link_to_itself(path):
+    path.symlink_to(path)
+
+
+def make_large_file(path):
+    path.touch()
+    os.truncate(path, LARGEST + 1)
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall", "doctor"])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Path.mkdir, "{path} is a directory."),
+        (os.mkfifo, "{path}: invalid JSON"),
+        (make_link_to_itself, "{path}: Too many levels of symbolic links"),
+        (make_large_file, "{path}: the file is larger than 16 MB"),
+    ],
+)
+def test_settings_that_are_not_an_ordinary_file_are_named_and_left_alone(project, settings, command, make, reason):
+    settings.parent.mkdir()
+    make(settings)
+    before = settings.lstat()
+    done = project.tailhook(command, *([] if command == "doctor" else ["--yes"]))
+    assert done.returncode == 1
+    assert reason.format(path=settings) in (done.stdout if command == "doctor" else done.stderr)
+    assert "Errno" not in done.stdout + done.stderr
+    assert settings.lstat() == before
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_failed_write_names_the_file(project, settings, written, command):
+    """A limit of 0 bytes stands in for a full disk: both make `write` fail, which knows no path."""
+    written(THEIRS)
+    if command == "uninstall":
+        assert install(project).returncode == 0
+    before = settings.read_bytes()
+    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); runpy.run_module('tailhook')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, "--yes"],
+        env=project.env,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, settings.read_bytes()) == (1, before)
+    assert re.fullmatch(r"tailhook: /\S+\.backup: File too large\n", done.stderr)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import sqlite3
-import tempfile
-from pathlib import Path
 
 import pytest
 from daemon import daemon_in, refused, spooled, wait_until
@@ -31,10 +29,9 @@ EVERY_EVENT = {
 
 
 @pytest.fixture
-def tmp_path():
-    """A folder with a short path: a socket's has 107 bytes at most."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
-        yield Path(folder)
+def tmp_path(short_path):
+    """The user's home is in it, and the sockets are in the home."""
+    return short_path
 
 
 @pytest.fixture
@@ -182,8 +179,8 @@ def test_the_doctor_opens_the_database_of_a_daemon_that_is_away(installed, serve
 
 
 def test_the_doctor_opens_the_database_that_the_hooks_start_the_daemon_with(installed, served):
-    kept = ["--db", f"postgresql+psycopg://me:secret@127.0.0.1:1/{'x' * 5}", "--retention", "30"]
-    (served.state / "daemon-flags").write_text("\0".join(kept))
+    kept = {"db": f"postgresql+psycopg://me:secret@127.0.0.1:1/{'x' * 5}", "db_file": None, "retention": 30}
+    (served.state / "daemon-settings").write_text(json.dumps(kept))
     ((status, what),) = bad(installed)
     assert (status, "cannot be opened" in what, "secret" in what) == ("failure", True, False)
 

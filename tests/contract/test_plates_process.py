@@ -24,7 +24,6 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 def plates(project):
     """The project, its hook reporting; no daemon is started unless a test wants one."""
     project.argv = [*project.argv[:-1], "plates"]
-    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
     return project
 
 
@@ -409,86 +408,3 @@ def test_a_daemon_that_hangs_keeps_no_hook_waiting(plates, runtime):
         for _ in range(30):  # more than the system keeps for one who does not read
             assert send(plates)
     assert len(reported(plates)) == 30
-
-
-def daemon_that_notes_its_start(project):
-    """Leave the argv of a program that says that it was started; returns where it says so."""
-    says = project.home / "starts"
-    argv = ["/bin/sh", "-c", f"echo started >> '{says}'"]
-    spool(project).parent.mkdir(parents=True, exist_ok=True)
-    (spool(project).parent / "daemon-argv").write_text("\0".join(argv))
-    return says
-
-
-def wait_for(path):
-    """Wait until there is something in the file."""
-    end = time.monotonic() + 10
-    while not (path.exists() and path.read_text()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_where_nobody_listens_the_daemon_is_started_once(plates, runtime):
-    says = daemon_that_notes_its_start(plates)
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    for _ in range(3):
-        send(plates)
-    wait_for(says)
-    assert says.read_text() == "started\n"
-    ten_seconds_ago = time.time() - 11
-    os.utime(runtime / "started", (ten_seconds_ago, ten_seconds_ago))
-    says.unlink()
-    send(plates)
-    wait_for(says)
-
-
-def test_a_start_in_the_future_keeps_no_daemon_from_being_started(plates, runtime):
-    says = daemon_that_notes_its_start(plates)
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    (runtime / "started").touch()
-    in_an_hour = time.time() + 3600  # the clock was set back since
-    os.utime(runtime / "started", (in_an_hour, in_an_hour))
-    send(plates)
-    wait_for(says)
-
-
-def test_a_socket_that_a_dead_daemon_left_is_nobody(plates, runtime):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
-        daemon.bind(str(runtime / "poke"))
-    says = daemon_that_notes_its_start(plates)
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    send(plates)
-    wait_for(says)
-
-
-def never_started(project, says):
-    send(project)
-    time.sleep(0.2)
-    return not says.exists()
-
-
-def test_the_environment_may_forbid_the_start(plates, runtime):
-    assert never_started(plates, daemon_that_notes_its_start(plates))
-
-
-def test_the_configuration_may_forbid_the_start(plates, runtime):
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    config = plates.home / ".config" / "tailhook" / "config.json"
-    config.parent.mkdir(parents=True)
-    config.write_text('{"plates": {"autostart": false}}')
-    assert never_started(plates, daemon_that_notes_its_start(plates))
-
-
-def test_a_projects_configuration_has_no_word_in_it(plates, runtime):
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    (plates.folder / ".claude").mkdir()
-    (plates.folder / ".claude" / "tailhook.json").write_text('{"plates": {"autostart": false}}')
-    says = daemon_that_notes_its_start(plates)
-    send(plates)
-    wait_for(says)
-
-
-def test_where_no_daemon_was_ever_installed_none_is_started(plates, runtime):
-    del plates.env["TAILHOOK_NO_AUTOSTART"]
-    assert send(plates)
-    assert not (runtime / "started").exists()

@@ -94,9 +94,44 @@ def test_it_dies_of_the_signal_that_the_command_died_of(away, name):
     assert (done.returncode, done.stderr) == (-signal.Signals[f"SIG{name}"], "")
 
 
-def test_a_command_that_is_not_there_is_told(away):
-    done = run(away, "no-such-command")
-    assert (done.returncode, done.stderr) == (1, "tailhook: no-such-command: No such file or directory\n")
+@needs_bash
+@pytest.mark.parametrize("command", ["no-such-command", "/nonexistent", "./none\x1b[31m"])
+def test_a_command_that_is_not_there_exits_127_as_in_a_shell(away, command):
+    done = run(away, command)
+    shown = command.replace("\x1b", "\\x1b")
+    assert (done.returncode, done.stderr) == (127, f"tailhook: {shown}: No such file or directory\n")
+    assert shell(away, command) == 127
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("name", "content", "mode", "reason"),
+    [
+        ("folder", None, 0o755, "Permission denied"),
+        ("text", "echo no\n", 0o644, "Permission denied"),
+        ("text/below", None, 0, "Not a directory"),
+        ("binary", "\x7fELF", 0o755, "Exec format error"),
+    ],
+)
+def test_a_command_that_cannot_be_executed_exits_126_as_in_a_shell(away, name, content, mode, reason):
+    path = away.home / name
+    if content is not None:
+        path.write_text(content)
+        path.chmod(mode)
+    elif "/" in name:
+        path.parent.write_text("")
+    else:
+        path.mkdir(mode)
+    done = run(away, str(path))
+    assert (done.returncode, done.stderr) == (126, f"tailhook: {path}: {reason}\n")
+    assert shell(away, str(path)) == 126
+
+
+def shell(daemon, command):
+    """Return the exit code of a shell that is asked to run the command."""
+    script = f"{shlex.quote(command)} 2>/dev/null"
+    done = subprocess.run(["bash", "-c", script], env=daemon.env, cwd=daemon.home, check=False)
+    return done.returncode
 
 
 def test_without_a_command_it_is_told_how(away):

@@ -10,6 +10,7 @@ from tailhook.stores.atomic import (
     CHUNK,
     LARGEST,
     TOO_LARGE,
+    Lock,
     make_folders,
     open_folder,
     private_file,
@@ -153,6 +154,16 @@ def test_a_file_of_many_pieces_is_read_whole_and_no_piece_is_copied_for_the_next
     monkeypatch.setattr("tailhook.stores.atomic.posix.read", lambda fd, size: Piece(read(fd, size)))
     assert read_file(str(path)) == data
     assert sum(copied) == 0
+
+
+def test_a_lock_that_the_file_system_does_not_have_names_its_file(tmp_path, monkeypatch):
+    def no_locks(fd, seconds):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("tailhook.stores.atomic.flock_within", no_locks)
+    with pytest.raises(OSError, match="No locks available") as caught, Lock(f"{tmp_path}/lock"):
+        pass
+    assert caught.value.filename == f"{tmp_path}/lock"
 
 
 def test_removing_what_is_gone_is_fine(tmp_path):

@@ -13,7 +13,7 @@ LOOP = """
 import gc, io, sys
 from tailhook import PatternSet, code_spans
 from tailhook._core import (
-    Automaton, JsonFramer, edit_json, forward_lines, last_message, parse_json, reverse_lines, signals, write_json
+    Automaton, JsonFramer, edit_json, folder_fault, forward_lines, last_message, parse_json, reverse_lines, signals, write_json
 )
 from tailhook.automaton import compile_table
 from tailhook.transcript import Transcript
@@ -38,6 +38,7 @@ CASES = {
     "last_message": lambda: last_message(io.BytesIO(lines)),
     "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
     "patterns": lambda: [patterns.findall(text), attempt(patterns.findall, 5), signals(text)],
+    "folders": lambda: [folder_fault(path) for path in (b"/tmp", b"/usr/lib", b"/proc/self/cwd", b"/none", b"../..", b"")],
     "automaton": lambda: [Automaton(table, ("a", "b")).hits(b"b  c"), attempt(Automaton, table[:-4], ("a", "b"))],
 }
 case, rounds = CASES[sys.argv[1]], int(sys.argv[2])
@@ -54,7 +55,19 @@ blocks, pages = grown()
 after_blocks, after_pages = grown()
 print(after_blocks - blocks, (after_pages - pages) * 4)
 """
-NAMES = ["json", "write", "edit", "framer", "lines", "records", "last_message", "code_spans", "patterns", "automaton"]
+NAMES = [
+    "json",
+    "write",
+    "edit",
+    "framer",
+    "lines",
+    "records",
+    "last_message",
+    "code_spans",
+    "patterns",
+    "folders",
+    "automaton",
+]
 
 
 @pytest.mark.skipif(

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,10 +12,24 @@ from datetime import datetime, timezone
 
 import pytest
 from host import assistant
+from sqlalchemy.exc import IntegrityError, OperationalError
 
+from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
+from tailhook.plates import health
 from tailhook.plates.db import Database
-from tailhook.plates.health import Health, Sight, Since, last_words, look_at, process_start, transcript_of_agent
+from tailhook.plates.health import (
+    MAX_DECODED_BYTES,
+    MAX_SHOWN,
+    Health,
+    Looks,
+    Sight,
+    Since,
+    last_words,
+    look_at,
+    process_start,
+    transcript_of_agent,
+)
 from tailhook.plates.report import Report
 
 KEEPER = "this daemon"
@@ -345,7 +360,7 @@ def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, mon
     size = os.path.getsize(path) - len(call("a")) - len(result("b")) - 2
     read = []
     see = Sight.see
-    monkeypatch.setattr(Sight, "see", lambda self, one: read.append(one) or see(self, one))
+    monkeypatch.setattr(Sight, "see", lambda self, line, one: read.append(one) or see(self, line, one))
     look_at(path, Since(1000, size, frozenset("a")))
     assert len(read) == 3
     read.clear()
@@ -985,3 +1000,148 @@ def test_a_real_process_is_seen_and_missed():
         assert process_start(process.pid) is None  # not waited for yet
         process.communicate()
     assert process_start(process.pid) is None
+
+
+# ---- how far a transcript is read, and how often -------------------------------
+
+
+def padded(path, number, *records):
+    """Write records and behind them that many bytes, in lines that are not records."""
+    write(path, *records)
+    with path.open("ab") as out:
+        out.write((b"x" * 999 + b"\n") * (number // 1000) + b"x" * (number % 1000 - 1) + b"\n" * (number % 1000 > 0))
+    return str(path)
+
+
+@pytest.mark.parametrize(("beyond", "at"), [(0, 1000), (1, None)])
+def test_a_transcript_is_read_as_far_back_as_a_hook_reads_it(tmp_path, beyond, at):
+    line = record("assistant", "Done.", 1000)
+    path = padded(tmp_path / "t", FARTHEST - len(line) - 1 + beyond, line)
+    assert look_at(path).at == at
+    assert last_words(path) == ("Done." if at else None)
+
+
+@pytest.mark.parametrize(("beyond", "at"), [(0, 2000), (1, 1000)])
+def test_a_line_that_a_hook_passes_over_is_passed_over(tmp_path, beyond, at):
+    own = record("user", "X", 2000)
+    long = own.replace("X", "x" * (LONGEST_LINE - len(own) + 1 + beyond))
+    path = write(tmp_path / "t", record("assistant", "Done.", 1000), long)
+    assert look_at(path).at == at
+
+
+@pytest.mark.parametrize(("beyond", "is_over"), [(0, True), (1, False)])
+def test_of_a_long_record_it_is_not_known_that_it_ends_the_turn(tmp_path, beyond, is_over):
+    ended = assistant("X", at=1000)
+    ended["message"]["stop_reason"] = "end_turn"
+    text = json.dumps(ended)
+    path = write(tmp_path / "t", text.replace("X", "x" * (MAX_DECODED_BYTES - len(text) + 1 + beyond)))
+    look = look_at(path)
+    assert (look.at, look.interrupted, look.turn_over) == (1000, False, is_over)
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
+def test_last_words_have_a_length_at_most(tmp_path, letter):
+    path = write(tmp_path / "t", record("assistant", letter * (MAX_SHOWN + 1), 1000))
+    assert last_words(path) == letter * MAX_SHOWN
+    assert last_words(write(tmp_path / "t", record("assistant", letter * MAX_SHOWN, 1000))) == letter * MAX_SHOWN
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """Count the looks at transcripts."""
+    paths = []
+    monkeypatch.setattr(health, "look_at", lambda path, since: paths.append(path) or look_at(path, since))
+    return paths
+
+
+def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, looked):
+    path = write(tmp_path / "t", record("assistant", "One.", 1000))
+    looks = Looks()
+    assert looks(path) == looks(path) == look_at(path)
+    assert looked == [path]
+    with open(path, "a") as out:
+        out.write(record("assistant", "Two.", 2000) + "\n")
+    assert looks(path).at == 2000
+    os.utime(path, (5, 5))
+    assert looks(path).changed == 5
+    size, other = os.path.getsize(path), tmp_path / "other"
+    os.truncate(write(other, record("assistant", "Another.", 3000)), size)
+    os.utime(other, (5, 5))
+    os.replace(other, path)  # the same size and time, another inode
+    assert looks(path).at == 3000
+    assert len(looked) == 4
+    looks(path)
+    assert len(looked) == 4
+
+
+def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked):
+    looks, path = Looks(), str(tmp_path / "t")
+    assert looks(path) is None
+    assert looked == []
+    write(tmp_path / "t", record("assistant", "One.", 1000))
+    assert looks(path).at == 1000
+    os.unlink(path)
+    assert looks(path) is None
+    assert looks("a\0b") is None
+
+
+def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked):
+    one, two = (write(tmp_path / name, record("assistant", "One.", 1000)) for name in "ab")
+    looks = Looks()
+    looks(one)
+    looks(two)
+    looks.forget_others()
+    looks(one)
+    looks.forget_others()
+    assert [path for path, _ in looks.seen] == [one]
+    assert looked == [one, two]
+
+
+def test_a_transcript_is_looked_at_again_if_another_event_has_come(tmp_path, looked):
+    path = write(tmp_path / "t", record("assistant", "One.", 1000))
+    looks = Looks()
+    assert not looks(path, Since(1000.0, size=os.path.getsize(path))).has_grown
+    assert looks(path, Since(1000.0, size=0)) is not None
+    assert len(looked) == 2
+
+
+def test_more_empty_lines_than_a_hook_reads_are_passed_over(tmp_path):
+    line = record("assistant", "Done.", 1000)
+    for number, at in ((MAX_LINES - 1, 1000), (MAX_LINES, None)):
+        path = write(tmp_path / "t", record("user", "Please.", 500), line)
+        with open(path, "ab") as out:
+            out.write(b"\n" * number)
+        assert look_at(path).at == at
+        assert last_words(path) == ("Done." if at else None)
+
+
+def test_the_result_of_another_tool_is_recognised_however_large(tmp_path):
+    call = assistant("", at=1000)
+    call["message"]["content"] = [{"type": "tool_use", "id": "asked", "name": "AskUserQuestion", "input": {}}]
+    other = {"type": "tool_result", "tool_use_id": "read", "content": '"tool_use_id":"asked" ' * MAX_DECODED_BYTES}
+    result = {"type": "user", "timestamp": call["timestamp"], "message": {"role": "user", "content": [other]}}
+    path = write(tmp_path / "t", json.dumps(call), json.dumps(result))
+    look = look_at(path, Since(1000.0, 0, frozenset(("asked",))))
+    assert look.pending == {"asked"}
+    assert not look.ended
+
+
+def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch):
+    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    database.record(
+        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1), keeper=KEEPER
+    )
+    checked = Health(database, KEEPER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
+
+    def fail(error):
+        def apply(*_):
+            raise error
+
+        monkeypatch.setattr(database, "apply", apply)
+
+    fail(OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked")))
+    with pytest.raises(OperationalError):
+        checked.check()
+    fail(IntegrityError("UPDATE", {}, sqlite3.IntegrityError("a row that cannot be")))
+    assert checked.check() == 0
+    database.close()

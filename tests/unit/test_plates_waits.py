@@ -510,6 +510,11 @@ def test_a_start_without_a_name_ends_no_wait_of_a_subagents_and_no_other_tool():
     assert [tool.tool_use_id for tool in situation.tools] == ["b", "r", ""]
 
 
+@pytest.mark.parametrize("tool", ["", ":Bash"])
+def test_a_start_of_a_subagents_tool_does_not_end_that_agents_own_wait(tool):
+    play((f"sub/permission_asked{tool}", APPROVAL), (f"sub/tool_start{tool}", APPROVAL))
+
+
 def test_the_end_of_a_tool_ends_no_other_one_however_little_is_known_of_it():
     situation = play(("tool_start", RUNNING), ("tool_start:Bash=b", RUNNING), ("tool_call:Bash=b", RUNNING))
     assert [tool.name for tool in situation.tools] == [""]

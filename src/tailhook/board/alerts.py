@@ -10,6 +10,7 @@ from textual.app import App
 
 from tailhook.board.view import Plate, status_words
 from tailhook.errors import TailhookError
+from tailhook.hook.launch import DATABASE, TOKEN, environment_without
 
 Alert = Callable[[App[None], Plate], None]
 SCRIPT = (
@@ -40,6 +41,7 @@ def notification_program() -> tuple[list[str], Callable[[str], str]]:
 
 
 def tell(argv: list[str]) -> None:
-    """Run the program, and wait for nothing."""
+    """Run the program without the daemon's secrets, and do not wait for it."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-    threading.Thread(target=subprocess.run, args=(argv,), kwargs=quiet, daemon=True).start()
+    environment = dict(environment_without(TOKEN, DATABASE))
+    threading.Thread(target=subprocess.run, args=(argv,), kwargs={**quiet, "env": environment}, daemon=True).start()

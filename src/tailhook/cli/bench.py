@@ -230,7 +230,12 @@ class Stop:
         }
         self.payload = folder / "payload.json"
         self.payload.write_text(json.dumps(payload))
-        self.env = {"PATH": os.defpath, "HOME": str(folder), "CLAUDE_PROJECT_DIR": str(folder)}
+        self.env = {
+            "PATH": os.defpath,
+            "HOME": str(folder),
+            "CLAUDE_PROJECT_DIR": str(folder),
+            "TAILHOOK_NO_AUTOSTART": "1",
+        }
         self.hook = hook_command(case.machine)
         self.changed = case.begin(folder)
         self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None

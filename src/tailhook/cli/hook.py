@@ -2,10 +2,14 @@
 
 import argparse
 import json
+import sys
 
+from tailhook.cli.install import prepare_daemon
 from tailhook.cli.output import Commands, UsageError, command, say
-from tailhook.hook.process import HOSTS, MACHINES
-from tailhook.hosts.command import hook_command
+from tailhook.hook.answer import describe, plain
+from tailhook.hook.payload import project_root
+from tailhook.hook.process import HOSTS, MACHINES, load_config
+from tailhook.hosts.command import configured, hook_command
 
 
 def add(commands: Commands) -> None:
@@ -31,9 +35,15 @@ def add(commands: Commands) -> None:
 
 
 def print_hook_command(arguments: argparse.Namespace) -> None:
-    """Print the argv that a host should run."""
+    """Print the argv that a host should run. If it asks the plates machine, leave for it what starts the daemon."""
     words = arguments.machines
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
         raise UsageError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
+    if "plates" in (words.split(",") if words else configured(load_config(project_root({})))):
+        try:
+            notes = prepare_daemon()
+        except OSError as error:
+            notes = [f"The daemon will not start by itself: {plain(describe(error))}"]
+        sys.stderr.writelines(f"tailhook: {note}\n" for note in notes)
     say(json.dumps(hook_command(words)))

@@ -112,7 +112,7 @@ def install(arguments: argparse.Namespace) -> None:
         break
     tell_cap(text)
     if any(hook.event in hooks.REPORTED for hook in hooks.ours(text)):
-        prepare_daemon()
+        say(*prepare_daemon())
 
 
 def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | None:
@@ -169,15 +169,16 @@ def tell_cap(text: str) -> None:
         )
 
 
-def prepare_daemon() -> None:
-    """Leave for the hooks what starts the daemon, and say so where it cannot start."""
+def prepare_daemon() -> list[str]:
+    """Leave for the hooks what starts the daemon. Return lines for a person if it cannot start, otherwise []."""
     places.leave_argv()
     missing = [name for name in DAEMON_NEEDS if importlib.util.find_spec(name) is None]
-    if missing:
-        say(
-            f"The events are kept, but no board can show them: the daemon needs {', '.join(missing)}.",
-            "To add what it needs:  pip install 'tailhook[serve]'",
-        )
+    if not missing:
+        return []
+    return [
+        f"The events are kept, but no board can show them: the daemon needs {', '.join(missing)}.",
+        "To add what it needs:  pip install 'tailhook[serve]'",
+    ]
 
 
 # ---- uninstall ---------------------------------------------------------------

@@ -25,7 +25,7 @@ from tailhook.hook.plates import git_branch
 from tailhook.hook.process import load_config
 from tailhook.machines import CLAIM, Verdict, idle, iso
 from tailhook.stores import loop as loops
-from tailhook.stores.atomic import make_folders, replace_file, state_folder_path
+from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
@@ -162,7 +162,7 @@ def worktree_fields(path: str) -> dict[str, str]:
 def store_prompt(frame_id: str, goal: str) -> str:
     """Keep the prompt in the private state folder; returns its path. Prompts of long ago are removed."""
     folder = loops.prompt_folder()
-    make_folders(state_folder_path())
+    state_folder()
     make_folders(folder)
     for entry in os.scandir(folder):
         if time.time() - entry.stat(follow_symlinks=False).st_mtime > PROMPT_DAYS * 86400:

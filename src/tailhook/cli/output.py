@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe, plain_lines
 from tailhook.machines import whole_number
 
 
@@ -26,6 +28,19 @@ class Commands(Protocol):
     """What `ArgumentParser.add_subparsers` gives."""
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+
+def attempt(command: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code. If it fails, print one line on stderr."""
+    try:
+        return int(command() or 0)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left
+        return 0
+    except (CommandError, TailhookError, OSError) as error:
+        words = describe(error) if isinstance(error, OSError) else str(error)
+        sys.stderr.write(f"tailhook: {plain_lines(words)}\n")
+        return error.exit_code if isinstance(error, CommandError) else 1
 
 
 def command(

@@ -1,14 +1,11 @@
 """The command line: one parser, one small module per command group."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from tailhook import __version__
 from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
-from tailhook.cli.output import CommandError
-from tailhook.errors import TailhookError
-from tailhook.hook.answer import describe, plain
+from tailhook.cli.output import attempt
 
 
 def run(argv: Sequence[str]) -> int:
@@ -18,17 +15,7 @@ def run(argv: Sequence[str]) -> int:
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.prompt += rest  # the words of a prompt that flags stand among
-    try:
-        return int(arguments.run(arguments) or 0)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has left; nothing to say to nobody
-        return 0
-    except OSError as error:
-        sys.stderr.write(f"tailhook: {plain(describe(error))}\n")
-        return 1
-    except (CommandError, TailhookError) as error:
-        sys.stderr.write(f"tailhook: {error}\n")
-        return error.exit_code if isinstance(error, CommandError) else 1
+    return attempt(lambda: arguments.run(arguments))
 
 
 def parser() -> argparse.ArgumentParser:

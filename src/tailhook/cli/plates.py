@@ -1,20 +1,20 @@
 """`tailhook plates`: the daemon, and what it knows."""
 
 import argparse
-import logging
 import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from tailhook.cli import main
 from tailhook.cli.output import (
     CommandError,
     Commands,
     UsageError,
     add_json,
+    attempt,
     coloured,
     command,
     group,
@@ -23,8 +23,14 @@ from tailhook.cli.output import (
     say,
 )
 from tailhook.hook.answer import plain
+from tailhook.hook.launch import DATABASE, TOKEN
 from tailhook.machines import whole_number
-from tailhook.plates.places import kept_flags
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tailhook.plates.options import Options
 
 COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
 LONGEST = 36_500  # days that sessions may be kept
@@ -38,8 +44,14 @@ def add(commands: Commands) -> None:
     parser.add_argument("--port", type=port, default=7890, metavar="N", help="the port of the web board (7890)")
     parser.add_argument("--no-port", action="store_true", help="the Unix socket alone")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="the address of the port (127.0.0.1)")
-    parser.add_argument("--db", metavar="URL", help="an SQLAlchemy URL; the user's own SQLite file if not given")
-    parser.add_argument("--token", metavar="TOKEN", help="the port's token; the one that is kept if not given")
+    database = parser.add_mutually_exclusive_group()
+    about = "an SQLAlchemy URL without a password (TAILHOOK_DB, or the user's own SQLite file)"
+    database.add_argument("--db", type=url_without_password, metavar="URL", help=about)
+    about = "a file of yours alone (mode 0600) that holds the database's URL, perhaps with a password"
+    database.add_argument("--db-file", metavar="FILE", help=about)
+    about = "a file of yours alone (mode 0600) that holds the port's token (TAILHOOK_TOKEN, or a token that is kept)"
+    parser.add_argument("--token-file", metavar="FILE", help=about)
+    parser.add_argument("--token", type=refuse_token, help=argparse.SUPPRESS)
     parser.add_argument(
         "--retention", type=days, default=30, metavar="DAYS", help="forget a session after so many days (30)"
     )
@@ -70,6 +82,24 @@ def days(word: str) -> int:
     return number
 
 
+def url_without_password(word: str) -> str:
+    """Return a database's URL, as an argument's type."""
+    try:
+        from tailhook.plates.options import has_password
+    except ImportError:  # the command itself says so
+        return word
+    if has_password(word):
+        others = "Put the URL into a file:  --db-file FILE, or into the variable TAILHOOK_DB"
+        raise argparse.ArgumentTypeError(f"every user can see a password among the arguments. {others}")
+    return word
+
+
+def refuse_token(_: str) -> None:
+    """Refuse a token, as an argument's type."""
+    others = "Put it into a file:  --token-file FILE, or into the variable TAILHOOK_TOKEN"
+    raise argparse.ArgumentTypeError(f"every user can see a token among the arguments. {others}")
+
+
 def run_command(arguments: argparse.Namespace) -> int:
     """Run a command in the foreground."""
     argv = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
@@ -81,31 +111,67 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def serve(arguments: argparse.Namespace) -> None:
-    """Serve until told to stop."""
-    logging.basicConfig(format="tailhook: %(message)s", stream=sys.stderr, level=logging.WARNING)
+    """Serve until a signal comes."""
     try:
-        from tailhook.plates.serve import Options
+        from tailhook.plates import options
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    db, token = options.taken_from_environment(DATABASE), options.taken_from_environment(TOKEN)
+    if arguments.db_file:
+        db = None
+    if arguments.token_file:
+        token = options.read_secret(arguments.token_file)
+    wanted = options.Options(
+        None if arguments.no_port else arguments.port,
+        arguments.host,
+        arguments.db or db,
+        arguments.db_file and str(Path(arguments.db_file).absolute()),
+        token,
+        arguments.retention,
+    )
+    serve_with(wanted, tell_link)
+
+
+def serve_with(options: "Options", ready: "Callable[[str], None]") -> None:
+    """Serve until a signal comes.  ready: called with the board's link once the daemon takes requests."""
+    try:
+        from tailhook.plates import logs
         from tailhook.plates.serve import serve as run
     except ImportError as error:
         raise CommandError(f"{EXTRA} ({error})") from error
-    options = Options(
-        None if arguments.no_port else arguments.port,
-        arguments.host,
-        arguments.db,
-        arguments.token,
-        arguments.retention,
-    )
-    run(options, tell_link)
+    logs.to_stderr()
+    run(options, ready)
 
 
 def serve_by_itself() -> None:
-    """What the hooks start: of the folder and the open files of whoever started it, it keeps nothing."""
+    """Serve as hooks start the daemon: keep nothing of the folder and the open files of the process that started it."""
     os.chdir("/")
     for fd in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         if fd > 2:
             with suppress(OSError):  # the one that the list was read from
                 os.close(fd)
-    sys.exit(main([*sys.argv[1:], *kept_flags()]))
+    sys.exit(attempt(serve_kept))
+
+
+def serve_kept() -> None:
+    """Serve with what the daemon was last started with; leave at once if another daemon runs."""
+    try:
+        from tailhook.plates.options import kept_options, taken_from_environment
+        from tailhook.plates.serve import RunningError
+    except ImportError as error:
+        raise CommandError(f"{EXTRA} ({error})") from error
+    options = kept_options()
+    if not options.db_file:
+        options = replace(options, db=options.db or taken_from_environment(DATABASE))
+    with suppress(RunningError):
+        serve_with(options, lambda _: say_nothing_more())
+
+
+def say_nothing_more() -> None:
+    """Lead stderr nowhere. Until here it was the file in which hooks look for the reason of a failed start."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    os.close(nothing)
 
 
 def tell_link(link: str) -> None:

@@ -42,7 +42,7 @@ def plain(words: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """Return where and what went wrong, on one line: `path: reason` of a file, else the error's type and message."""
     if not isinstance(error, OSError):
         return f"{type(error).__name__}: {error}"
@@ -51,4 +51,5 @@ def describe(error: Exception) -> str:
     from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED
 
     reason = NOT_FOLLOWED if error.errno == IS_LINK else error.strerror
-    return f"{error.filename}: {reason}" if error.filename else reason
+    path = error.filename2 or error.filename
+    return f"{path}: {reason}" if path else reason

@@ -6,11 +6,11 @@ their number.
 
 import posix
 import sys
-from time import clock_gettime_ns, time
+from time import clock_gettime_ns
 
 from tailhook._core import poke, write_json
 from tailhook.hook.payload import environment, text, working_folder
-from tailhook.stores.atomic import SAFE, make_folders, read_file, state_folder_path
+from tailhook.stores.atomic import SAFE, read_file, state_folder_path
 from tailhook.stores.spool import append
 
 TYPE_CHECKING = False
@@ -56,7 +56,6 @@ LONGEST = 200  # characters of a name, a file's path or a command
 LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
-RETRY = 10.0  # seconds between two attempts to start the daemon
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
 RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
@@ -101,8 +100,10 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "host": posix.uname().nodename,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
-    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY:
-        start_daemon(event)
+    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY and may_start(event):
+        from tailhook.hook.launch import start_daemon
+
+        start_daemon()
 
 
 def kind_of(event: "Event") -> str:
@@ -225,39 +226,6 @@ def runtime_folder() -> str:
     return f"{state_folder_path()}/run"
 
 
-def start_daemon(event: "Event") -> None:
-    """Start the daemon in the background, unless the user does not want that, or it was tried a moment ago."""
-    if environment(b"TAILHOOK_NO_AUTOSTART") == "1" or event.setting("plates", "autostart") is False:
-        return
-    argv = daemon_argv()
-    if not argv:
-        return
-    folder = runtime_folder()
-    make_folders(folder)
-    attempt = f"{folder}/started"
-    try:
-        if abs(time() - posix.stat(attempt).st_mtime) < RETRY:  # not one in the future
-            return
-    except FileNotFoundError:
-        pass
-    posix.close(posix.open(attempt, posix.O_WRONLY | posix.O_CREAT | SAFE, 0o600))
-    posix.utime(attempt)
-    spawn(argv)
-
-
-def spawn(argv: "list[str]") -> None:
-    """Start the daemon; what a session is told by its variables, and how its Python runs, is not for it."""
-    kept = {name: value for name, value in posix.environ.items() if name != RUN_ID and not name.startswith(b"PYTHON")}
-    nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
-    actions = [(posix.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2)]
-    posix.posix_spawn(argv[0], argv, kept, file_actions=actions, setsid=True)
-    posix.close(nothing)
-
-
-def daemon_argv() -> "list[str]":
-    """The argv that `tailhook install` or the daemon itself left for this, empty for none."""
-    try:
-        lines = read_file(f"{state_folder_path()}/daemon-argv").decode("utf-8", "surrogateescape")
-    except OSError:
-        return []
-    return lines.split("\0")
+def may_start(event: "Event") -> bool:
+    """Return whether the user wants a daemon that starts by itself."""
+    return environment(b"TAILHOOK_NO_AUTOSTART") != "1" and event.setting("plates", "autostart") is not False

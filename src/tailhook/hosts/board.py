@@ -1,13 +1,16 @@
 """What the doctor says of the plates daemon: whether it runs, and whether what it needs is as it should be."""
 
 import os
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from tailhook.errors import TailhookError
-from tailhook.hook.plates import daemon_argv, runtime_folder
+from tailhook.hook.launch import daemon_argv
+from tailhook.hook.plates import runtime_folder
 from tailhook.plates import places
 from tailhook.stores.atomic import state_folder_path
 
@@ -37,20 +40,15 @@ def daemon(finding: Say[T]) -> Iterator[T]:
     except ImportError as error:
         advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
         yield finding("warning", f"the daemon cannot run: {error}", advice)
+        yield from failed_start(finding, advice)
         return
+    yield from set_aside(finding)
     try:
         figures = request("GET", "/status")
     except HangingError as error:
         yield finding("failure", str(error), start)
     except AwayError:
-        argv = daemon_argv()
-        if argv and not os.access(argv[0], os.X_OK):
-            advice = "Write it anew:  tailhook install"
-            yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", advice)
-        elif not argv:
-            yield finding("warning", "nothing is known that starts the daemon", "Write it:  tailhook install")
-        else:
-            yield finding("note", "the daemon does not run; the next event starts it", start)
+        yield from away(finding, start)
         yield from database(finding)
     except TailhookError as error:
         yield finding("failure", f"the daemon's database cannot be read: {error}", start)
@@ -73,15 +71,48 @@ def daemon(finding: Say[T]) -> Iterator[T]:
             yield finding("warning", what, advice)
 
 
+def away(finding: Say[T], start: str) -> Iterator[T]:
+    """Yield whether the next event can start the daemon.  start: the advice to start it by hand."""
+    argv = daemon_argv()
+    if not os.access(argv[0], os.X_OK):
+        yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
+    elif places.failed_start():
+        yield from failed_start(finding, start)
+    else:
+        yield finding("note", "the daemon does not run; the next event starts it", start)
+
+
+def failed_start(finding: Say[T], advice: str) -> Iterator[T]:
+    """Yield why the daemon did not start, if a hook has tried since it last ran."""
+    if reason := places.failed_start():
+        yield finding("failure", f"the daemon did not start when a hook last tried: {reason}", advice)
+
+
+def set_aside(finding: Say[T]) -> Iterator[T]:
+    """Yield the databases that the daemon has set aside, as they were corrupt."""
+    from tailhook.plates.opening import found_aside
+    from tailhook.plates.options import kept_options
+
+    with suppress(TailhookError):  # see `database`
+        for path in found_aside(kept_options().url()):
+            what = f"{path}: a corrupt database that was set aside; the sessions in it are not on the board"
+            yield finding("warning", what, "Remove it, and the files that begin with its name, if you do not need it.")
+
+
 def database(finding: Say[T]) -> Iterator[T]:
-    """Whether the database that the hooks start the daemon with can be read, once there is one."""
+    """Yield what is wrong with the database that hooks start the daemon with, if there is one."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
+    from tailhook.plates.opening import first_line, is_corrupt
+    from tailhook.plates.options import kept_options
     from tailhook.plates.tables import is_newer, plates
 
-    flags = places.kept_flags()
-    url = sa.make_url(flags[1] if flags[:1] == ["--db"] else places.database_url())
+    try:
+        url = sa.make_url(kept_options().url())
+    except TailhookError as error:
+        yield finding("failure", str(error), "The daemon does not start meanwhile.")
+        return
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return
     if url.get_backend_name() == "postgresql":
@@ -94,10 +125,13 @@ def database(finding: Say[T]) -> Iterator[T]:
                 yield finding("failure", what, "Install that:  pip install --upgrade tailhook")
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
-    except (SQLAlchemyError, ImportError) as error:
-        reason = str(error).partition("\n")[0]
-        advice = "Is its server there? A file that is broken can be removed: it is made anew, without the old sessions."
-        yield finding("failure", f"the database {url!r} cannot be opened: {reason}", advice)
+    except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
+        what = f"the database {url!r} cannot be opened: {first_line(error)}"
+        if is_corrupt(error):
+            advice = "The daemon renames it at its next start and begins a new one:  tailhook plates serve"
+        else:
+            advice = "Is its server there, or its file readable?"
+        yield finding("failure", what, advice)
 
 
 def private_files(finding: Say[T]) -> Iterator[T]:
@@ -108,7 +142,7 @@ def private_files(finding: Say[T]) -> Iterator[T]:
         Path(runtime_folder()) / "poke",
         Path(state_folder_path()) / "token",
         Path(state_folder_path()) / "plates.db",
-        Path(state_folder_path()) / "daemon-flags",
+        Path(state_folder_path()) / "daemon-settings",
         Path(state_folder_path()) / "events",
     ):
         try:

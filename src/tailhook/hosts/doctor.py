@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.hook import config
+from tailhook.hook.answer import describe
 from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hook.process import MACHINES, load_config
 from tailhook.hosts import board, hooks
@@ -67,7 +68,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
             text = Settings(path).text
         except (SettingsError, OSError) as error:
             advice = "Mend the file by hand; the host does not read it like this either."
-            yield Finding("settings", FAILURE, str(error), advice)
+            yield Finding("settings", FAILURE, describe(error), advice)
             continue
         if text is not None and path not in found:
             found[path] = hooks.values_of(text)
@@ -87,7 +88,15 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from state_files()
     yield from loops(settings)
     if any("plates" in there.machines for there in installed):
+        yield from plates()
+
+
+def plates() -> Iterator[Finding]:
+    """Yield what is found about the daemon; a file that cannot be used is a finding too."""
+    try:
         yield from board.examine(lambda status, what, advice: Finding("plates", status, what, advice))
+    except OSError as error:
+        yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 
 
 def installations(found: dict[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[Installed]:
@@ -219,7 +228,8 @@ def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iter
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        yield Finding("config", FAILURE, f"{path}: {error}; the defaults are used", "Mend the file, or remove it.")
+        reason = error.strerror if isinstance(error, OSError) else error
+        yield Finding("config", FAILURE, f"{path}: {reason}; the defaults are used", "Mend the file, or remove it.")
         return
     complaints = list(unread(values, of_project))
     for complaint in complaints:
@@ -259,7 +269,7 @@ def state_files() -> Iterator[Finding]:
                 replace_file(f"{folder}/state", str(number).encode())
                 times.append((time.perf_counter() - started) * 1000)
     except OSError as error:
-        yield Finding("state", FAILURE, f"no state can be saved: {error}", advice)
+        yield Finding("state", FAILURE, f"no state can be saved: {describe(error)}", advice)
         return
     milliseconds, path = statistics.median(times), state_folder_path()
     what = f"{path}: a state is saved in {milliseconds:.1f} ms"

@@ -56,6 +56,8 @@ def read(target: str) -> str | None:
         data = read_file(target)
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        raise SettingsError(f"{target} is a directory. The host reads a file there. Move the directory away.") from None
     try:
         parse_json(data.removeprefix(BOM))
     except ValueError as error:

@@ -104,6 +104,7 @@ class Stage:
             "HOME": home,
             "CLAUDE_CONFIG_DIR": home,
             "CLAUDE_PROJECT_DIR": str(self.project),
+            "TAILHOOK_NO_AUTOSTART": "1",
         }
 
     def run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":

@@ -259,7 +259,8 @@ def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools
     """Return what is open after a tool's start, and whether that reaches the table."""
     tool = OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id)
     if tool.agent_id:
-        return opened(before.tools, tool), False
+        is_asked_about = any(same_tool(one) == same_tool(tool) for one in before.waits)
+        return (before.tools if is_asked_about else opened(before.tools, tool)), False
     if is_late:
         is_working = before.own in (Status.RUNNING, Status.AWAITING_INPUT, Status.AWAITING_APPROVAL)
         return (opened(before.tools, tool) if is_working else before.tools), False

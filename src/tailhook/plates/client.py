@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from tailhook.errors import TailhookError
+from tailhook.hook.launch import daemon_argv, spawn
 from tailhook.hook.payload import project_root
-from tailhook.hook.plates import daemon_argv, spawn
 from tailhook.hook.process import load_config
 from tailhook.plates import places
 

@@ -1,22 +1,23 @@
-"""Who may talk to the daemon over TCP: the user's own programs and pages, by a token; nobody's web page, by any name.
+"""Decides which requests over TCP the daemon answers: those of the user's own programs, and of the web board.
 
-Browsers send requests for every page they show, to any address: so Host must name this machine (a rebound name does
-not), Origin must be the board's own, and the token is asked for on everything but /health.
+Browsers send requests for every page they show, to any address. So Host must name this machine, which a rebound name
+does not, Origin must be the board's own, and there are no cookies: a browser sends them to every port of a host.
 """
 
 import hmac
 import json
-import secrets
 from collections.abc import Collection
 from http import HTTPStatus
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tailhook.plates.browsers import Browsers
+from tailhook.plates.connections import Connection
+
 LARGEST_BODY = 8 << 20
-COOKIE = "tailhook_token"
+SIGN_IN = "/sign-in"  # a browser posts a link's code there, as the bearer token
 
 # What a browser may do with the answers: run the daemon's own scripts, talk to the daemon, and nothing else.
 POLICY = (
@@ -88,39 +89,49 @@ class LimitBody:
 
 
 class Guard:
-    """Lets in who has the token and comes from where the daemon may be reached.
+    """Lets a request in if it names a host of the daemon's, comes from no other page, and has a token.
 
-    token: str.  hosts: the names under which the daemon is reached.
+    The web board's own files need no token, because a browser asks for them before it has one; nothing secret is in
+    them. Browsers have secrets in place of the token.
+
+    token: of the port.  browsers: those that are signed in.  hosts: the names under which the daemon is reached.
     """
 
-    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, token: str, browsers: Browsers, hosts: Collection[str]) -> None:
         self.app = app
         self.token = token
+        self.browsers = browsers
         self.hosts = frozenset(hosts)
-        self.links: set[str] = set()
-
-    def new_link(self) -> str:
-        """The query of a link that signs a browser in, once."""
-        code = secrets.token_urlsafe(16)
-        self.links.add(code)
-        return f"/?once={code}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        connection: Connection = scope["state"]["connection"]
         headers = Headers(scope=scope)
+        given = bearer(headers)
         if fault := self.fault(scope, headers):
             await refuse(send, *fault)
-        elif code := self.signed_in(scope):
-            self.links.discard(code)
-            cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
-            await answer(send, HTTPStatus.SEE_OTHER, b"", [("location", "/"), ("set-cookie", cookie)])
-        elif scope["path"] != "/health" and not self.has_token(headers):
-            await refuse(send, HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer …")
-        else:
+        elif scope["path"] == SIGN_IN and scope["method"] == "POST":
+            await self.sign_in(given, send)
+        elif self.is_known(given):
+            connection.welcome()
             await self.app(scope, receive, send)
+        elif is_open_to_all(scope):
+            await self.app(scope, receive, send)
+        else:
+            await refuse(send, HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer …")
+        connection.wait()
+
+    async def sign_in(self, code: str, send: Send) -> None:
+        """Answer with a browser's secret for the code of a link."""
+        secret = self.browsers.sign_in(code)
+        if secret is None:
+            await refuse(send, HTTPStatus.UNAUTHORIZED, "the link was used, or it is of another run of the daemon")
+        else:
+            body = json.dumps({"secret": secret}).encode()
+            await answer(send, HTTPStatus.OK, body, [("content-type", "application/json")])
 
     def fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
         """What is wrong with where the request comes from."""
@@ -133,19 +144,22 @@ class Guard:
             return HTTPStatus.FORBIDDEN, "another page's request"
         return None
 
-    def signed_in(self, scope: Scope) -> str:
-        """The code of the one-time link that this is, "" for none."""
-        if scope["path"] != "/" or scope["method"] != "GET":
-            return ""
-        code = parse_qs(scope["query_string"].decode("ascii", "replace")).get("once", [""])[0]
-        return code if code in self.links else ""
+    def is_known(self, given: str) -> bool:
+        """Return whether it is the token, or the secret of a browser that is signed in."""
+        is_token = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode())
+        return is_token or self.browsers.has_signed_in(given)
 
-    def has_token(self, headers: Headers) -> bool:
-        """Whether the request has the token, in its header or its cookie."""
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        return hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token.encode())
+
+def bearer(headers: Headers) -> str:
+    """Return what the request shows in its Authorization header (RFC 6750, 2.1), "" for nothing."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_open_to_all(scope: Scope) -> bool:
+    """Return whether the request asks for something that needs no token: the web board's files, and the health."""
+    is_for_a_file = scope["path"] == "/" or scope["path"].startswith("/web/")
+    return scope["path"] == "/health" or (is_for_a_file and scope["method"] in ("GET", "HEAD"))
 
 
 def name_of(host: str) -> str | None:

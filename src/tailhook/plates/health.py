@@ -2,19 +2,25 @@
 
 import errno
 import io
+import logging
 import os
+import re
 import stat
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from sqlalchemy.exc import SQLAlchemyError
 
+from tailhook._core import last_message, parse_record, reverse_lines, unix_time
+from tailhook.hook.answer import plain
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
+from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -28,9 +34,11 @@ from tailhook.machines.plates import (
 )
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
-from tailhook.plates.tables import Plate
+from tailhook.plates.tables import Plate, is_of_a_row
+from tailhook.stores.atomic import stamp_of
 from tailhook.transcript import Record
-from tailhook.transcript import open as open_transcript
+
+log = logging.getLogger("tailhook.plates")
 
 SLEPT = 30  # seconds between two checks from which on the machine is taken to have slept
 WAKING = 10  # seconds after that in which transcripts and hooks may catch up
@@ -43,6 +51,13 @@ ATTEMPTS = 3  # at a plate that events change while its transcript is read
 BOOKKEEPING = frozenset(
     ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
 )
+
+MAX_DECODED_BYTES = 1 << 20  # of a record whose members are looked at: they take up to 30 times its size
+MAX_SHOWN = 100_000  # characters of the agent's last words
+MAX_LETTER_BYTES = 4  # in UTF-8
+RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside of a JSON string its quotes would be escaped
+
+Stamp = tuple[int, int, int]  # see `stamp_of`
 
 
 class Since(NamedTuple):
@@ -89,11 +104,13 @@ class Health:
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
-        self.look = look or look_at
+        self.looks = Looks()
+        self.look = look or self.looks
         self.started = started or process_start
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # of the plates as they are, as the first check saw them
         self.resting = 0.0  # until that uptime nothing is judged
+        self.faults: dict[str, str] = {}  # of the sessions that could not be looked at, as they were logged
 
     def check(self) -> int:
         """Look at every plate once. Returns how many of them it changed."""
@@ -106,8 +123,17 @@ class Health:
         changed = 0
         kept = self.database.kept_by(self.keeper)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
+        self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:
-            changed += self.check_plate(plate)
+            try:
+                changed += self.check_plate(plate)
+            except SQLAlchemyError as error:
+                if not is_of_a_row(error):
+                    raise
+                self.log_once(plate, error)
+            except Exception as error:  # MemoryError and RecursionError too: the other sessions are looked at
+                self.log_once(plate, error)
+        self.looks.forget_others()
         return changed
 
     def check_plate(self, plate: Plate | None) -> bool:
@@ -126,6 +152,13 @@ class Health:
                 return True
             plate = self.database.get(plate["session_id"])
         return False
+
+    def log_once(self, plate: Plate, error: Exception) -> None:
+        """Log that a plate cannot be looked at, unless the last failure was the same."""
+        fault = plain(repr(error))
+        if self.faults[plate["session_id"]] != fault:
+            self.faults[plate["session_id"]] = fault
+            log.warning("the session %s cannot be looked at: %s", plain(plate["session_id"]), fault)
 
     def event_of(self, plate: Plate, now: float) -> tuple[Event | None, OpenTool | None]:
         """Return what has become of a plate, and the tool that this is about; None for nothing."""
@@ -186,23 +219,54 @@ def key_of(plate: Plate) -> tuple[object, ...]:
     return plate["session_id"], plate["event_ts"], plate["event_mono"], plate["status"]
 
 
+class Looks:
+    """What transcripts show. Each is read again only after its size, its time or its inode has changed."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, Since], tuple[Stamp, Look | None]] = {}
+        self.asked: set[tuple[str, Since]] = set()
+
+    def __call__(self, path: str, since: Since = ANY_TIME) -> Look | None:
+        """Return what a transcript shows, or None if it cannot be read."""
+        key = path, since
+        self.asked.add(key)
+        try:
+            stamp = stamp_of(Path(path).stat())
+        except (OSError, ValueError):
+            return None
+        stamp_then, look = self.seen.get(key, (None, None))
+        if stamp != stamp_then:
+            self.seen[key] = stamp, None  # if it cannot be looked at, not before it has changed
+            look = look_at(path, since)
+            self.seen[key] = stamp, look
+        return look
+
+    def forget_others(self) -> None:
+        """Forget what was not asked for since the last call."""
+        self.seen = {key: seen for key, seen in self.seen.items() if key in self.asked}
+        self.asked = set()
+
+
 def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     """Return what a transcript shows, or None if it cannot be read.
 
     Reads records from the transcript's end back to the event, to the newest record of the session's own, and to the
-    calls that the session waits for: RECORDS_BACK records at most, or CALLS_BACK if there are such calls.
+    calls that the session waits for: RECORDS_BACK records at most, or CALLS_BACK if there are such calls, and as far as
+    a hook reads.
     """
     sight = Sight(since)
     try:
         with opened(path) as file:
-            changed = os.fstat(file.fileno()).st_mtime
-            for record in open_transcript(file).reversed(limit=CALLS_BACK if since.calls else RECORDS_BACK):
-                sight.see(record)
+            facts = os.fstat(file.fileno())
+            lines = reverse_lines(file, max(0, facts.st_size - FARTHEST), None, LONGEST_LINE)
+            records = ((line, record) for at, line in islice(lines, MAX_LINES) if (record := parse_record(line, at)))
+            for line, record in islice(records, CALLS_BACK if since.calls else RECORDS_BACK):
+                sight.see(line, record)
                 if sight.is_complete:
                     break
     except (OSError, ValueError):
         return None
-    return sight.look(changed)
+    return sight.look(facts.st_mtime)
 
 
 class Sight:
@@ -211,6 +275,7 @@ class Sight:
     def __init__(self, since: Since) -> None:
         self.since = since
         self.own: Record | None = None  # the newest of the session's own that has a time
+        self.has_ended = False  # that record ends the turn
         self.newest: float | None = None
         self.has_grown = False
         self.others = self.rest = 0  # records since the event: of sub-agents and other tools, and all others
@@ -226,14 +291,14 @@ class Sight:
         """Whether older records can show nothing more."""
         return self.own is not None and self.is_before and self.pending | self.ended == self.since.calls
 
-    def see(self, record: Record) -> None:
-        """Take the next older record."""
+    def see(self, line: bytes, record: Record) -> None:
+        """Take the next older record, which stands in `line`."""
         at = seconds(record.timestamp)
         if self.since.size is None:
             self.is_before = self.is_before or (at is not None and at <= self.since.at)
         else:
             self.is_before = record.offset < self.since.size
-        results = results_in(record) if self.since.calls else frozenset()
+        results = results_in(line, record) if self.since.calls else frozenset()
         is_others = record.is_sidechain != self.since.is_agents or bool(results and not results & self.since.calls)
         if not self.is_before:
             self.others += is_others
@@ -248,6 +313,7 @@ class Sight:
             return
         if self.own is None and at is not None and not record.is_api_error:
             self.own = record
+            self.has_ended = len(line) <= MAX_DECODED_BYTES and ends_turn(record)
         self.results |= results
         if record.role == "assistant":
             message = record.message_id or f"record at {record.offset}"
@@ -275,7 +341,7 @@ class Sight:
             changed,
             None if own is None else seconds(own.timestamp),
             own is not None and own.text.startswith(INTERRUPTED),
-            own is not None and ends_turn(own),
+            self.has_ended,
             self.newest,
             self.has_grown,
             self.others > 0 and not self.rest,
@@ -284,10 +350,12 @@ class Sight:
         )
 
 
-def results_in(record: Record) -> frozenset[str]:
-    """Return the ids of the tools whose results a record holds."""
+def results_in(line: bytes, record: Record) -> frozenset[str]:
+    """Return the ids of the tools whose results a record holds, which stands in `line`."""
     if record.role != "user":
         return frozenset()
+    if len(line) > MAX_DECODED_BYTES:
+        return frozenset(name.decode("utf-8", "replace") for name in RESULT.findall(line))
     content = message_of(record).get("content")
     blocks = content if isinstance(content, list) else ()
     return frozenset(
@@ -303,13 +371,14 @@ def transcript_of_agent(path: str, agent_id: str) -> str:
 
 
 def last_words(path: str) -> str | None:
-    """What the agent said last, None where that cannot be read."""
+    """Return the beginning of what the agent said last, None if that is not known. Reads as far back as a hook does."""
     try:
         with opened(path) as file:
-            words = open_transcript(file).last_message()
+            _, texts = last_message(file, FARTHEST, LONGEST_LINE, MAX_LINES)
     except (OSError, ValueError):
         return None
-    return words and "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words)
+    words = b"\n".join(text for text, _ in texts)[: MAX_SHOWN * MAX_LETTER_BYTES].decode("utf-8", "replace")[:MAX_SHOWN]
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words) or None
 
 
 def opened(path: str) -> io.FileIO:
@@ -336,11 +405,8 @@ def message_of(record: Record) -> dict[str, Any]:
 
 
 def seconds(stamp: str | None) -> float | None:
-    """Unix seconds of an ISO 8601 time, None for what is none."""
-    try:
-        return datetime.fromisoformat((stamp or "").replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
+    """Return the Unix seconds of an ISO 8601 time, or None if it is not one."""
+    return unix_time(stamp or "")
 
 
 def process_start(pid: int) -> float | None:

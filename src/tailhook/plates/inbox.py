@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from tailhook._core import fingerprint
 from tailhook.hook.plates import RUN_ENDED, pid_namespace
 from tailhook.plates import places
 from tailhook.plates.db import Database, Moment, Place
 from tailhook.plates.report import Report, RunEnd, scrubbed
+from tailhook.plates.tables import is_of_a_row
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.spool import NAME
 
@@ -159,9 +160,9 @@ class Inbox:
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
-            except SQLAlchemyError as error:
-                is_the_lines = isinstance(error, IntegrityError) or type(error) is StatementError
-                if not is_the_lines or not self.is_hopeless(place):
+            except Exception as error:
+                is_the_databases = isinstance(error, SQLAlchemyError) and not is_of_a_row(error)
+                if is_the_databases or not self.is_hopeless(place):
                     raise
                 log.warning("the spool: an event that the database does not take is passed over: %s", error)
                 self.lost += 1

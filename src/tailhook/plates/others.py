@@ -25,6 +25,7 @@ async def hear(database: Database, hub: Hub) -> None:
                 hub.put(None)  # what was told meanwhile was missed: who listens begins anew
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.heard, note.payload)
-        except (psycopg.Error, SQLAlchemyError) as error:
-            log.warning("the other daemons cannot be heard: %s", error)
+        except Exception as error:
+            is_foreseen = isinstance(error, (psycopg.Error, SQLAlchemyError, OSError))
+            log.warning("the other daemons cannot be heard: %s", error, exc_info=None if is_foreseen else error)
             await asyncio.sleep(AGAIN)

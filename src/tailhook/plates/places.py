@@ -1,20 +1,19 @@
-"""Where the daemon's files are: its database, its token, its sockets."""
+"""Where the daemon's files are: its database, its token, its sockets, and what starts it."""
 
+import errno
 import getpass
 import os
 import secrets
 import stat
-import sys
 from pathlib import Path
 
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
+from tailhook.hook.launch import ARGV, ATTEMPT, MAX_REASON_BYTES, failure, own_argv
 from tailhook.hook.plates import runtime_folder
-from tailhook.stores.atomic import make_folders, read_file, replace_file, state_folder
+from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder
 
-ARGV = "daemon-argv"  # what the hook starts the daemon with
-FLAGS = "daemon-flags"  # what it reads then: not in its argv, which everyone sees, as there may be a password in it
-# No variable and no module of the folder that it is started in changes what runs: -E, and no "" in sys.path.
-BY_ITSELF = "import sys; del sys.path[0]; from tailhook.cli.plates import serve_by_itself; serve_by_itself()"
+READ_BY_OTHERS = 0o077  # mode bits that a private file must not have
 
 
 def here() -> dict[str, str]:
@@ -32,59 +31,69 @@ def lock() -> Path:
 
 
 def private_state() -> Path:
-    """The private state folder, made when it is not there."""
+    """Return the private state folder; make it if it is missing. Raises OSError if another user could change it."""
     return Path(state_folder())
 
 
 def runtime() -> Path:
-    """The folder of the sockets, made when it is not there; TailhookError where it is not this user's alone."""
+    """Return the folder of the sockets; make it if it is missing.
+
+    Raises OSError if another user could change it, and TailhookError if another user may look into it.
+    """
     folder = runtime_folder()
     make_folders(folder)
+    check_folder(folder)
     found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & READ_BY_OTHERS:
         raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
     return Path(folder)
 
 
 def http_socket() -> Path:
-    """Where the daemon answers requests."""
-    return Path(runtime_folder()) / "http"
-
-
-def database_url() -> str:
-    """The database, when no other is named."""
-    return f"sqlite:///{private_state() / 'plates.db'}"
+    """Return where the daemon answers requests. Raises OSError if another user could have put a socket there."""
+    folder = runtime_folder()
+    check_folder(folder)
+    return Path(folder) / "http"
 
 
 def token() -> str:
-    """The token of the TCP port, made at the first start, readable by the user alone."""
+    """Return the token of the TCP port. It is made at the first start, and only the user can read it."""
     path = private_state() / "token"
     try:
-        if path.is_symlink() or path.stat().st_mode & 0o077:
-            raise TailhookError(f"{path} can be read by others, or is a link. Remove it; a new one is made")
-        found = path.read_text().strip()
+        found = read_file(str(path), forbidden=READ_BY_OTHERS).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         found = ""
+    except OSError as error:
+        fault = f"{path} is a symbolic link" if error.errno == errno.ELOOP else describe(error)
+        raise TailhookError(f"{fault}. Remove it; a new one is made") from error
     if not found:
         found = secrets.token_urlsafe(32)
         replace_file(str(path), f"{found}\n".encode())
     return found
 
 
+def database_url() -> str:
+    """Return the URL of the user's own database."""
+    return f"sqlite:///{private_state() / 'plates.db'}"
+
+
+# ---- how the daemon is started again -----------------------------------------
+
+
 def leave_argv() -> None:
-    """Leave for the hooks what starts the daemon."""
-    argv = [sys.executable, "-E", "-c", BY_ITSELF, "plates", "serve", "--no-port"]
-    replace_file(str(private_state() / ARGV), "\0".join(argv).encode("utf-8", "surrogateescape"))
+    """Leave for the hooks what starts the daemon: this interpreter and this package."""
+    replace_file(str(private_state() / ARGV), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
 
 
-def leave_flags(flags: list[str]) -> None:
-    """Leave for the daemon that starts by itself what it serves with."""
-    replace_file(str(private_state() / FLAGS), "\0".join(flags).encode("utf-8", "surrogateescape"))
-
-
-def kept_flags() -> list[str]:
-    """The flags that were left, empty for none."""
+def failed_start() -> str:
+    """Return why the daemon did not start when a hook last tried, "" if it did."""
     try:
-        return read_file(str(private_state() / FLAGS)).decode("utf-8", "surrogateescape").split("\0")
+        return failure(read_file(str(private_state() / ATTEMPT))[-MAX_REASON_BYTES:])
     except FileNotFoundError:
-        return []
+        return ""
+
+
+def forget_attempt() -> None:
+    """Remove what is kept of the last attempt to start the daemon: it runs now."""
+    for name in (ATTEMPT, f"{ATTEMPT}-reported"):
+        remove_file(str(private_state() / name))

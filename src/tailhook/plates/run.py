@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import plain
+from tailhook.hook.launch import DATABASE, TOKEN, environment_without
 from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID, process_start
 from tailhook.stores.spool import append
 
@@ -33,13 +35,15 @@ PASSED_ON = (
 TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # which a terminal sends to all of its foreground group
 SI_USER = 0  # <signal.h>: sent by kill(); the kernel's own have another code
 PATIENCE = 1.5  # seconds for the daemon to take the end
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes (POSIX, Shell Command Language, 2.8.2)
 RESUMING = 0.05  # seconds in which one `fg` wakes both the wrapper and the command
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command; returns its exit code, or dies of the signal that it died of.
+    """Run the command and return its exit code, or die of the signal that it died of.
 
-    Raises TailhookError where it cannot be started.
+    If the command cannot be started, print one line on stderr and return what a shell returns: 127 if there is no such
+    file, otherwise 126.
     """
     run_id = uuid.uuid4().hex
     watched = {*PASSED_ON, signal.SIGCHLD}
@@ -50,11 +54,12 @@ def run(argv: Sequence[str]) -> int:
         signal.signal(signal.SIGCHLD, children)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
 
-    environment = {**os.environ, RUN_ID.decode(): run_id}
+    environment = {**dict(environment_without(TOKEN, DATABASE)), RUN_ID: run_id.encode()}
     try:
         command = subprocess.Popen(list(argv), env=environment, preexec_fn=as_without_wrapper)  # noqa: S603 - the user's
     except OSError as error:
-        raise TailhookError(f"{argv[0]}: {error.strerror}") from error
+        sys.stderr.write(f"tailhook: {plain(argv[0])}: {error.strerror}\n")
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     registering = threading.Thread(target=register, args=(run_id, command.pid), daemon=True)
     registering.start()
     while command.poll() is None:

@@ -5,36 +5,35 @@ import contextlib
 import fcntl
 import logging
 import os
-import re
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-from alembic.util import CommandError
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
 from tailhook.hook.plates import runtime_folder
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
 from tailhook.plates import places
 from tailhook.plates.app import Hub, make_app
+from tailhook.plates.connections import raise_file_limit
 from tailhook.plates.db import Database
-from tailhook.plates.guard import BrowserHeaders, Guard, LimitBody
+from tailhook.plates.guard import LimitBody
 from tailhook.plates.health import Health, process_start
 from tailhook.plates.inbox import Inbox
+from tailhook.plates.logs import log_fault
+from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt, open_database, set_aside
+from tailhook.plates.options import Options, absolute, kept_options
 from tailhook.plates.others import hear
+from tailhook.plates.sockets import Port, Server, bound, mark_of, open_port, server_of, take_pokes
 
 log = logging.getLogger("tailhook.plates")
 
-PORT = 7890
-RETENTION = 30  # days
 SWEEP = 3600  # seconds between two looks for plates that are too old
 QUIET = 1.0  # seconds after which the spool is looked at without a poke
 AGAIN = 1.0  # seconds after a failure
@@ -42,53 +41,43 @@ SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and e
 TAKING_OVER = 10.0  # seconds for another daemon to leave
 WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
 SOCKETS = ("poke", "http")
-# Of each address that means all of them: one outside (RFC 5737, RFC 3849: nobody's), and the machine's own.
-OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
-LEAVING = 2  # seconds that open connections have at the end
 
 
 class RunningError(TailhookError):
     """Another daemon of this user runs."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to serve.
-
-    port: None for none.  db: an SQLAlchemy URL, None for the user's own database.  token: None for the kept one.
-    retention: days after which a plate that did not change is removed.
-    """
-
-    port: int | None = PORT
-    host: str = "127.0.0.1"
-    db: str | None = None
-    token: str | None = None
-    retention: int = RETENTION
-
-    def kept(self) -> list[str]:
-        """The flags with which a hook starts the daemon again: where the events go, and how long they stay."""
-        db = [] if self.db is None else ["--db", absolute(self.db)]
-        return [*db, "--retention", str(self.retention)]
-
-
 def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
     """Serve until SIGINT or SIGTERM.  ready: called with the board's link, "" without a port, once requests are taken.
 
-    Raises RunningError, and TailhookError for what cannot be served.
+    Raises RunningError, and TailhookError if it cannot serve.
     """
     os.umask(0o077)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whoever started it may have had signals blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the process that started it may have had signals blocked
     sys.setswitchinterval(SWITCH)
-    with_port = options.port is not None
-    while True:
-        runtime = places.runtime()
-        locks = (places.lock(), runtime / "lock")  # of the user's events, and of the sockets
-        with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
-            daemon = Daemon(options, runtime)
-            asyncio.run(daemon.run(ready))
-        if daemon.leaving.is_set() or not daemon.is_cut_off:
-            return
-        options, ready = replace(options, port=daemon.port), lambda link: None
+    raise_file_limit()
+    port = None
+    try:
+        while True:
+            runtime = places.runtime()
+            locks = (places.lock(), runtime / "lock")  # of the user's events, and of the sockets
+            with_port = options.port is not None
+            with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
+                port = port or open_port(options)
+                daemon = Daemon(options, runtime, port)
+                asyncio.run(daemon.run(ready))
+                if daemon.corruption:
+                    set_own_aside(options, daemon.corruption)
+            if daemon.leaving.is_set() or not (daemon.is_cut_off or daemon.corruption):
+                return
+            ready = pass_over
+    finally:
+        if port:
+            port.listener.close()
+
+
+def pass_over(link: str) -> None:
+    """Do nothing with the board's link: it was printed."""
 
 
 @contextlib.contextmanager
@@ -156,34 +145,26 @@ def locked(fd: int) -> bool:
     return True
 
 
-class Server(uvicorn.Server):
-    """One of several in a process, which is told by that to leave."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the daemon."""
-        yield
-
-
 class Daemon:
     """Everything that runs in the process."""
 
-    def __init__(self, options: Options, runtime: Path) -> None:
+    def __init__(self, options: Options, runtime: Path, port: Port | None) -> None:
         self.options = options
         self.runtime = runtime
-        self.port = options.port
-        self.guard: Guard | None = None
+        self.port = port
         self.marks: dict[str, object] = {}  # of its sockets
         self.is_cut_off = False  # whether nobody finds its sockets any more
+        self.corruption: CorruptDatabaseError | None = None  # of the database, found while it served
         self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
         self.hub = Hub()
-        self.database = open_database(options.db or places.database_url(), self.hub)
+        self.database = open_or_begin_anew(options, self.hub)
         self.inbox = Inbox(places.private_state(), self.database)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes.  Raises TailhookError where a part of the daemon ends by itself."""
+        """Serve until a signal comes, or until `stay` returns. Raises TailhookError if a server ends by itself."""
         loop = self.hub.loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_fault)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.leaving.set)
         poked = asyncio.Event()
@@ -205,9 +186,8 @@ class Daemon:
                 await asyncio.sleep(0.01)
                 if failed := [task for task in tasks if task.done()]:
                     failed[0].result()
-            places.leave_argv()
-            places.leave_flags(self.options.kept())
-            ready(self.link())
+            self.prepare_next_start()
+            ready(self.port.link() if self.port else "")
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in tasks if task.done()]
             loop.remove_reader(pokes)
@@ -221,6 +201,15 @@ class Daemon:
             await asyncio.gather(*tasks, return_exceptions=True)
         for error in filter(None, (task.exception() for task in ended)):
             raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
+
+    def prepare_next_start(self) -> None:
+        """Leave for the hooks what starts the daemon again. If that cannot be written, serve all the same."""
+        try:
+            places.leave_argv()
+            places.forget_attempt()
+            self.options.keep()
+        except OSError as error:
+            log.warning("hooks may not be able to start the daemon again: %s", describe(error))
 
     # ---- sockets ----
 
@@ -255,43 +244,20 @@ class Daemon:
             self.database.close()
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
-        """The servers of the Unix socket and of the port."""
-        app = make_app(self.database, self.inbox, self.hub)
-        found = [(self.server(LimitBody(app)), self.bind(socket.SOCK_STREAM, "http"))]
-        if self.options.port is not None:
-            token = places.token() if self.options.token is None else self.options.token
-            if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
-                raise TailhookError("the port needs a token of letters, digits and -._~+/= that nobody guesses")
-            names = {"127.0.0.1", "localhost", "::1", self.options.host.lower()}
-            self.guard = Guard(LimitBody(app), token, names)
-            found.append((self.server(BrowserHeaders(self.guard)), listening(self.options.host, self.options.port)))
-            self.port = found[1][1].getsockname()[1]
+        """Return the servers of the Unix socket and of the port, each with the socket on which it listens."""
+        app = LimitBody(make_app(self.database, self.inbox, self.hub))
+        found = [(server_of(app), self.bind(socket.SOCK_STREAM, "http"))]
+        if self.port:
+            found.append((self.port.server_of(app), self.port.listener.dup()))
         return found
-
-    def server(self, app: "BrowserHeaders | LimitBody") -> Server:
-        """A server of that application."""
-        return Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                proxy_headers=False,  # whoever asks says in them where he is, and that decides whose the session is
-                timeout_graceful_shutdown=LEAVING,
-            )
-        )
-
-    def link(self) -> str:
-        """The link that signs a browser in, once."""
-        host = reachable(self.options.host)
-        host = f"[{host}]" if ":" in host else host
-        return f"http://{host}:{self.port}{self.guard.new_link()}" if self.guard else ""
 
     # ---- work ----
 
     async def stay(self) -> None:
-        """Return when nobody finds the sockets any more."""
+        """Return when no program finds the sockets any more, or when the database is corrupt."""
         while self.is_found():
+            if self.corruption:
+                return
             await asyncio.sleep(QUIET)
         self.is_cut_off = True
 
@@ -319,87 +285,39 @@ class Daemon:
             await asyncio.sleep(SWEEP)
 
     async def again(self, what: str, work: Callable[[], object]) -> None:
-        """Do it in a thread; a failure is logged, and tried again."""
+        """Do it in a thread. If it fails, log that, and do it again a second later: no failure ends the daemon.
+
+        If the database is corrupt, wait for the end: `stay` ends this run, and the next one begins a new database.
+        """
         while True:
             try:
                 await asyncio.to_thread(work)
                 return
-            except (OSError, SQLAlchemyError) as error:
-                log.warning("%s: %s", what, error)
-                await asyncio.sleep(AGAIN)
+            except Exception as error:
+                if is_corrupt(error):
+                    self.corruption = CorruptDatabaseError(f"the database cannot be used: {first_line(error)}")
+                    await asyncio.Event().wait()  # until `stay` ends this run
+                is_foreseen = isinstance(error, (OSError, SQLAlchemyError))
+                words = error if is_foreseen else repr(error)
+                log.warning("%s failed: %s", what, words, exc_info=None if is_foreseen else error)
+            await asyncio.sleep(AGAIN)
 
 
-def open_database(url: str, hub: Hub) -> Database:
-    """The database, its changes told to the hub.  Raises TailhookError where it cannot be opened."""
+def open_or_begin_anew(options: Options, hub: Hub) -> Database:
+    """Open the database, and report its changes to the hub. If it is the daemon's own and corrupt, begin a new one."""
     try:
-        return Database(url, hub.changed, hub.removed)
-    except CommandError as error:
-        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Install that") from error
-    except (SQLAlchemyError, ImportError) as error:
-        reason = str(error).partition("\n")[0]
-        raise TailhookError(f"the database cannot be opened: {reason}") from error
+        return open_database(options.url(), hub.changed, hub.removed)
+    except CorruptDatabaseError as error:
+        set_own_aside(options, error)
+        return open_database(options.url(), hub.changed, hub.removed)
 
 
-def absolute(url: str) -> str:
-    """The URL, as good in every folder: that of a file may be relative to the one that the daemon is started in."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
-        return url
-    return parsed.set(database=str(Path(parsed.database).absolute())).render_as_string(hide_password=False)
+def set_own_aside(options: Options, error: CorruptDatabaseError) -> None:
+    """Set a corrupt database aside, and log that.
 
-
-def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
-    """Somebody poked."""
-    with contextlib.suppress(BlockingIOError):
-        while pokes.recv(16):
-            poked.set()
-
-
-def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
-    """A Unix socket at the path, the user's alone; what a dead daemon left there is removed."""
-    path.unlink(missing_ok=True)
-    made = socket.socket(socket.AF_UNIX, kind)
-    try:
-        made.bind(str(path))
-    except OSError as error:
-        made.close()
-        if error.errno:
-            raise
-        advice = "set XDG_RUNTIME_DIR to a folder whose path is shorter"
-        raise TailhookError(f"{path} is too long for a socket: {advice}") from error
-    path.chmod(0o600)
-    made.setblocking(False)
-    return made
-
-
-def mark_of(path: Path) -> "tuple[int, int] | None":
-    """What tells a file from another one with its name; None where there is none."""
-    try:
-        found = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A TCP socket.  Raises TailhookError where the address is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise TailhookError(
-            f"{host}:{port}: {error.strerror}. Another port:  tailhook plates serve --port N"
-        ) from error
-
-
-def reachable(host: str) -> str:
-    """An address under which others reach the daemon, where it listens on all of them: that of the way out of here."""
-    if host not in OUTSIDE:
-        return host
-    outside, alone = OUTSIDE[host]
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as way:
-        try:
-            way.connect((outside, 9))  # sends nothing
-        except OSError:
-            return alone
-        return str(way.getsockname()[0])
+    Raises the error if the daemon has never served with the file: it may be something else, named by mistake.
+    """
+    url = absolute(options.url())
+    if url not in (places.database_url(), absolute(kept_options().url())):
+        raise error
+    log.warning("%s. Its file is now %s; a new one begins with what is in the spool", error, set_aside(url))

@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.event import listen
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError, StatementError
 
 metadata = sa.MetaData()
 
@@ -168,6 +169,11 @@ def migrate(engine: Engine) -> None:
         connection.exec_driver_sql(ALONE[engine.dialect.name])
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def is_of_a_row(error: SQLAlchemyError) -> bool:
+    """Return whether an error comes from the values of a row, and not from a database that is away, full or broken."""
+    return isinstance(error, (IntegrityError, DataError)) or type(error) is StatementError
 
 
 def is_newer(connection: Connection) -> bool:

@@ -6,7 +6,7 @@ Nothing here follows a symbolic link among a project's own files: a clone could 
 import posix
 import sys
 
-from tailhook._core import fingerprint, flock_within
+from tailhook._core import fingerprint, flock_within, folder_fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +46,10 @@ class Lock:
         try:
             if not flock_within(self.fd, self.seconds):
                 raise LockTimeoutError(f"{self.path}: locked by another process for {self.seconds:g} s")
-        except BaseException:
+        except BaseException as error:
             posix.close(self.fd)
+            if isinstance(error, OSError) and error.errno:
+                error.filename = self.path
             raise
         return self
 
@@ -58,25 +60,46 @@ class Lock:
 # ---- the private state folder ------------------------------------------------
 
 
-def state_folder() -> str:
-    """The private folder for run-time files, made when it is not there: `$XDG_STATE_HOME/tailhook`, mode 0700.
+checked = ""  # the state folder that this process has found safe
 
-    Raises OSError when it cannot be made, or when neither XDG_STATE_HOME nor HOME is an absolute path.
+
+def state_folder() -> str:
+    """Return the private folder for run-time files, `$XDG_STATE_HOME/tailhook`; make it, mode 0700, if it is missing.
+
+    Raises what `state_folder_path` raises, and OSError if the folder cannot be made.
     """
     folder = state_folder_path()
     make_folders(folder)
+    if folder != checked:
+        check_folder(folder)  # another user may have been faster
     return folder
 
 
 def state_folder_path() -> str:
-    """Where the private state folder is, or would be."""
+    """Return where the private state folder is, or would be. If it exists, check it, once in a process.
+
+    Raises OSError if another user could change the folder, or if neither XDG_STATE_HOME nor HOME is an absolute path.
+    """
+    global checked
     base = posix.environ.get(b"XDG_STATE_HOME", b"").decode("utf-8", "surrogateescape")
     if not base.startswith("/"):
         home = posix.environ.get(b"HOME", b"").decode("utf-8", "surrogateescape")
         if not home.startswith("/"):
             raise OSError("no private state folder: neither XDG_STATE_HOME nor HOME is an absolute path")
         base = f"{home}/.local/state"
-    return f"{base}/tailhook"
+    folder = f"{base}/tailhook"
+    if folder != checked and check_folder(folder):
+        checked = folder
+    return folder
+
+
+def check_folder(folder: str) -> bool:
+    """Return whether a private folder exists. Raises OSError if another user could change it: see `folder_fault`."""
+    exists, fault = folder_fault(folder.encode("utf-8", "surrogateescape"))
+    if fault:
+        advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders that only you can write to"
+        raise OSError(f"{fault}, so {folder} is not used. {advice}")
+    return exists
 
 
 def make_folders(path: str) -> None:
@@ -135,19 +158,34 @@ def is_link(name: str, folder: int | None = None) -> bool:
     return posix.lstat(name, dir_fd=folder).st_mode & 0o170000 == 0o120000
 
 
-def read_file(name: str, folder: int | None = None, flags: int = SAFE, largest: int = LARGEST) -> bytes:
-    """The bytes of the file `name`, below the descriptor `folder` when one is given.
+def read_file(
+    name: str, folder: int | None = None, flags: int = SAFE, largest: int = LARGEST, forbidden: int | None = None
+) -> bytes:
+    """Return the bytes of a file.
 
-    Raises OSError, also for a link, and for a file of more than `largest` bytes (`errno` TOO_LARGE).
+    name: its path, below the descriptor `folder` if one is given.  largest: in bytes.  forbidden: if given, the file
+    must belong to this user, and its mode must have none of these bits.
+
+    Raises OSError, also for a link, for a file that is too large (`errno` TOO_LARGE), and PermissionError for one that
+    other users may have changed or read.
     """
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
-        if posix.fstat(fd).st_size > largest:
+        facts = posix.fstat(fd)
+        if facts.st_size > largest:
             raise OSError(TOO_LARGE, f"the file is larger than {largest >> 20} MB", name)
+        if forbidden is not None and facts.st_uid != posix.geteuid():
+            raise PermissionError(f"{name} belongs to another user (uid {facts.st_uid})")
+        if forbidden is not None and facts.st_mode & forbidden:
+            raise PermissionError(f"{name} can be used by other users (mode {facts.st_mode & 0o777:04o})")
         pieces = [posix.read(fd, CHUNK)]
         while pieces[-1]:
             pieces.append(posix.read(fd, CHUNK))
         return b"".join(pieces)
+    except OSError as error:
+        if error.errno:
+            error.filename = name  # a failed read of a descriptor names no file
+        raise
     finally:
         posix.close(fd)
 
@@ -187,6 +225,9 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
             if mode is not None:
                 posix.fchmod(fd, mode)
             sync(fd)
+        except OSError as error:
+            error.filename = name
+            raise
         finally:
             posix.close(fd)
         posix.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -1,6 +1,7 @@
 // The board: every session's status, live over /stream.
 
 import { alarm, options } from "./alerts.js";
+import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { clean, line, make, matches, names, sectionOf, span, STATUS } from "./words.js";
 
@@ -8,7 +9,6 @@ const $ = (selector) => document.querySelector(selector);
 const SECTIONS = ["attention", "running", "rest"];
 const PAUSE = 40; // milliseconds in which changes are gathered before they are drawn
 const AGES = 5000; // milliseconds between two looks at how old everything is
-const AGAIN = [500, 1000, 2000, 5000]; // milliseconds before each attempt to reach the daemon again; the last for all others
 
 const plates = new Map(); // by session id
 const rows = new Map(); // the elements of those that are shown
@@ -16,32 +16,23 @@ let known = false; // whether all plates have come once
 let withClosed = false;
 let drawing = 0;
 
-// ---- what the daemon tells ----
+// ---- the daemon's events ----
 
-let attempts = 0;
-
-function listen() {
-  const stream = new EventSource("/stream");
-  const told = (name, take) => stream.addEventListener(name, (event) => take(JSON.parse(event.data)));
-  told("plates", (all) => {
+const EVENTS = {
+  plates: (all) => {
     connected();
     const ids = new Set(all.map((plate) => plate.session_id));
     for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
     all.forEach(take);
     known = true;
     drawSoon();
-  });
-  told("plate", take);
-  told("removed", ({ session_id }) => {
+  },
+  plate: take,
+  removed: ({ session_id }) => {
     plates.delete(session_id);
     drawSoon();
-  });
-  stream.onerror = async () => {
-    stream.close(); // the browser would try again too, but not after every error
-    away(await signedOut());
-    setTimeout(listen, AGAIN[Math.min(attempts++, AGAIN.length - 1)]);
-  };
-}
+  },
+};
 
 const needsAttention = (plate) => sectionOf(plate) === "attention";
 
@@ -57,28 +48,24 @@ function take(plate) {
   drawSoon();
 }
 
-async function signedOut() {
-  try {
-    return (await fetch("/status")).status === 401;
-  } catch {
-    return false;
-  }
-}
-
 function connected() {
   if (!$("#away").hidden) say("The daemon is back.");
-  attempts = 0;
   $("#away").hidden = true;
   setConnection("live", "live");
 }
 
-function away(isSignedOut) {
-  const words = isSignedOut
-    ? "This browser is not signed in any more. Start the daemon anew (tailhook plates serve) and open the link that it prints."
-    : "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
+const AWAY = "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
+const ANOTHER = "To sign in, start the daemon again and open the link that it prints:  tailhook plates serve";
+const SIGNED_OUT = {
+  none: `This tab is not signed in. ${ANOTHER}`,
+  used: `This tab is not signed in: its link was used before, or the daemon was started again since. ${ANOTHER}`,
+  ended: `This tab is not signed in any more: the daemon was started again. What you see is old. ${ANOTHER}`,
+};
+
+function showAway(words, state) {
   if ($("#away").textContent !== words) $("#away").textContent = words;
   $("#away").hidden = false;
-  setConnection("away", isSignedOut ? "signed out" : "away");
+  setConnection("away", state);
 }
 
 function setConnection(state, words) {
@@ -208,7 +195,7 @@ function say(words) {
 async function dismiss(id) {
   const [name] = names(plates.get(id)?.project_path ?? "");
   try {
-    const answer = await fetch(`/plates/${encodeURIComponent(id)}`, { method: "DELETE" });
+    const answer = await ask(`/plates/${encodeURIComponent(id)}`, { method: "DELETE" });
     if (!answer.ok && answer.status !== 404) throw new Error((await answer.json()).error);
     plates.delete(id);
     if ($("#details").open && shownDetails() === id) $("#details").close();
@@ -295,5 +282,8 @@ for (const [status, [symbol, words]] of Object.entries(STATUS)) {
 }
 
 options();
-listen();
+follow(EVENTS, {
+  away: () => showAway(AWAY, "away"),
+  signedOut: (reason) => showAway(SIGNED_OUT[reason], "signed out"),
+});
 setInterval(drawAges, AGES);

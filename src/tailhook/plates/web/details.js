@@ -1,5 +1,6 @@
 // One session's details: its timeline, the agent's last words, and its events.
 
+import { ask } from "./daemon.js";
 import { clock, summary, stretches, timeline } from "./timeline.js";
 import { clean, line, make, names, STATUS } from "./words.js";
 
@@ -44,7 +45,7 @@ export function plateChanged(plate) {
 async function load() {
   const id = shown.session_id;
   try {
-    const answer = await fetch(`/plates/${encodeURIComponent(id)}?events=${EVENTS}`);
+    const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${EVENTS}`);
     const found = await answer.json();
     if (id !== shown.session_id) return;
     if (!answer.ok) throw new Error(found.error);

@@ -1,0 +1,45 @@
+"""The browsers that are signed in at the daemon's port.
+
+A browser never gets the port's token. A link that the daemon prints holds a code that counts once; for the code the
+page gets a secret, which only this run of the daemon knows.
+"""
+
+import hmac
+import secrets
+
+
+class Browsers:
+    """Signs browsers in, and knows those that are signed in."""
+
+    def __init__(self) -> None:
+        self.codes: set[str] = set()
+        self.secrets: set[str] = set()
+
+    def new_link(self) -> str:
+        """Return the path of a link that signs a browser in, once.
+
+        The code is in the fragment: browsers send that to no server.
+        """
+        code = secrets.token_urlsafe(16)
+        self.codes.add(code)
+        return f"/#once={code}"
+
+    def sign_in(self, code: str) -> str | None:
+        """Return a new secret for a link's code, None if the code does not count."""
+        found = known(code, self.codes)
+        if found is None:
+            return None
+        self.codes.discard(found)
+        secret = secrets.token_urlsafe(32)
+        self.secrets.add(secret)
+        return secret
+
+    def has_signed_in(self, secret: str) -> bool:
+        """Return whether it is the secret of a browser."""
+        return known(secret, self.secrets) is not None
+
+
+def known(word: str, words: set[str]) -> str | None:
+    """Return the word if it is one of those, in a time that tells nothing about them."""
+    given = word.encode("utf-8", "surrogateescape")
+    return next((one for one in words if hmac.compare_digest(given, one.encode())), None)

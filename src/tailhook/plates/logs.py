@@ -1,0 +1,58 @@
+"""What the daemon writes on stderr, where a failure that repeats itself must not fill a disk."""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+log = logging.getLogger("tailhook.plates")
+
+PAUSE_S = 60.0  # between two messages that are the same
+MAX_MESSAGES = 1000  # that are remembered
+
+
+def to_stderr() -> None:
+    """Write warnings and errors on stderr, each of them at most once a minute."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("tailhook: %(message)s"))
+    handler.addFilter(OnceAMinute())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+class OnceAMinute(logging.Filter):
+    """Lets a message pass if it did not pass in the last minute, with the number of those that were held back.
+
+    clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.clock = clock
+        self.lock = threading.Lock()
+        self.passed: dict[str, tuple[float, int]] = {}  # by message: when, and how many were held back since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the message passes."""
+        words = record.getMessage()
+        now = self.clock()
+        with self.lock:
+            then, held_back = self.passed.pop(words, (now - PAUSE_S, 0))
+            if now - then < PAUSE_S:
+                self.passed[words] = then, held_back + 1
+                return False
+            if len(self.passed) >= MAX_MESSAGES:
+                self.passed.pop(next(iter(self.passed)))
+            self.passed[words] = now, 0
+        if held_back:
+            record.msg, record.args, record.exc_info = "%s (and %d more)", (words, held_back), None
+        return True
+
+
+def log_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what the event loop reports: a connection that cannot be accepted, a task that failed."""
+    error = context.get("exception")
+    is_foreseen = error is None or isinstance(error, OSError)
+    log.error("%s: %s", context["message"], error, exc_info=None if is_foreseen else error)

@@ -1,0 +1,97 @@
+"""Opens the daemon's database, and sets a corrupt one aside."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from alembic.util import CommandError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from tailhook.errors import TailhookError
+from tailhook.plates.db import Database
+from tailhook.plates.tables import Plate
+
+CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
+MESSAGES = ("database disk image is malformed", "file is not a database")  # theirs; Python 3.10 knows no codes
+ASIDE = ".corrupt-"  # then the time, in the name of a database that was set aside
+COMPANIONS = ("-wal", "-shm")  # the ends of the names of the files that SQLite keeps beside a database
+
+
+class CorruptDatabaseError(TailhookError):
+    """SQLite cannot read the database's file."""
+
+
+def open_database(
+    url: str, changed: Callable[[Plate], None] = lambda plate: None, removed: Callable[[str], None] = lambda name: None
+) -> Database:
+    """Open the database.  changed, removed: as `Database` has them.
+
+    Raises CorruptDatabaseError, and TailhookError if it cannot be opened for another reason.
+    """
+    try:
+        probe(url)
+        return Database(url, changed, removed)
+    except CommandError as error:
+        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Install that") from error
+    except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
+        kind = CorruptDatabaseError if is_corrupt(error) else TailhookError
+        raise kind(f"the database cannot be opened: {first_line(error)}") from error
+
+
+def probe(url: str) -> None:
+    """Read a little of an SQLite database, if there is one, without the right to write.
+
+    Opened for writing, SQLite removes the log beside a file that is not a database. Raises sqlite3.DatabaseError if the
+    file is corrupt; what else is wrong is found when it is opened.
+    """
+    parsed = make_url(url)
+    path = Path(parsed.database or "")
+    if parsed.get_backend_name() != "sqlite" or not path.is_file():
+        return
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        except sqlite3.DatabaseError as error:
+            if is_corrupt(error):
+                raise
+
+
+def first_line(error: BaseException) -> str:
+    """Return what went wrong, without the statement and the link that SQLAlchemy adds."""
+    return str(error).partition("\n")[0]
+
+
+def is_corrupt(error: BaseException) -> bool:
+    """Return whether SQLite says by an error that the file is corrupt, or that it is not a database at all."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    if not isinstance(origin, sqlite3.DatabaseError):
+        return False
+    code: int | None = getattr(origin, "sqlite_errorcode", None)
+    return str(origin) in MESSAGES if code is None else code & 0xFF in (CORRUPT, NOT_A_DATABASE)
+
+
+def set_aside(url: str) -> Path:
+    """Give a database's file, and those that SQLite keeps beside it, a name with the time in it; returns that name.
+
+    The companions go first: if this is interrupted, the file without them is corrupt as before. Beside a new database
+    SQLite would remove them, or take them for its own.
+    """
+    path = Path(make_url(url).database or "")
+    aside = path.with_name(f"{path.name}{ASIDE}{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**9:09}")
+    for end in (*COMPANIONS, ""):
+        file = path.with_name(f"{path.name}{end}")
+        if file.exists():
+            file.rename(aside.with_name(f"{aside.name}{end}"))
+    return aside
+
+
+def found_aside(url: str) -> list[Path]:
+    """Return the databases that were set aside, oldest first."""
+    path = Path(make_url(url).database or "")
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return sorted(
+        one for one in beside if one.name.startswith(f"{path.name}{ASIDE}") and not one.name.endswith(COMPANIONS)
+    )

@@ -1,0 +1,100 @@
+"""What the daemon serves with, where its secrets come from, and what is kept for the hooks that start it again.
+
+Every user can see the arguments of a process, so no secret is taken from there.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
+from tailhook.plates import places
+from tailhook.stores.atomic import read_file, replace_file
+
+PORT = 7890
+RETENTION_DAYS = 30
+KEPT = "daemon-settings"  # the file with what hooks start the daemon with
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve.
+
+    port: None for none.  db: an SQLAlchemy URL.  db_file: a file with one. If both are None, the user's own database.
+    token: of the port; None for the kept one.  retention: days after which a plate that did not change is removed.
+    """
+
+    port: int | None = PORT
+    host: str = "127.0.0.1"
+    db: str | None = field(default=None, repr=False)
+    db_file: str | None = None
+    token: str | None = field(default=None, repr=False)
+    retention: int = RETENTION_DAYS
+
+    def url(self) -> str:
+        """Return the database's URL. Raises TailhookError if its file cannot be used."""
+        if self.db_file:
+            return read_secret(self.db_file)
+        return self.db or places.database_url()
+
+    def keep(self) -> None:
+        """Keep for the hooks which database the events go to, and how long they stay."""
+        fields = {"db": self.db and absolute(self.db), "db_file": self.db_file, "retention": self.retention}
+        replace_file(str(places.private_state() / KEPT), json.dumps(fields).encode())
+
+
+def kept_options() -> Options:
+    """Return what the daemon was last started with, without a port. Raises TailhookError if that cannot be read."""
+    path = str(places.private_state() / KEPT)
+    advice = "Remove it, and start the daemon:  tailhook plates serve"
+    try:
+        fields: Any = json.loads(read_file(path, forbidden=places.READ_BY_OTHERS))
+        return Options(port=None, db=fields["db"], db_file=fields["db_file"], retention=int(fields["retention"]))
+    except FileNotFoundError:
+        return Options(port=None)
+    except OSError as error:
+        raise TailhookError(f"{describe(error)}. {advice}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise TailhookError(f"{path} is broken. {advice}") from error
+
+
+def taken_from_environment(name: bytes) -> str | None:
+    """Return a variable's value, None if it is empty, and remove it, so that no child of this process has it."""
+    return os.environ.pop(os.fsdecode(name), None) or None
+
+
+def read_secret(path: str) -> str:
+    """Return the text in a file, without white space around it.
+
+    Raises TailhookError if the file cannot be read, or if other users may use it.
+    """
+    try:
+        found = read_file(path, flags=os.O_CLOEXEC, forbidden=places.READ_BY_OTHERS)  # a link is the user's own choice
+        return found.decode().strip()
+    except UnicodeDecodeError as error:
+        raise TailhookError(f"{path} is not UTF-8") from error
+    except OSError as error:
+        raise TailhookError(f"{describe(error)}. Make the file yours alone:  chmod 600") from error
+
+
+def has_password(url: str) -> bool:
+    """Return whether a database's URL holds a password; True too if it names a user and cannot be read."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return "@" in url
+    return parsed.password is not None or any("password" in name.lower() for name in parsed.query)
+
+
+def absolute(url: str) -> str:
+    """Return a database's URL that means the same in every folder."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return url
+    return parsed.set(database=str(Path(parsed.database).absolute())).render_as_string(hide_password=False)

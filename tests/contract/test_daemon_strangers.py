@@ -1,0 +1,279 @@
+"""Connections of other users, who have no token: they do not hinder others, and end soon."""
+
+import contextlib
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from daemon import SERVE, answers, daemon_in, sse, wait_until
+
+from tailhook.plates.connections import MAX_STRANGERS, PATIENCE_S
+
+HOLDS = Path(__file__).parents[1] / "holds_connections.py"
+MAX_STDERR_BYTES = 10_000
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """Start a daemon that may open so many files, its stderr in a file; returns it."""
+    with daemon_in(tmp_path) as one:
+
+        def start(files, soft=None):
+            one.stderr = tmp_path / "stderr"
+            with one.stderr.open("wb") as out:
+                one.process = subprocess.Popen(
+                    [*SERVE, "--port", "0"],
+                    env=one.env,
+                    stdout=subprocess.PIPE,
+                    stderr=out,
+                    text=True,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft or files, files)),
+                )
+            one.link = one.process.stdout.readline().split()[-1]
+            one.port = int(one.base.rpartition(":")[2])
+            return one
+
+        yield start
+
+
+def open_files(daemon):
+    """Return how many files and connections the daemon has open."""
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+@contextmanager
+def held(daemon, number, kind, seconds=60):
+    """Another program holds connections meanwhile."""
+    argv = [sys.executable, str(HOLDS), str(daemon.port), str(number), kind, str(seconds)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def followed(daemon):
+    """A signed-in browser that follows the stream; gives the list of what it was sent."""
+    found = []
+    client = httpx.Client(timeout=60, headers={"authorization": f"Bearer {daemon.secret}"})
+
+    def follow():
+        try:
+            with client.stream("GET", f"{daemon.base}/stream") as answer:
+                for event in sse(answer):
+                    found.append(event)
+        except (httpx.HTTPError, OSError):
+            found.append(("cut", None))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        wait_until(lambda: found)
+        yield found
+    finally:
+        daemon.stop()
+        thread.join()
+        client.close()
+
+
+def post_by_hook(project, daemon, session):
+    """Report an event through the spool, as a hook does."""
+    project.argv = [*project.argv[:-1], "plates"]
+    project.env = {**daemon.env, "TAILHOOK_NO_AUTOSTART": "1"}
+    stop = project.hook(json.dumps(project.payload(session_id=session)).encode(), read=False)
+    assert (stop.exit_code, stop.stderr) == (0, "")
+
+
+def is_let_in(daemon):
+    """Return whether a program with the token is served at the port; a flood may have cost it its connection."""
+    headers = {"authorization": f"Bearer {daemon.token}"}
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{daemon.base}/plates", headers=headers, timeout=30).status_code == 200
+    return False
+
+
+@pytest.mark.parametrize("kind", ["silent", "half", "again"])
+def test_twelve_hundred_connections_hinder_neither_the_user_nor_the_hooks(limited, project, kind, report):
+    daemon = limited(1024)
+    before = open_files(daemon)
+    slowest, most = 0.0, 0
+    with followed(daemon) as found, held(daemon, 1200, kind, 20):
+        end = time.monotonic() + 2 * PATIENCE_S
+        number = 0
+        while time.monotonic() < end:
+            started = time.monotonic()
+            daemon.post("stop", f"posted-{number}")
+            slowest = max(slowest, time.monotonic() - started)
+            post_by_hook(project, daemon, f"hooked-{number}")
+            most = max(most, open_files(daemon))
+            number += 1
+        wait_until(lambda: {f"hooked-{one}" for one in range(number)} <= daemon.plates().keys())
+        wait_until(lambda: len(found) > 2 * number)
+        assert ("cut", None) not in found
+        wait_until(lambda: is_let_in(daemon))
+        assert daemon.stderr.stat().st_size < MAX_STDERR_BYTES
+    report(f"daemon: 1,200 connections, {kind}: {most} files at most, the Unix socket within {slowest * 1000:.0f} ms")
+    assert most < before + 4 * MAX_STRANGERS
+    assert slowest < 5
+
+
+def test_it_recovers_by_itself_while_they_are_still_held(limited):
+    daemon = limited(1024)
+    before = open_files(daemon)
+    with held(daemon, MAX_STRANGERS - 8, "half", 3 * PATIENCE_S) as process:
+        wait_until(lambda: open_files(daemon) > before + MAX_STRANGERS // 2)
+        started = time.monotonic()
+        wait_until(lambda: open_files(daemon) <= before + 1)
+        assert time.monotonic() - started < PATIENCE_S + 3
+        assert process.stdout.readline() == f"{MAX_STRANGERS - 8}\n"
+
+
+def connect(daemon):
+    """Connect to the port."""
+    return socket.create_connection(("127.0.0.1", daemon.port), timeout=4 * PATIENCE_S)
+
+
+def seconds_until_closed(connection):
+    """Return how long the daemon keeps a connection that sends nothing more."""
+    started = time.monotonic()
+    while connection.recv(1 << 16):
+        pass
+    return time.monotonic() - started
+
+
+ASSET = b"GET /web/board.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+SENT = {
+    "nothing": b"",
+    "half a header": ASSET[:30],
+    "a request without a token": ASSET.replace(b"/web/board.js", b"/plates"),
+    "a public request": ASSET,
+    "a public request and half of another one": ASSET + ASSET[:30],
+    "half a body": b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf",
+    "half a body for another route": b"POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nhalf",
+}
+
+
+@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+def test_a_connection_without_a_token_is_closed_after_five_seconds(limited, sent):
+    with connect(limited(1024)) as connection:
+        connection.sendall(sent)
+        assert seconds_until_closed(connection) < PATIENCE_S + 2
+
+
+def test_a_header_that_comes_byte_by_byte_does_not_prolong_it(limited):
+    daemon = limited(1024)
+    with connect(daemon) as connection:
+        started = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - started < 3 * PATIENCE_S:
+                connection.sendall(b"G")
+                time.sleep(0.2)
+        assert time.monotonic() - started < PATIENCE_S + 2
+
+
+def test_a_signed_in_stream_that_is_quiet_is_not_cut(limited):
+    daemon = limited(1024)
+    with followed(daemon) as found:
+        time.sleep(PATIENCE_S + 2)
+        daemon.post("stop", "late")
+        wait_until(lambda: any(name == "plate" and plate["session_id"] == "late" for name, plate in found))
+        assert ("cut", None) not in found
+
+
+def test_the_oldest_makes_room(limited):
+    daemon = limited(1024)
+    connections = [connect(daemon) for _ in range(MAX_STRANGERS)]
+    try:
+        time.sleep(0.5)
+        connections[0].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connections[0].recv(1)
+        connections.append(connect(daemon))
+        connections[0].setblocking(True)
+        assert connections[0].recv(1) == b""
+        connections[1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connections[1].recv(1)
+    finally:
+        for one in connections:
+            one.close()
+
+
+def test_a_token_takes_a_connection_off_the_strangers(limited):
+    daemon = limited(1024)
+    with connect(daemon) as mine:
+        header = f"GET /plates HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {daemon.token}\r\n\r\n".encode()
+        for _ in range(2):
+            mine.sendall(header)
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n[]"):
+                answer += mine.recv(1 << 16)
+            assert answer.startswith(b"HTTP/1.1 200")
+            with held(daemon, 300, "silent"):
+                wait_until(lambda: open_files(daemon) > MAX_STRANGERS)
+
+
+# ---- the limit of open files, and what is logged ---------------------------------
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be(limited):
+    daemon = limited(3000, soft=200)
+    (line,) = [
+        line
+        for line in Path(f"/proc/{daemon.process.pid}/limits").read_text().splitlines()
+        if line.startswith("Max open files")
+    ]
+    assert line.split()[3:5] == ["3000", "3000"]
+
+
+def test_with_few_files_there_are_fewer_strangers(limited):
+    daemon = limited(100)
+    with held(daemon, 300, "silent"):
+        for number in range(20):
+            daemon.post("stop", f"s{number}")
+            time.sleep(0.05)
+        assert open_files(daemon) < 80
+    assert daemon.stderr.read_text() == ""
+
+
+def test_that_no_connection_can_be_accepted_is_logged_once(limited):
+    """The user's own programs hold so many connections that no file is left."""
+    daemon = limited(64)
+    connections = []
+    try:
+        for _ in range(100):
+            one = socket.socket(socket.AF_UNIX)
+            connections.append(one)
+            one.setblocking(False)
+            one.connect_ex(str(daemon.runtime / "http"))
+        wait_until(lambda: "Too many open files" in daemon.stderr.read_text())
+        time.sleep(4)
+    finally:
+        for one in connections:
+            one.close()
+    said = daemon.stderr.read_text()
+    assert said.count("socket.accept() out of system resource: [Errno 24] Too many open files\n") == 1
+    assert len(set(said.splitlines())) == said.count("\n")
+    assert "Traceback" not in said
+    assert len(said) < MAX_STDERR_BYTES
+    wait_until(lambda: answers(daemon))
+    daemon.post("stop", "after")
+    assert "after" in daemon.plates()
+
+
+def test_what_is_not_http_fills_no_log(limited):
+    daemon = limited(1024)
+    with held(daemon, 500, "garbage", 5) as process:
+        assert int(process.stdout.readline()) > 200
+    assert daemon.stderr.stat().st_size < 1000

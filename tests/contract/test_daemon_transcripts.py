@@ -1,0 +1,147 @@
+"""Transcripts of any size: the daemon reads them within the bounds of a hook, and one does not hinder the others."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from daemon import spooled, wait_until
+from host import assistant
+
+from tailhook.plates.health import MAX_SHOWN
+
+MAX_PEAK_MB = 200  # of memory, for the whole daemon; it is 75 MB without a session
+MAX_DETAILS_S = 5.0
+CHECKED_S = 25.0  # after which the health check has looked twice
+MB = 1 << 20
+
+
+def endless_line(path):
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def hole(path):
+    path.write_text(json.dumps(assistant("Before the hole.", at=1)) + "\n")
+    os.truncate(path, 20 << 30)
+
+
+def one_line(kind):
+    def write(path):
+        before, _, after = json.dumps({**assistant("X", at=time.time() + 60), "type": kind}).partition("X")
+        with path.open("w") as out:
+            out.write(before.replace('"role": "assistant"', f'"role": "{kind}"'))
+            for _ in range(300):
+                out.write("x" * MB)
+            out.write(f"{after}\n")
+
+    return write
+
+
+def many_values(path):
+    """A line as long as a hook reads, whose decoded form takes thirty times its size."""
+    record = {**assistant("All done.", at=time.time() + 60), "more": 0}
+    record["message"]["stop_reason"] = "end_turn"
+    text = json.dumps(record)
+    path.write_text(text.replace('"more": 0', '"more": [' + "[]," * (5 * MB) + "0]") + "\n")
+
+
+def long_words(path):
+    path.write_text(json.dumps(assistant("\u4e2d" * (5 * MB), at=1), ensure_ascii=False) + "\n")
+
+
+HARD = {
+    "an endless line": endless_line,
+    "a hole of 20 GB": hole,
+    "an assistant's line of 300 MB": one_line("assistant"),
+    "a user's line of 300 MB": one_line("user"),
+    "a line of many values": many_values,
+    "last words of 15 MB": long_words,
+}
+
+
+def peak_mb(daemon):
+    """Return how much memory the daemon had at most."""
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) >> 10
+
+
+def waiting_since(own, name, transcript, seconds_ago):
+    """Report a session that has been waiting for a person for so long."""
+    at = int((time.time() - seconds_ago) * 1000)
+    fields = {"event_type": "permission_asked", "transcript_path": str(transcript)}
+    own.spool(spooled(at, name, **fields))
+
+
+@pytest.mark.parametrize("make", HARD.values(), ids=HARD)
+def test_a_huge_transcript_costs_little_and_the_others_are_looked_at(own, tmp_path, make, report):
+    transcript = tmp_path / "huge.jsonl"
+    make(transcript)
+    own.start()
+    try:
+        waiting_since(own, "huge", transcript, 60)
+        own.post("tool_start", "huge-and-running", transcript_path=str(transcript))
+        ordinary = tmp_path / "ordinary.jsonl"
+        ordinary.write_text(json.dumps(assistant("Go on.")) + "\n")
+        waiting_since(own, "ordinary", ordinary, 60)
+        wait_until(lambda: {"huge", "ordinary"} <= own.plates().keys())
+        started = time.monotonic()
+        details = own.ask("GET", "/plates/huge-and-running?events=10")
+        took = time.monotonic() - started
+        assert details.status_code == 200
+        assert len(details.json()["last_message"] or "") <= MAX_SHOWN
+        assert took < MAX_DETAILS_S
+        wait_until(lambda: own.plates()["ordinary"]["status"] == "idle", CHECKED_S)
+        wait_until(lambda: own.plates()["huge"]["status"] == "idle", CHECKED_S)  # its file has changed since
+        assert own.process.poll() is None
+        size = transcript.stat().st_size // MB
+        report(f"daemon: a transcript of {size:,} MB: {peak_mb(own)} MB of memory, details in {took:.2f} s")
+        assert peak_mb(own) < MAX_PEAK_MB
+    finally:
+        transcript.unlink()
+
+
+def test_the_last_words_are_cut_where_nobody_reads_on(own, tmp_path):
+    transcript = tmp_path / "long.jsonl"
+    long_words(transcript)
+    own.start().post("stop", transcript_path=str(transcript))
+    said = own.ask("GET", "/plates/s?events=1").json()["last_message"]
+    assert said == "\u4e2d" * MAX_SHOWN
+
+
+# ---- a plate that cannot be looked at --------------------------------------------
+
+
+@pytest.mark.parametrize("error", ["MemoryError()", "RecursionError()", "KeyError('odd')", "OSError(5, 'I/O error')"])
+def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_path, error):
+    """A look at one transcript fails, whatever it is that fails."""
+    looks = tmp_path / "looks"
+    (own.home / "site").mkdir()
+    (own.home / "site" / "sitecustomize.py").write_text(
+        "import tailhook.plates.health as health\n"
+        "look_at = health.look_at\n"
+        "def fail(path):\n"
+        "    if 'bad' not in path: return look_at(path)\n"
+        f"    open({str(looks)!r}, 'a').write('x')\n"
+        f"    raise {error}\n"
+        "health.look_at = fail\n"
+    )
+    own.env["PYTHONPATH"] = str(own.home / "site")
+    own.start()
+    for name in ("a", "bad", "z"):
+        transcript = tmp_path / f"{name}.jsonl"
+        transcript.write_text(json.dumps(assistant("Go on.")) + "\n")
+        waiting_since(own, name, transcript, 60)
+    wait_until(lambda: len(own.plates()) == 3)
+    wait_until(lambda: {own.plates()[name]["status"] for name in "az"} == {"idle"}, CHECKED_S)
+    assert looks.read_text() == "x"
+    time.sleep(12)  # until after the next check
+    assert looks.read_text() == "x"  # it is looked at again only after it has changed
+    os.utime(tmp_path / "bad.jsonl", (1, 1))
+    wait_until(lambda: looks.read_text() == "xx", CHECKED_S)
+    assert own.plates()["bad"]["status"] == "awaiting_approval"
+    own.process.terminate()
+    _, said = own.process.communicate(timeout=60)
+    assert own.process.returncode == 0
+    assert said.count("the session bad cannot be looked at") == 1
