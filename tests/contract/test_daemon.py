@@ -17,6 +17,7 @@ import httpx
 import pytest
 from daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from host import tailhook
+from usual_secrets import SECRETS, is_shown, written
 
 from tailhook._core import poke
 
@@ -45,6 +46,25 @@ def test_the_details_of_a_plate_have_its_events_and_the_last_words(daemon, tmp_p
         ("tool_start", "running"),
         ("stop", "idle"),
     ]
+
+
+def test_no_secret_of_a_session_is_stored_or_shown(own, tmp_path):
+    own.start()
+    transcript = tmp_path / "t.jsonl"
+    said = "\n\n".join(written(name)[1] for name in SECRETS if "PEM" not in name)  # one that is cut hides the rest
+    message = {"role": "assistant", "content": said}
+    transcript.write_text(json.dumps({"type": "assistant", "message": message}) + "\n")
+    for name in SECRETS:
+        text = written(name)[1]
+        own.post("tool_call", "s", tool_params={"command": text}, error=text, transcript_path=str(transcript))
+    details = own.ask("GET", "/plates/s?events=1000").json()
+    assert len(details["events"]) == len(SECRETS)
+    own.stop()
+    stored = b"".join(path.read_bytes() for path in own.state.glob("plates.db*")).decode("latin-1")
+    for name in SECRETS:
+        assert not is_shown(name, json.dumps(details)), name
+        assert not is_shown(name, stored), name
+    assert details["last_message"].count("[secret]") >= len(SECRETS) - 3
 
 
 def test_an_event_of_an_unknown_type_is_counted_and_makes_no_plate(daemon):

@@ -121,8 +121,8 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
     (own.home / "site" / "sitecustomize.py").write_text(
         "import tailhook.plates.health as health\n"
         "look_at = health.look_at\n"
-        "def fail(path):\n"
-        "    if 'bad' not in path: return look_at(path)\n"
+        "def fail(path, since):\n"
+        "    if 'bad' not in path: return look_at(path, since)\n"
         f"    open({str(looks)!r}, 'a').write('x')\n"
         f"    raise {error}\n"
         "health.look_at = fail\n"

@@ -10,8 +10,9 @@ from collections import Counter
 
 import pytest
 from host import frame
+from usual_secrets import SECRETS, is_shown, written
 
-from tailhook.hook.plates import process_start
+from tailhook.hook.plates import LONGEST, process_start
 from tailhook.plates.app import shown
 from tailhook.plates.db import Database
 from tailhook.plates.health import Health
@@ -107,6 +108,27 @@ def test_a_payload_without_a_name_has_the_one_of_the_argv(plates, name, kind):
 def test_a_stop_with_an_error_says_so(plates):
     event = send(plates, "--event", "stop", hook_event_name=None, error="overloaded")
     assert (event["event_type"], event["error"]) == ("stop", "overloaded")
+
+
+def test_no_secret_of_an_error_or_a_command_reaches_the_spool(plates):
+    for name in SECRETS:
+        _, text = written(name)
+        event = send(
+            plates,
+            hook_event_name="PostToolUseFailure",
+            tool_name="Bash",
+            tool_input={"command": text},
+            error=f"Command failed: {text}\n  at x.js:12 " + "x" * 500,
+        )
+        assert event["error"].startswith("Command failed: ")
+        assert len(event["error"]) <= LONGEST
+        line = spool(plates).read_text().splitlines()[-1]
+        assert not is_shown(name, line), line
+
+
+def test_an_error_is_one_line_of_its_first_words(plates):
+    event = send(plates, hook_event_name="PostToolUseFailure", error="No `x`:\n\tline 2\x1b[31m\u00a0" + "a b " * 100)
+    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:LONGEST].rstrip()
 
 
 def test_a_session_without_an_id_has_no_plate(plates):

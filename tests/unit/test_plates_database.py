@@ -1,5 +1,6 @@
 """The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 from postgres import postgres, wait_for
+from usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import parse_event
 from tailhook.plates.app import shown
@@ -91,6 +93,25 @@ def test_what_no_database_can_keep_of_a_tool_is_made_fit(database):
     database.record(report("stop", tool_params={"a\0": ["\ud800", float("nan"), {"b": float("-inf")}, 1.5, None]}))
     [event] = database.events_of("s", 1)
     assert event["tool_params"] == {"a\ufffd": ["\ufffd", None, {"b": None}, 1.5, None]}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_secret_of_an_error_or_a_tools_input_is_stored(database, name):
+    _, text = written(name)
+    nested = {"command": text, "deep": [{"of": [f"a {text}"]}], "password": "hunter2hunter", "count": 3}
+    database.record(report("tool_call:Bash", tool_params=nested, error=f"Command failed: {text}\nexit 1"))
+    stored = [*database.events_of("s", 1), database.get("s")]
+    assert not is_shown(name, json.dumps(stored, default=str)), stored
+    params = stored[0]["tool_params"]
+    assert (params["password"], params["count"]) == ("[secret]", 3)
+    assert stored[0]["error"].startswith("Command failed: ")
+
+
+def test_an_error_and_a_tools_input_without_a_secret_are_stored_as_they_are(database):
+    text = "ls -la:  no such file\n\t(os error 2)\u00a0"
+    database.record(report("tool_call:Bash", tool_params={"command": text, "n": [1, None]}, error=text))
+    [event] = database.events_of("s", 1)
+    assert (event["error"], event["tool_params"]) == (text, {"command": text, "n": [1, None]})
 
 
 def test_an_event_that_is_known_changes_nothing(database):

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 import pytest
 from host import assistant
 from sqlalchemy.exc import IntegrityError, OperationalError
+from usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
@@ -406,6 +407,17 @@ def test_a_transcript_that_is_no_file_keeps_nobody_waiting(tmp_path, read):
 def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):
     path = write(tmp_path / "t", record("assistant", "a\x1b[31mb\u202ec\nd", 1))
     assert last_words(path) == "a\ufffd[31mb\ufffdc\nd"
+
+
+def test_last_words_keep_ordinary_text_and_show_no_secret(tmp_path):
+    persian = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    text = f"{persian}, French\u00a0: 3\u202f000\n\nif x:\n\treturn 👩\u200d👧\u3000全角"
+    assert last_words(write(tmp_path / "t", record("assistant", text, 1))) == text
+    for name in SECRETS:
+        words = f"I ran this:\n\n    {written(name)[1]}\n\nIt worked."
+        found = last_words(write(tmp_path / "t", record("assistant", words, 1)))
+        assert not is_shown(name, found), found
+        assert found.startswith("I ran this:\n\n    ")
 
 
 # ---- a daemon with a clock of its own ----------------------------------------

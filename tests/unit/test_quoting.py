@@ -4,7 +4,9 @@ import tracemalloc
 
 import pytest
 
-from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_words
+from tailhook.hook.answer import plain, plain_lines
+from tailhook.machines import shown as shown_in_a_prompt
+from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text, plain_words
 
 KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
@@ -111,6 +113,72 @@ def test_a_url_with_a_user_is_masked_whole(url):
 )
 def test_what_is_no_secret_is_shown_in_a_command(command):
     assert shown(command) == command
+
+
+@pytest.mark.parametrize("command", ["`cat token.txt`", "echo `date` > log", "git log --format=`%H`"])
+def test_a_command_keeps_its_backticks(command):
+    assert shown(command) == command
+
+
+@pytest.mark.parametrize("text", ["`sk-proj-%s`", "`password: hunter2`", "run `mysql -phunter2` now", "`--token %s`"])
+def test_a_secret_in_backticks_is_masked(text):
+    found = plain_text(text.replace("%s", KEY), 200)
+    assert "[secret]" in found
+    assert "hunter" not in found
+    assert KEY[:8] not in found
+
+
+# ---- ordinary text, and what takes effect ------------------------------------
+
+ORDINARY = {
+    "French": "Attention\u00a0: 3\u202f000\u00a0€",
+    "Japanese": "全角\u3000空白",
+    "Persian": "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "Devanagari": "क्\u200dष",
+    "emoji": "👩\u200d👩\u200d👧 ❤\ufe0f",
+    "typography": "a\u2009b\u2003c",
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_blank_space_and_joiners_of_ordinary_text_stay(name):
+    text = ORDINARY[name]
+    assert plain(text) == plain_text(text, 200) == shown_in_a_prompt(text) == text
+
+
+@pytest.mark.parametrize("name", ["Persian", "Devanagari", "emoji"])
+def test_joiners_stay_in_a_command(name):
+    assert shown(f"git commit -m '{ORDINARY[name]}'") == f"git commit -m '{ORDINARY[name]}'"
+
+
+def test_a_tab_stays_in_a_text_and_is_a_blank_on_one_line():
+    assert plain_text("if x:\n\treturn\r\n", 200) == "if x:\n\treturn\n"
+    assert plain_lines("a\tb\nc") == "a b\nc"
+    assert shown_in_a_prompt("a\tb") == "a?b"
+
+
+@pytest.mark.parametrize(
+    "letter",
+    "\x00\x07\x08\x0b\x0c\r\x1b\x7f\x85\x9b\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2066\u2069\ufeff\ufff9"
+    "\U000e0041\ue000\ud800",
+)
+def test_what_takes_effect_or_hides_is_replaced(letter):
+    assert plain_text(f"a{letter}b", 200) == "a\ufffdb"
+    assert plain(f"a{letter}b") == f"a{ascii(letter)[1:-1]}b"
+    assert shown_in_a_prompt(f"a{letter}b") == "a?b"
+    assert letter not in shown(f"a{letter}b")
+
+
+def test_a_long_text_is_masked_before_it_is_cut():
+    for length in range(180, 201):
+        assert "hunter" not in plain_text(f"{'x' * length} password=hunter2 password=hunter2", 200)
+    block = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIE3f78\n" * 10_000
+    assert plain_text(f"a {block} b", 200) == "a [secret]"
+    for inside in range(len(KEY) + 12):  # the examined part ends anywhere in it, and the shown part behind it
+        text = f"{block[: MAX_EXAMINED_CHARS - inside]}-----END RSA PRIVATE KEY----- "[
+            : MAX_EXAMINED_CHARS + 200 - inside
+        ]
+        assert "hunter" not in plain_text(f"{text}https://hunter2:{KEY}@x.org b", 200)
 
 
 # ---- what is not looked at ---------------------------------------------------

@@ -184,7 +184,7 @@ class Details(NamedTuple):
 
 def read_details(fields: dict[str, Any]) -> Details:
     """The details as the daemon tells them."""
-    words = plain_lines((fields["last_message"] or "").strip())
+    words = plain_lines((fields["last_message"] or "").strip().expandtabs(4))
     return Details(read_plate(fields), [read_event(event) for event in fields["events"]], words)
 
 

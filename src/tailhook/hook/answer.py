@@ -36,10 +36,17 @@ def plain_lines(words: str) -> str:
 
 
 def plain(words: str) -> str:
-    """`words` on one line, control and format characters spelt out: text from elsewhere must not steer a terminal."""
+    r"""Return words on one line: a tab as a blank, control and format characters as escapes, so that none takes effect.
+
+    >>> print(plain("a\tb\x1b[31m"))
+    a b\x1b[31m
+    """
     if words.isprintable():
         return words
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+    from tailhook.machines import is_visible  # not at the start: most lines are printable
+
+    words = words.replace("\t", " ")
+    return "".join(letter if is_visible(letter) else ascii(letter)[1:-1] for letter in words)
 
 
 def describe(error: BaseException) -> str:
@@ -48,8 +55,8 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     if not error.strerror:
         return str(error)
-    from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED
+    from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED, is_circle
 
-    reason = NOT_FOLLOWED if error.errno == IS_LINK else error.strerror
     path = error.filename2 or error.filename
+    reason = NOT_FOLLOWED if error.errno == IS_LINK and not is_circle(path or "/") else error.strerror
     return f"{path}: {reason}" if path else reason

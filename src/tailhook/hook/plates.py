@@ -155,9 +155,13 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
 
 
 def error_of(payload: "Payload") -> str:
-    """What the payload says went wrong, "" for nothing."""
+    """Return what the payload says went wrong, or "" if nothing did."""
     error = payload.get("error")
-    return error[:LONGEST] if isinstance(error, str) else "error" if error else ""
+    if error and isinstance(error, str):
+        from tailhook.machines.quoting import plain_words
+
+        return plain_words(error, LONGEST) or "error"
+    return "error" if error else ""
 
 
 def git_branch(root: str) -> str:

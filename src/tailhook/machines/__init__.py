@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 
 LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
 LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
+# Blank space and joiners of ordinary text, in French, Japanese, Persian and emoji, that `str.isprintable` refuses.
+ORDINARY = (
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
+)
 CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
 
 
@@ -63,9 +67,14 @@ def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
     return None
 
 
+def is_visible(letter: str) -> bool:
+    """Return whether a character may be shown as it is: it hides nothing and steers no terminal."""
+    return letter.isprintable() or letter in ORDINARY
+
+
 def shown(words: str, longest: int = LONGEST_FIELD) -> str:
-    """A state's words as a prompt may have them: one line, no control or format characters, not too long."""
-    return "".join(letter if letter.isprintable() else "?" for letter in words[:longest])
+    """Return a state's words for a prompt: one line, no control or format characters, not too long."""
+    return "".join(letter if is_visible(letter) else "?" for letter in words[:longest])
 
 
 def format_value(value: object) -> str:

@@ -1,50 +1,62 @@
-"""Text from a transcript or a tool stays text: nothing in it steers a terminal, hides, or gives a secret away."""
+"""Text of a session as it may be shown: nothing in it steers a terminal or gives a secret away."""
 
-from tailhook.machines.secrets import Masker, mask_pem
+from tailhook.machines import is_visible
+from tailhook.machines.secrets import Masker, mask, mask_pem
 
-# Letters and marks that are printable and show nothing: fillers, joiners, variation selectors.
-INVISIBLE = (
-    (0x34F, 0x34F),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFFA0, 0xFFA0),
-    (0xE0100, 0xE01EF),
-)
-MAX_EXAMINED_CHARS = 4096  # of a line
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind what is shown
 
 
-def plain_words(line: str, longest: int) -> str:
-    """Return the words of a line, a blank between them, without what is invisible and without secrets.
+def plain_words(text: str, longest: int, without: "Mapping[int, None] | None" = None) -> str:
+    r"""Return the words of a text on one line, a blank between them, without secrets and without what cannot be seen.
 
     longest: in characters, at most MAX_EXAMINED_CHARS // 4; what is beyond MAX_EXAMINED_CHARS is not examined.
+    without: other characters that are left out, as `str.translate` takes them.
+
+    >>> plain_words("deploy --token \\\n  abc\nmake\x1b", 200)
+    'deploy --token [secret] make'
     """
-    words = mask_pem(line[:MAX_EXAMINED_CHARS]).split()
+    examined = text[:MAX_EXAMINED_CHARS]
+    lines = mask_pem(examined.translate(without) if without else examined).replace("\\\n", " ").split("\n")
     # The cut may fall inside the last word, and a secret be recognised by its end: drop the word, unless so much of it
     # is there that a secret would have been recognised.
-    if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 2:
-        words.pop()
+    last = lines[-1].split()
+    if last and len(text) > MAX_EXAMINED_CHARS and len(shown(last[-1])) < MAX_EXAMINED_CHARS // 2:
+        lines[-1] = " ".join(last[:-1])
     kept, length = [], -1
-    for word in Masker().words([word for word in map(shown, words) if word not in ("", "\\")]):
-        if word is None:
-            continue
-        kept.append(word)
-        length += 1 + len(word)
-        if length > longest:
-            break
-    return " ".join(kept)[:longest].rstrip()
+    for line in lines:
+        for word in Masker().words([word for word in map(shown, line.split()) if word]):
+            if word is not None:
+                kept.append(word)
+                length += 1 + len(word)
+            if length > longest:
+                return " ".join(kept)[:longest].rstrip()
+    return " ".join(kept)
+
+
+def plain_text(text: str, longest: int) -> str:
+    r"""Return the beginning of a text, without secrets and with U+FFFD for each character that must not take effect.
+
+    Lines, tabs and blank space stay as they are. longest: in characters.
+
+    >>> plain_text("password:\thunter2\x1b[31m\nbye", 200)
+    'password:\t[secret]\nbye'
+    """
+    beginning = text[: longest + MAX_EXAMINED_CHARS]
+    words = beginning.rsplit(maxsplit=1)
+    if len(text) > len(beginning) and len(words) == 2 and len(words[1]) < MAX_EXAMINED_CHARS // 2:
+        beginning = words[0]  # as in `plain_words`: the last word may be a secret's beginning
+    letters = beginning.replace("\r\n", "\n")
+    return mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))[:longest]
 
 
 def shown(word: str) -> str:
-    """Return a word without what cannot be seen."""
-    return word if word.isascii() and word.isprintable() and "`" not in word else "".join(map(visible, word))
-
-
-def visible(letter: str) -> str:
-    """Return the letter, or what stands for it: nothing if it cannot be seen, U+FFFD for half a surrogate pair."""
-    if letter == "`" or any(first <= ord(letter) <= last for first, last in INVISIBLE):
-        return ""
-    if letter.isprintable():
-        return letter
-    return "\ufffd" if "\ud800" <= letter <= "\udfff" else ""
+    """Return a word without what cannot be seen, and with U+FFFD for half a surrogate pair."""
+    if word.isprintable():
+        return word
+    return "".join(
+        letter if is_visible(letter) else "\ufffd" if "\ud800" <= letter <= "\udfff" else "" for letter in word
+    )

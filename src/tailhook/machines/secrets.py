@@ -30,7 +30,8 @@ WEBHOOKS = (  # the path behind them is the secret
 )  # fmt: skip
 LOGINS = ("--user=", "--proxy-user=", "-u")  # options that `name:password` may be joined to
 QUOTES = "'\""
-AROUND = QUOTES + "()[]{},;.\\"  # what may stand around a word
+CONTINUATION = "\\"  # at the end of a line that goes on
+AROUND = QUOTES + "`()[]{},;.\\"  # what may stand around a word
 DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
 FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
 
@@ -97,7 +98,7 @@ def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator
 
 
 class Masker:
-    """Masks the words of lines that follow each other.
+    """Masks the words of a line.
 
     before: the word before.  is_awaited: that word said that a secret follows.  is_bearer: it was "bearer", which is an
     ordinary word, too.  quote: the mark that ends a secret of several words, "" for none.  is_cookie: the words of a
@@ -105,17 +106,17 @@ class Masker:
     """
 
     def __init__(self) -> None:
-        self.start_line()
-
-    def start_line(self) -> None:
-        """Forget the line before."""
         self.before, self.quote = "", ""
         self.is_awaited = self.is_bearer = self.is_cookie = False
 
     def words(self, words: "Sequence[str]") -> "Iterator[str | None]":
         """Yield each word as it may be shown, or None for one that is part of a secret before it."""
         text = " ".join(words)
-        given = given_passwords(words) if any(map(text.__contains__, KNOWN_COMMANDS)) else {}
+        given: dict[int, int] = {}
+        if any(map(text.__contains__, KNOWN_COMMANDS)):
+            places = [place for place, word in enumerate(words) if word != CONTINUATION]
+            found = given_passwords([words[place] for place in places])
+            given = {places[number]: start for number, start in found.items()}
         keys = key_starts(words, text)
         for place, word in enumerate(words):
             if self.is_ordinary(word) and place not in given and place not in keys:
@@ -124,7 +125,7 @@ class Masker:
             elif self.quote:
                 self.quote = "" if self.quote in word else self.quote
                 yield None
-            elif word == "\\":  # the line goes on
+            elif word == CONTINUATION:
                 yield word
             elif place in given:
                 yield word[: given[place]] + MASK
@@ -311,10 +312,18 @@ def looks_secret(word: str) -> bool:
 def mask(text: str) -> str:
     """Return a text without its secrets; everything else, blank space included, stays as it is.
 
-    A secret of several words ends with its line. Cut a text that is long before; it costs some microseconds a word.
+    A secret of several words ends with its line, or with the last one of the lines that a backslash joins. Cut a text
+    that is long before; it costs some microseconds a word.
     """
-    masker = Masker()
-    return "\n".join(mask_line(line, masker) for line in mask_pem(text).split("\n"))
+    lines = mask_pem(text).split("\n")
+    joined: list[str] = []
+    shown: list[str] = []
+    for number, line in enumerate(lines, 1):
+        joined.append(line)
+        if not line.endswith("\\") or number == len(lines):
+            shown.append(mask_line("\n".join(joined)))
+            joined.clear()
+    return "\n".join(shown)
 
 
 def mask_pem(text: str) -> str:
@@ -329,12 +338,10 @@ def mask_pem(text: str) -> str:
     return "".join((*parts, text[at:]))
 
 
-def mask_line(line: str, masker: Masker) -> str:
-    """Mask one line. What a line says of the next word holds for the next line only behind a backslash at its end."""
+def mask_line(line: str) -> str:
+    """Mask one line, or several that a backslash joins."""
     words = line.split()
-    shown = list(masker.words(words))
-    if not words or words[-1] != "\\":
-        masker.start_line()
+    shown = list(Masker().words(words))
     if shown == words:
         return line
     parts: list[str] = []

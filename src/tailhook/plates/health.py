@@ -32,6 +32,7 @@ from tailhook.machines.plates import (
     examine,
     is_at_its_prompt,
 )
+from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate, is_of_a_row
@@ -371,14 +372,17 @@ def transcript_of_agent(path: str, agent_id: str) -> str:
 
 
 def last_words(path: str) -> str | None:
-    """Return the beginning of what the agent said last, None if that is not known. Reads as far back as a hook does."""
+    """Return the beginning of what the agent said last, without secrets, or None if that is not known.
+
+    Reads as far back as a hook does.
+    """
     try:
         with opened(path) as file:
             _, texts = last_message(file, FARTHEST, LONGEST_LINE, MAX_LINES)
     except (OSError, ValueError):
         return None
-    words = b"\n".join(text for text, _ in texts)[: MAX_SHOWN * MAX_LETTER_BYTES].decode("utf-8", "replace")[:MAX_SHOWN]
-    return "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in words) or None
+    words = b"\n".join(text for text, _ in texts)[: (MAX_SHOWN + MAX_EXAMINED_CHARS + 1) * MAX_LETTER_BYTES]
+    return plain_text(words.decode("utf-8", "replace"), MAX_SHOWN) or None
 
 
 def opened(path: str) -> io.FileIO:

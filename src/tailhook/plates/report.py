@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tailhook.machines.plates import STARTED, Detail, Event, Kind
+from tailhook.machines.secrets import MASK, is_secret_name, mask
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
@@ -70,6 +71,17 @@ def scrubbed(value: Any, depth: int = DEEPEST) -> Any:
     return value
 
 
+def without_secrets(value: Any, name: str = "") -> Any:
+    """Return a JSON value with every secret in its strings masked; whole, if the name of a value is a secret's."""
+    if isinstance(value, str):
+        return MASK if value and is_secret_name(name) else mask(value)
+    if isinstance(value, list):
+        return [without_secrets(item, name) for item in value]
+    if isinstance(value, dict):
+        return {key: without_secrets(item, key) for key, item in value.items()}
+    return value
+
+
 class RunEnd(BaseModel):
     """The end of a wrapper's command, in the spool.
 
@@ -82,7 +94,7 @@ class RunEnd(BaseModel):
 
 
 class Report(BaseModel):
-    """One event of a session.
+    """One event of a session. Secrets in `error` and `tool_params` are masked.
 
     event_id: the same event is kept once.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
@@ -103,10 +115,10 @@ class Report(BaseModel):
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None
-    tool_params: Annotated[dict[str, Any], BeforeValidator(scrubbed)] | None = None
+    tool_params: Annotated[dict[str, Any], BeforeValidator(scrubbed), AfterValidator(without_secrets)] | None = None
     transcript_path: Word | None = None
     git_branch: Word | None = None
-    error: Word | None = None
+    error: Annotated[Word, AfterValidator(mask)] | None = None
     tool_use_id: Name | None = None
     agent_id: Name | None = None
     source: Word | None = None

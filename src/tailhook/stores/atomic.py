@@ -153,6 +153,15 @@ def open_folder(folder: str, *names: str) -> int:
     return fd
 
 
+def is_circle(path: "str | bytes") -> bool:
+    """Return whether a path leads round in a circle of symbolic links."""
+    try:
+        posix.stat(path)
+    except OSError as error:
+        return error.errno == IS_LINK
+    return False
+
+
 def is_link(name: str, folder: int | None = None) -> bool:
     """Return whether `name`, below the descriptor `folder` if one is given, is a symbolic link."""
     return posix.lstat(name, dir_fd=folder).st_mode & 0o170000 == 0o120000

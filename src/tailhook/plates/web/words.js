@@ -14,16 +14,17 @@ export const STATUS = {
 export const sectionOf = (plate) => (STATUS[plate.status] ?? STATUS.idle)[2];
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\u2028\u2029]/gu;
+const ORDINARY = "\n\t\u200c\u200d"; // lines, tabs, and what joins or parts the letters of Persian and of emoji
 
-// Text from a session as it may be shown: letters that cannot be seen, that turn the direction of what follows or that
-// a terminal would obey are replaced. Lines stay lines.
+// Return text of a session for display: replace characters that are invisible, that change the direction of what
+// follows, or that a terminal obeys. Lines stay lines.
 export function clean(text, longest = 10_000) {
   const shown = String(text ?? "").slice(0, longest);
-  return shown.replace(UNSEEN, (letter) => (letter === "\n" ? letter : "\uFFFD"));
+  return shown.replace(UNSEEN, (letter) => (ORDINARY.includes(letter) ? letter : "\uFFFD"));
 }
 
-// One line of it.
-export const line = (text, longest = 300) => clean(text, longest).replaceAll("\n", " ");
+// The same on one line.
+export const line = (text, longest = 300) => clean(text, longest).replaceAll(/[\n\t]/g, " ");
 
 // A project's name and the folder it is in.
 export function names(path) {
