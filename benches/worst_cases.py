@@ -135,6 +135,22 @@ def triage_state_of_2_mb(folder: Path, pending: int = 500) -> Path:
     return path
 
 
+def groups_with_like_names(folder: Path) -> Path:
+    """Two thousand groups whose folders would have one name; the last one is at work."""
+    path = triage_pipeline(folder)
+    groups = {
+        f"detection-of-callbacks-that-are-registered-by-name-only-in-module-{number}": {
+            "root_cause": "c" * 100, "entry_count": 2, "sub_phase": "complete", "plans_written": 10,
+            "synthesis_written": True, "reviews_written": 4, "task_file": "/plans/task.md",
+        }
+        for number in range(2000)
+    }  # fmt: skip
+    groups[list(groups)[-1]].update(sub_phase="planning", plans_written=0)
+    state = {"phase": "fix-planning", "entries": [], "fix_planning": {"fix_plans_dir": "/plans", "groups": groups}}
+    path.write_text(json.dumps(state, indent=2))
+    return path
+
+
 def triage_state_that_moves(folder: Path) -> Path:
     return triage_state_of_2_mb(folder, pending=0)
 
@@ -213,6 +229,7 @@ CASES = [
     Worst("a prompt of 128 KiB, all machines", machine=ALL, begin=prompt_of_128_kib, size="500 MB"),
     Worst("a triage state of 2 MB, all machines", machine=ALL, begin=triage_state_of_2_mb, size="500 MB"),
     Worst("a triage state of 2 MB that moves on", machine="triage", begin=triage_state_that_moves),
+    Worst("a triage state of 2,000 groups with like names", machine="triage", begin=groups_with_like_names),
     Worst("memory, 50 long messages", long_session, "memory", memory_folder),
     Worst("memory, 50 messages of 1 MB", keyword_messages(50, 1 << 20), "memory", memory_folder),
     Worst("memory, one message of 15 MB", keyword_messages(1, 15 << 20), "memory", memory_folder),

@@ -38,10 +38,12 @@ cdef inline bint is_leap_year(int year) noexcept nogil:
 cdef inline int64_t days_to(int year, int month, int day) noexcept nogil:
     """Days from 1970-01-01 to a date of the Gregorian calendar."""
     # Years that begin in March end with their leap day, so the days before a month follow one formula.
+    # C rounds the quotient of a negative number up, so the year 0 is counted as 400, which begins like it.
     if month <= 2:
         year -= 1
         month += 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469
+    year += 400
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469 - 146097
 
 
 cdef int days_in_month(int year, int month) noexcept nogil:

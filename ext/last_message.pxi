@@ -38,13 +38,36 @@ cdef bytes record_utf8(RecordFields* fields, bint strings=False):
     """What record_text gives, in UTF-8; with `strings`, the strings among the content's blocks are texts, too."""
     cdef Slice* speech = record_speech(fields)
     cdef Slice texts = speech[FIELD_TEXTS]
-    cdef Slice text
-    cdef list parts = []
+    cdef Slice first, text
+    cdef PyObject* joined
+    cdef unsigned char* out
+    cdef Py_ssize_t size
+    cdef bint lone
+    cdef object made
     if value_is_string(&speech[FIELD_CONTENT]):
         return json_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    while next_text(&texts, &text, strings):
-        parts.append(json_utf8(text.start, text.end))
-    return parts[0] if len(parts) == 1 else b"\n".join(parts)
+    if not next_text(&texts, &first, strings):
+        return b""
+    if not next_text(&texts, &text, strings):
+        return json_utf8(first.start, first.end)
+    # One object for all: there may be a million. Each text is shorter than its literal by two quotation marks, which
+    # leaves room for the newlines.
+    made = PyBytes_FromStringAndSize(NULL, texts.end - first.start)
+    out = <unsigned char*>PyBytes_AS_STRING(made)
+    size = json_unescape(first.start, first.end, out, &lone)
+    while True:
+        out[size] = c"\n"
+        size += 1
+        size += json_unescape(text.start, text.end, out + size, &lone)
+        if not next_text(&texts, &text, strings):
+            break
+    joined = <PyObject*>made
+    Py_INCREF(made)
+    made = None
+    _PyBytes_Resize(&joined, size)
+    made = <object>joined
+    Py_DECREF(made)
+    return made
 
 
 # ---- the last message --------------------------------------------------------

@@ -1,6 +1,7 @@
 """`tailhook loop`: what a person and an agent do with it, and that the hook agrees."""
 
 import json
+import os
 import subprocess
 import time
 from functools import partial
@@ -181,7 +182,36 @@ def test_a_worktree_may_be_a_clone_or_any_folder_and_its_path_relative(project, 
     assert (top["worktree_path"], top.get("branch"), top.get("base_ref")) == (str(folder), None, None)
 
 
-@pytest.mark.parametrize("path", ["nowhere", "file"])
+@pytest.mark.parametrize(
+    "pointer", [b"gitdir: /worktrees/x", b"gitdir: ", b"", b"\xff\x00", b"gitdir: " + b"/x" * 9000]
+)
+def test_a_worktree_whose_pointer_leads_nowhere_has_no_base(project, loop, pointer):
+    folder = project.folder / "odd"
+    folder.mkdir()
+    (folder / ".git").write_bytes(pointer)
+    done = loop("start", "--worktree", "odd", "Go.")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "base_ref" not in jwz.newest(project.folder)["stack"][0]
+
+
+def test_a_worktrees_pointer_is_read_to_a_bound(project, loop):
+    folder = project.folder / "odd"
+    folder.mkdir()
+    (folder / ".git").touch()
+    os.truncate(folder / ".git", 1 << 40)
+    assert loop("start", "--worktree", "odd", "Go.").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1bb", "a\udcffb", "\u202eb"])
+def test_a_worktree_that_cannot_be_written_in_an_order_is_refused(project, loop, name):
+    (project.folder / name).mkdir()
+    done = loop("start", "--worktree", name, "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "an agent cannot be given a path with such characters" in done.stderr
+    assert jwz.newest(project.folder) is None
+
+
+@pytest.mark.parametrize("path", ["nowhere", "file", ""])
 def test_a_worktree_that_is_no_folder_is_refused_with_its_path(project, loop, path):
     (project.folder / "file").write_text("")
     done = loop("start", "--worktree", path, "Go.")

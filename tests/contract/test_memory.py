@@ -28,6 +28,13 @@ def peak(project, argv):
     return int(done.stderr.rpartition(b"\n")[2])
 
 
+def test_a_message_of_a_million_texts_takes_no_more_for_each(project):
+    project.argv = [*project.argv[:-1], "memory"]
+    project.write({"type": "assistant", "message": {"id": "m", "content": ["x"] * 1_000_000}})
+    line = project.transcript.stat().st_size // 1024
+    assert peak(project, project.argv) - peak(project, [*project.argv[:3], "-c", "pass"]) <= 2048 + 2 * line
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [("short", 1), ("word `code` word\n", 700_000), ("é 😀 ", 1_000_000), ('"\\\n', 2_000_000)],

@@ -196,6 +196,14 @@ def test_a_message_of_one_line_is_cut_between_words(memory):
     assert memory.stop("ok").exit_code == 2
 
 
+@pytest.mark.parametrize("letter", ["x ", "x", "é", "中", "😀"])
+def test_of_a_message_that_does_not_fit_its_beginning_is_scored_however_long_its_lines_are(memory, letter):
+    memory.transcript.write_text("")
+    memory.write(assistant(f"Result:\n{MEMORABLE} {letter * 300_000}", id="m1"))
+    memory.write(assistant("Nothing to speak of.", id="m2"))
+    assert reported(memory.stop("ok"))
+
+
 @pytest.mark.parametrize(("end", "reported"), [("\n", 4), ("", 0)], ids=["lines", "one line"])
 def test_keywords_beyond_counting_in_messages_of_a_megabyte_are_scored_in_little_memory(memory, end, reported):
     """Fifty messages, each of them a million bytes of nothing but keywords and negations."""

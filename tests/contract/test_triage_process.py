@@ -10,6 +10,8 @@ import pytest
 from host import SANITIZER
 from triage import Agent, entry, group, pipeline, planning
 
+from tailhook.stores.atomic import LARGEST
+
 WAITING = pipeline("triage", entry(0, "pending"))
 MOVING = pipeline("triage", entry(0))
 
@@ -252,6 +254,17 @@ def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project)
     assert blocked_for(stop, "triage-aggregator")
     assert project.stop("Hm.", stop_hook_active=True).allowed
     assert blocked_for(project.stop("Hm."), "triage-aggregator")
+
+
+def test_while_active_a_state_of_17_mb_goes_on(project):
+    progress(project)
+    state = pipeline("triage", entry(0, "pending"), *(entry(n, reasoning="é" * 4500) for n in range(1, 2000)))
+    path = project.triage(json.dumps(state, ensure_ascii=False))
+    assert path.stat().st_size > LARGEST
+    assert blocked_for(project.stop("Hm."), "triage-investigator")
+    path.write_text(json.dumps({**state, "updated_at": "now"}, ensure_ascii=False))
+    assert blocked_for(project.stop("Hm.", stop_hook_active=True), "triage-investigator")
+    assert project.stop("Hm.", stop_hook_active=True).allowed
 
 
 def test_a_large_state_is_moved_without_losing_anything(project):

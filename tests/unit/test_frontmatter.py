@@ -108,6 +108,12 @@ def test_keys_may_all_be_indented_alike():
     assert page.values() == {"active": "true", "iteration": "1"}
 
 
+@pytest.mark.parametrize("blank", [" ", "\t", "\u00a0"])
+def test_a_first_key_that_is_indented_hides_no_other_key(blank):
+    page = FrontMatter(f"---\n{blank}active: true\nmode: loop\n deeper: 5\niteration: 1\n---\nGo.")
+    assert page.values() == {"active": "true", "mode": "loop", "iteration": "1"}
+
+
 @pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12"])
 def test_an_escape_that_stands_for_no_character_stays_as_it_is_written(escape):
     assert FrontMatter(f'---\ncompletion_promise: "a {escape} b"\n---\nGo.')["completion_promise"] == f"a {escape} b"

@@ -305,6 +305,12 @@ def test_the_outer_loop_survives_the_inner_ones_completion():
     assert resumed.state["stack"] == [{**outer, "iter": 5}]
 
 
+@pytest.mark.parametrize("outer", [5, None, {}, frame(iter=4, max=True), frame(iter="x")])
+def test_an_outer_loop_without_counts_waits_at_an_unknown_iteration(outer):
+    why = decide(looping(outer, frame(iter=2)), saying(DONE), NOW).why
+    assert "waits at an unknown iteration: prompt" in why
+
+
 @pytest.mark.parametrize(
     ("outer", "which"),
     [

@@ -132,6 +132,16 @@ def test_what_is_not_a_str_is_a_type_error(text):
         unix_time(text)
 
 
+def test_every_day_of_the_first_years_is_one_after_the_day_before():
+    """`datetime` begins with the year 1; the year 0 is a leap year, as it is in ISO 8601."""
+    first = datetime.datetime(1, 1, 1, tzinfo=UTC).timestamp()
+    days = [f"0000-{number:03}" for number in range(1, 367)] + [f"0001-{number:03}" for number in range(1, 366)]
+    assert [unix_time(day) for day in days] == [first + 86400 * number for number in range(-366, 365)]
+    assert [unix_time(f"0000-{day}") for day in ("01-01", "02-29", "03-01")] == [
+        first - 86400 * number for number in (366, 307, 306)
+    ]
+
+
 def test_every_day_of_four_centuries_is_read_in_its_three_forms():
     day = datetime.datetime(1896, 1, 1, tzinfo=UTC)
     while day.year < 2300:

@@ -221,6 +221,18 @@ def test_two_topics_of_one_store_are_remembered_apart(tmp_path, private, small):
     assert len(list(private.glob("jwz-*"))) == 2
 
 
+def test_one_store_may_be_asked_about_several_topics(tmp_path, private, small):
+    jwz.post(tmp_path, "one", topic="t", created_at=1)
+    jwz.post(tmp_path, "two", topic="u", created_at=2)
+    add_notes(tmp_path, 50)
+    store = Store.find(str(tmp_path))
+    assert [store.newest(topic).body for topic in ("t", "u", "t")] == ["one", "two", "one"]
+    with store.lock():
+        store.post("u", "three", 3.0)
+        store.post("new", "four", 4.0)
+    assert [newest(tmp_path, topic) for topic in ("t", "u", "new")] == ["one", "three", "four"]
+
+
 # ---- the cost ----------------------------------------------------------------
 
 

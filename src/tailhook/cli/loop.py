@@ -21,9 +21,9 @@ from tailhook.cli.output import (
 from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
-from tailhook.hook.plates import git_branch
+from tailhook.hook.plates import git_branch, git_file
 from tailhook.hook.process import load_config
-from tailhook.machines import CLAIM, Verdict, idle, iso
+from tailhook.machines import CLAIM, Verdict, idle, iso, shown
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -136,7 +136,7 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         frame["issue_id"] = arguments.issue
     if arguments.filter:
         frame["filter"] = arguments.filter
-    if arguments.worktree:
+    if arguments.worktree is not None:
         frame.update(worktree_fields(arguments.worktree))
     return frame
 
@@ -146,14 +146,16 @@ def worktree_fields(path: str) -> dict[str, str]:
 
     Raises CommandError if the path is not a folder.
     """
-    if not Path(path).is_dir():
+    if not path or not Path(path).is_dir():
         raise CommandError(f"{plain(path)}: not a folder. Make the worktree first: git worktree add {plain(path)}")
     folder = Path(path).absolute()
+    if shown(str(folder)) != str(folder):
+        raise CommandError(f"{plain(path)}: an agent cannot be given a path with such characters, or so long a one")
     branch, base = git_branch(str(folder)), ""
     pointer = folder / ".git"
     if pointer.is_file():  # a linked worktree's: gitdir: REPOSITORY/.git/worktrees/NAME (gitrepository-layout)
-        target = folder / pointer.read_text(encoding="utf-8", errors="surrogateescape").partition("gitdir:")[2].strip()
-        if target.parent.name == "worktrees":
+        target = folder / git_file(str(pointer)).partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+        if target.parent.name == "worktrees" and len(target.parents) > 2:
             base = git_branch(str(target.parents[2]))
     fields = {"worktree_path": str(folder), "branch": branch, "base_ref": base}
     return {name: value for name, value in fields.items() if value}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tailhook.hook.process import Event
 
 FLAG = ".stop_hook_active"
+MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
 MAX_TRANSCRIPT_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 # What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
 NOT_WORDS = (
@@ -138,8 +139,8 @@ class Session:
     def add(self, is_assistant: bool, words: bytes) -> None:
         """Keep an older message, as far as there is room for it."""
         if len(words) > self.room:
-            end = words.rfind(b"\n", 0, self.room) + 1 or words.rfind(b" ", 0, self.room) + 1
-            words, self.is_cut, self.room = words[:end], True, end
+            words, self.is_cut = words[: end_of_words(words, self.room)], True
+            self.room = len(words)
         self.room -= len(words)
         self.messages.append((is_assistant, words))
 
@@ -155,6 +156,15 @@ class Session:
             thresholds,
             summarized,
         )
+
+
+def end_of_words(text: bytes, room: int) -> int:
+    """Return where to cut a text of more than `room` bytes: behind a line or a word, if one ends near there."""
+    start = max(0, room - MAX_CUT_BYTES)
+    end = text.rfind(b"\n", start, room) + 1 or text.rfind(b" ", start, room) + 1 or room
+    while end and text[end] & 0xC0 == 0x80:  # inside a letter of UTF-8
+        end -= 1
+    return end
 
 
 def fingerprint_of(words: bytes) -> int:

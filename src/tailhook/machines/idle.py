@@ -215,7 +215,8 @@ def waiting(state: "dict[str, Any]") -> str:
     top = top_frame(state.get("stack"))
     subject = name_in(top, "issue_id") or name_in(top, "filter")
     which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
-    where = f"iteration {format_value(top.get('iter'))} of {format_value(top.get('max'))}"
+    counts = whole_number(top.get("iter")), whole_number(top.get("max"))
+    where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
     advice = "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
     return f"The outer loop ({which}) waits at {where}: {advice}"
 

@@ -260,33 +260,35 @@ class Group:
         self.fields: dict[str, Any] = groups[name]
         self.plans = plans
 
-    @property
-    def folder(self) -> str:
-        """The name of the group's own folder among the plans. Linear in the number of groups."""
-        return folder_names(self.groups)[self.name]
 
-    def files(self, stem: str, first: int, last: int) -> str:
-        """Return the names of numbered files, from the plans' folder."""
-        folder = self.folder
-        return ", ".join(f"{folder}/{stem}_{number}.md" for number in range(first, last + 1))
+class FolderLetters(dict[int, str]):
+    """What `str.translate` makes of a group's id: letters that a file's name may have stay, others become `_`."""
+
+    def __init__(self) -> None:
+        super().__init__((code, chr(code)) for code in range(128) if chr(code).isalnum() or chr(code) in "._-")
+
+    def __missing__(self, letter: int) -> str:
+        return "_"
 
 
-def folder_names(groups: "Iterable[str]") -> "dict[str, str]":
-    """Return a folder name for each group: its id as far as that is a file name, with a number if it is taken."""
-    names: dict[str, str] = {}
-    taken = set()
+def folder_name(group: str, groups: "Iterable[str]") -> str:
+    """Return the name of a group's folder: its id with `_` for other letters, and a number if names are equal.
+
+    Linear in the number of groups.
+    """
+    letters = FolderLetters()
+    taken: dict[str, int] = {}  # each name, and the last number that was tried behind it
     for group_id in groups:
-        plain = "".join(
-            letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in group_id
-        )
-        plain = plain.lstrip(".")[:MAX_FOLDER_CHARS] or "group"
-        name, number = plain, 1
+        plain = name = group_id.lstrip(".")[:MAX_FOLDER_CHARS].translate(letters) or "group"
+        number = taken.get(plain, 1)
         while name in taken:
             number += 1
             name = f"{plain}-{number}"
-        taken.add(name)
-        names[group_id] = name
-    return names
+        taken[plain] = number
+        taken.setdefault(name, 1)
+        if group_id == group:
+            return name
+    raise KeyError(group)
 
 
 def in_group(group: Group, facts: Facts) -> Verdict | None:
@@ -470,14 +472,20 @@ def work_on(sub_phase: str, group: Group, facts: Facts) -> str:
 
 def files_of(sub_phase: str, group: Group, plans: int, reviews: int) -> str:
     """Return which files a step writes, and which it reads.  plans, reviews: how many there are."""
-    synthesis = f"{group.folder}/synthesis.md"
+    folder = folder_name(group.name, group.groups)
+    synthesis = f"{folder}/synthesis.md"
     if sub_phase == "planning":
-        return f"write {group.files('plan', plans + 1, REQUIRED_PLANS)}."
+        return f"write {numbered(folder, 'plan', plans + 1, REQUIRED_PLANS)}."
     if sub_phase == "synthesis":
-        return f"read {group.files('plan', 1, REQUIRED_PLANS)}; write {synthesis}."
+        return f"read {numbered(folder, 'plan', 1, REQUIRED_PLANS)}; write {synthesis}."
     if sub_phase == "review":
-        return f"read {synthesis}; write {group.files('review', reviews + 1, REQUIRED_REVIEWS)}."
-    return f"read {synthesis}, {group.files('review', 1, REQUIRED_REVIEWS)}; write {group.folder}/task.md."
+        return f"read {synthesis}; write {numbered(folder, 'review', reviews + 1, REQUIRED_REVIEWS)}."
+    return f"read {synthesis}, {numbered(folder, 'review', 1, REQUIRED_REVIEWS)}; write {folder}/task.md."
+
+
+def numbered(folder: str, stem: str, first: int, last: int) -> str:
+    """Return the names of numbered files, from the plans' folder."""
+    return ", ".join(f"{folder}/{stem}_{number}.md" for number in range(first, last + 1))
 
 
 def instruction(facts: Facts, *lines: str) -> str:

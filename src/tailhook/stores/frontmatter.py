@@ -57,7 +57,8 @@ class FrontMatter:
             name = key.strip()
             if colon and name and name[0] != "#":
                 indentation = len(key) - len(key.lstrip())
-                depth = indentation if depth < 0 else depth  # lines that stand deeper belong to the key before them
+                depth = indentation if depth < 0 else min(depth, indentation)
+                # A line that stands deeper belongs to the key before it.
                 if indentation == depth and name not in self.spans:
                     self.spans[name] = value_span(value, start + len(key) + 1)
             start += len(line) + 1

@@ -82,7 +82,7 @@ class JsonFile:
 
     def data(self) -> bytes:
         """The file's bytes."""
-        return read_file(self.name, self.folder)
+        return read_file(self.name, self.folder, largest=MAX_FILE_BYTES)
 
     def edit(self, edits: "Sequence[tuple[tuple[str, ...], object]]") -> None:
         """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.

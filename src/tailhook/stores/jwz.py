@@ -62,7 +62,7 @@ class Store:
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
-        self.known: RememberedStore | None = None
+        self.known: dict[str, RememberedStore] = {}  # by topic
 
     def __del__(self) -> None:
         posix.close(self.fd)
@@ -121,8 +121,8 @@ class Store:
         if size > UNREMEMBERED_BYTES:
             from tailhook.stores.jwz_index import read_and_remember
 
-            self.known = read_and_remember(messages, topic, self.known, seconds)
-            return self.known.with_tail(messages, topic)
+            known = self.known[topic] = read_and_remember(messages, topic, self.known.get(topic), seconds)
+            return known.with_tail(messages, topic)
         start, topic_id = find_topic(messages, topic, 0, size)
         return topic_id, find_newest(messages, topic_id, start, size) if topic_id is not None else None
 
