@@ -20,14 +20,26 @@ cdef enum:
     MAX_LEAST_CHARS = 16   # a key that was cut short is one, too: half of it, or so much
     MIN_LEAST_CHARS = 8
     MAX_KEY_BYTES = 8192   # of a key, that are masked as one
+    MAX_PLAIN_CHARS = 256  # after so many letters of one kind, it is not a key
 
 
 cdef inline bint is_letter_or_digit(uint8_t byte) noexcept nogil:
     return c"0" <= byte <= c"9" or c"a" <= byte | 0x20 <= c"z"
 
 
-cdef inline bint may_stand_before_key(uint8_t byte) noexcept nogil:
-    return byte <= c" " or (byte < 0x80 and memchr(b"/:,@=|<>;&?#'\"`([{", byte, 18) != NULL)
+cdef inline bint is_base16(uint8_t byte) noexcept nogil:
+    return c"0" <= byte <= c"9" or c"a" <= byte | 0x20 <= c"f"
+
+
+cdef inline bint may_begin_key(const uint8_t* text, size_t at) noexcept nogil:
+    """Return whether a key may begin at an offset: not inside a word, unless an escape stands before (%20, \\n)."""
+    if at == 0:
+        return True
+    if not is_letter_or_digit(text[at - 1]):
+        return text[at - 1] != c"_" and text[at - 1] != c"-"
+    if at >= 3 and text[at - 3] == c"%" and is_base16(text[at - 2]) and is_base16(text[at - 1]):
+        return True
+    return at >= 2 and text[at - 2] == c"\\" and memchr(b"nrt", text[at - 1], 3) != NULL
 
 
 cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_t least) noexcept nogil:
@@ -47,6 +59,8 @@ cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_
             if sign == NULL or not signs >> (sign - tailhook_key_sign_letters) & 1:
                 break
         size += 1
+        if size > MAX_PLAIN_CHARS and not (has_digit or (has_upper and has_lower)):
+            return 0
     if size < max(<size_t>MIN_LEAST_CHARS, min(least // 2, <size_t>MAX_LEAST_CHARS)):
         return 0
     return size if has_digit or (has_upper and has_lower) else 0
@@ -84,7 +98,7 @@ def find_keys(unicode text not None):
     cdef list found = []
     _owner = text_open(text, &given)
     while at < given.length:
-        if (at == 0 or may_stand_before_key(given.data[at - 1])) and key_at(given.data + at, given.length - at, &size):
+        if may_begin_key(given.data, at) and key_at(given.data + at, given.length - at, &size):
             character += count_characters(given.data, byte, at)
             byte = at
             found.append((character, character + size))  # a key is ASCII

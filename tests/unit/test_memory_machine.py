@@ -330,8 +330,6 @@ def test_fillers_selectors_and_tags_are_not_shown(letter):
         "xoxb-123456789012-abcdef",
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.abc",
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1234",
-        "3f786850e387550fdab836ed7e6dc881de23001b",
-        "-----BEGIN",
     ],
 )
 @pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
@@ -340,6 +338,13 @@ def test_what_looks_like_a_key_is_masked(secret, around):
     assert secret not in shown
     assert secret[:12] not in shown
     assert "[secret]" in shown
+
+
+@pytest.mark.parametrize("around", ["the key is {} now", "KEY={}", 'token: "{}",', "the secret ({})."])
+def test_a_digest_is_masked_where_it_is_called_a_key_and_not_elsewhere(around):
+    digest = "3f786850e387550fdab836ed7e6dc881de23001b"
+    assert digest not in quoted(f"decided {around.format(digest)}")
+    assert digest in quoted(f"decided to go back to commit {digest}")
 
 
 @pytest.mark.parametrize(

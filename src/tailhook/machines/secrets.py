@@ -15,33 +15,86 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MASK = "[secret]"
-SECRET_NAMES = (
-    "password", "passwd", "passphrase", "pwd", "_pass", "storepass", "keypass", "secret", "token", "credential",
-    "apikey", "api_key", "api-key", "access_key", "accesskey", "accountkey", "private_key", "x-amz-signature",
+
+# ---- names -------------------------------------------------------------------
+
+SECRET_WORDS = frozenset(("pwd", "pw", "credential", "credentials"))
+SECRET_ENDINGS = (
+    "password", "passwd", "passphrase", "pass", "secret", "token", "apikey", "accesskey", "accountkey",
+    "privatekey",
 )  # fmt: skip
+NOT_PASSES = frozenset(("pass", "bypass", "compass", "encompass", "surpass", "trespass"))
+KEY_KINDS = frozenset(  # of a `…_key`
+    ("api", "access", "account", "private", "secret", "signing", "encryption", "master")
+)
+# The last word of a name that speaks of a secret and does not hold one: `token_count`, `password.py`, `secret-name`.
+NOT_HELD = frozenset((
+    "count", "counts", "limit", "length", "len", "size", "type", "types", "name", "names", "url", "uri", "path",
+    "file", "dir", "folder", "field", "fields", "env", "ttl", "expiry", "expires", "expired", "id", "ids",
+    "index", "manager", "store", "usage", "used", "budget", "max", "min", "policy", "hash", "stdin", "test",
+    "tests", "spec", "error", "errors", "py", "pyi", "ts", "tsx", "js", "jsx", "go", "rs", "rb", "java", "kt",
+    "c", "h", "cc", "cpp", "cs", "php", "swift", "sh", "md", "rst", "txt", "json", "yaml", "yml", "toml",
+    "lock", "log", "css", "html",
+))  # fmt: skip
+MAX_NAMES = 64  # of a word, that are looked at; a word with more is masked from there on
+LONGEST_NAME = 64  # characters from a name's end that are looked at
+# A word without any of these holds no secret's name.
+NAME_SIGNS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "cookie")
+
+# ---- values ------------------------------------------------------------------
+
+# What follows a secret's name and is not a secret: types and constants of programs, and words of a sentence.
+NOT_VALUES = frozenset((
+    "str", "string", "bytes", "int", "integer", "number", "bool", "boolean", "float", "object", "any",
+    "unknown", "never", "void", "optional", "required", "none", "null", "nil", "undefined", "true", "false",
+    "a", "an", "the", "is", "are", "was", "were", "be", "it", "it's", "its", "this", "that", "they", "we",
+    "you", "i", "not", "no", "and", "or", "but", "if", "in", "on", "of", "for", "to", "at", "by", "with",
+    "from", "as", "because", "so", "must", "may", "should", "can", "cannot", "will", "would", "has", "have",
+    "had", "expected", "given", "missing", "empty", "invalid", "wrong", "changed", "set", "unset",
+))  # fmt: skip
+PARSERS_WORDS = frozenset(("unexpected", "unknown", "expected", "illegal"))  # before "token", which is then a parser's
+SCHEMES = frozenset(("basic", "bearer", "digest", "negotiate", "ntlm", "token", "apikey", "hoba", "mutual", "vapid"))
 MIN_KEY_CHARS = 28  # of a key by its looks: letters and digits in one word
-KEY_SIGNS = dict.fromkeys(b"+/=_-")  # what else it may hold
 MAX_KEY_CHARS = 256  # of a word, that are looked at for that
-UUID_PARTS = [8, 4, 4, 4, 12]  # of an identifier, which is not a secret by itself
+MIN_RUN_CHARS = 12  # of a key, between the signs that it may hold
+KEY_SIGNS = "+/=_-"
+APART = str.maketrans(KEY_SIGNS, " " * len(KEY_SIGNS))
+DIGEST_CHARS = (32, 40, 56, 64, 96, 128)  # of MD5, SHA-1 (git's commits), SHA-2
+KEY_WORDS = frozenset(("key", "apikey", "token", "secret", "password", "passphrase", "credential", "credentials"))
+NEAR_WORDS = 4  # as many words before a digest as may call it a key
+IDENTIFIERS = (
+    "toolu_",
+    "srvtoolu_",
+    "msg_",
+    "req_",
+    "call_",
+    "sha256-",
+    "sha384-",
+    "sha512-",
+)  # and digests in npm's form
 MAX_HOST_CHARS = 255  # of a URL's host with its port
 WEBHOOKS = (  # the path behind them is the secret
     "hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "webhook.office.com/",
     "api.telegram.org/bot",
 )  # fmt: skip
-LOGINS = ("--user=", "--proxy-user=", "-u")  # options that `name:password` may be joined to
 QUOTES = "'\""
 CONTINUATION = "\\"  # at the end of a line that goes on
 AROUND = QUOTES + "`()[]{},;.\\"  # what may stand around a word
-DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
-FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
+SIGNS = frozenset(("=", ":", "=>", ":=", "?=", "==", "+="))  # between a name and a value, as a word of their own
 
 # ---- commands ----------------------------------------------------------------
 
+HTTP_CLIENTS = frozenset(("curl", "wget", "http", "https", "xh"))  # -u name:password
+LOGINS = ("--user=", "--proxy-user=", "-u")  # their options that `name:password` may be joined to
+DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
+COOKIES = ("-b", "--cookie")
+FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
 SEPARATORS = frozenset(("|", "||", "&&", "&", ";", "then", "do", "else", "(", "{"))
-# Commands that take a password joined to -p, and those that take it as the word after an option.
-JOINED = frozenset(
-    ("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump", "7z", "7za")
-)
+# The option to which a command takes a password joined, and those behind which it is a word of its own.
+JOINED = {
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump"), "-p"),
+    "7z": "-p", "7za": "-p", "sshpass": "-p", "redis-cli": "-a",
+}  # fmt: skip
 OPTIONS = {
     "sshpass": ("-p",),
     "redis-cli": ("-a", "--pass"),
@@ -50,12 +103,16 @@ OPTIONS = {
     "ldapsearch": ("-w",), "ldapadd": ("-w",), "ldapmodify": ("-w",),
     "ssh-keygen": ("-N", "-P"),
     "keytool": ("-storepass", "-keypass"),
+    "openssl": ("-k", "-K"),
     "sqlcmd": ("-P",), "isql": ("-P",),
 }  # fmt: skip
 LOGINS_WITH_P = frozenset(("docker", "podman", "helm", "az", "oc", "cf", "npm"))  # `docker login -p PASSWORD`
 # What reads a password from a pipe: any command with such a word, and these two with their option.
 READS_PASSWORD = frozenset(("--password-stdin", "--with-token", "--token-stdin", "chpasswd"))
 READS_PASSWORD_WITH = {"sudo": "-S", "passwd": "--stdin"}
+LONGEST_LABEL = 64  # characters of what PEM calls a block
+MIN_LINE_CHARS = 16  # of base 64 on a line of a key, but for its last one
+BLANK = " \t\r\n"
 KNOWN_COMMANDS = {"echo", "printf", "htpasswd", *JOINED, *OPTIONS, *LOGINS_WITH_P, *READS_PASSWORD_WITH}
 
 
@@ -63,26 +120,32 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
     """Return which words hold a password by the command that they are given to, and where in the word it begins."""
     found: dict[int, int] = {}
     command, start = "", 0  # the command at hand, and where its words begin
-    is_login = False
+    is_login = reads_password = False
     said: range | None = None  # the words of the `echo` in the pipe before
     for place, word in enumerate([*words, ";"]):
-        name = word.strip(QUOTES + "()`$:").rpartition("/")[2]
         before = words[place - 1] if place > start else ""
-        if word in SEPARATORS or place == len(words):
-            said = range(start, place) if word == "|" and command in ("echo", "printf") else None
+        joined, pipe, name = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
+        name = name.strip(QUOTES + "()`$:").rpartition("/")[2]
+        if word in SEPARATORS or place == len(words) or (pipe and command in ("echo", "printf")):
+            said = (
+                range(start, place + bool(joined)) if (pipe or word == "|") and command in ("echo", "printf") else None
+            )
             if command == "htpasswd":
                 found.update(htpasswd_password(words, start, place))
-            command, start, is_login = "", place + 1, False
+            command, start, is_login, reads_password = name if name in KNOWN_COMMANDS else "", place + 1, False, False
         elif name in KNOWN_COMMANDS:
             command, start, is_login = name, place + 1, False
-        elif command in JOINED and word.startswith("-p") and len(word) > 2:
+        elif word.startswith("<<<"):
+            if reads_password:
+                found.update({place: 3} if len(word) > 3 else {place + 1: 0})
+        elif command in JOINED and word.startswith(JOINED[command]) and len(word) > 2:
             found[place] = 2
         elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
             found[place] = 0
         is_login = is_login or word == "login"
-        if said and (word in READS_PASSWORD or (command and word == READS_PASSWORD_WITH.get(command))):
-            found.update((one, 0) for one in said if words[one].lstrip(QUOTES)[:1] not in "-$%")
-            said = None
+        if word in READS_PASSWORD or (command and word == READS_PASSWORD_WITH.get(command)) or name == "chpasswd":
+            found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
+            said, reads_password = None, True
     return found
 
 
@@ -100,14 +163,15 @@ def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator
 class Masker:
     """Masks the words of a line.
 
-    before: the word before.  is_awaited: that word said that a secret follows.  is_bearer: it was "bearer", which is an
-    ordinary word, too.  quote: the mark that ends a secret of several words, "" for none.  is_cookie: the words of a
-    Cookie header follow.
+    before, second: the word before, and the one before that.  is_awaited: that word said that a secret follows.
+    is_bearer: it was "bearer", which is an ordinary word, too.  quote: the mark that ends a secret of several words, ""
+    for none.  is_escaped: a backslash stands before that mark.  is_cookie: the words of a Cookie header follow.
+    takes_login: an option of the line's command may hold `name:password`.
     """
 
     def __init__(self) -> None:
-        self.before, self.quote = "", ""
-        self.is_awaited = self.is_bearer = self.is_cookie = False
+        self.before = self.second = self.quote = ""
+        self.is_awaited = self.is_bearer = self.is_cookie = self.is_escaped = self.takes_login = False
 
     def words(self, words: "Sequence[str]") -> "Iterator[str | None]":
         """Yield each word as it may be shown, or None for one that is part of a secret before it."""
@@ -116,23 +180,32 @@ class Masker:
         if any(map(text.__contains__, KNOWN_COMMANDS)):
             places = [place for place, word in enumerate(words) if word != CONTINUATION]
             found = given_passwords([words[place] for place in places])
-            given = {places[number]: start for number, start in found.items()}
+            given = {places[number]: start for number, start in found.items() if number < len(places)}
         keys = key_starts(words, text)
+        self.takes_login = ("-" in text and ("u" in text or "U" in text or "b" in text)) and any(
+            word.strip(AROUND + "$").rpartition("/")[2] in HTTP_CLIENTS for word in words
+        )
         for place, word in enumerate(words):
             if self.is_ordinary(word) and place not in given and place not in keys:
-                self.before = word
+                self.second, self.before = self.before, word
                 yield word
             elif self.quote:
-                self.quote = "" if self.quote in word else self.quote
+                if self.is_escaped or self.quote in word.replace(f"\\{self.quote}", ""):
+                    self.quote = "" if self.quote in word else self.quote
                 yield None
             elif word == CONTINUATION:
                 yield word
             elif place in given:
                 yield word[: given[place]] + MASK
-                self.quote = open_quote(word, given[place])
-                self.before = word
+                self.open_quote(word, given[place])
+                self.second, self.before = self.before, word
             else:
-                yield self.word(word, keys.get(place, len(word)))
+                before = self.before
+                is_named = any(
+                    one.strip(AROUND + "=:").lower() in KEY_WORDS for one in words[max(0, place - NEAR_WORDS) : place]
+                )
+                yield self.word(word, keys.get(place, len(word)), is_named)
+                self.second = before
 
     def is_ordinary(self, word: str) -> bool:
         """Return whether a word is letters alone, and nothing was or is said that makes it or the next one a secret.
@@ -144,45 +217,137 @@ class Masker:
             and len(word) < MIN_KEY_CHARS
             and not (self.is_awaited or self.is_cookie or self.quote)
             and self.before[-1:] not in ("=", ":")
-            and word not in ("is", "bearer", "Bearer", "BEARER")
+            and word not in ("is", "bearer", "Bearer", "BEARER", "password")
         )
 
-    def word(self, word: str, key: int) -> str:
-        """Return a word as it may be shown, and note what it says of the next one.  key: where in it a key begins."""
+    def word(self, word: str, key: int, is_named: bool) -> str:
+        """Return a word as it may be shown, and note what it says of the next one.
+
+        key: where in it a key with a known beginning stands.  is_named: whether a word before speaks of a key.
+        """
         bare = word.strip(AROUND)
-        is_sign = bare in ("=", ":")
+        is_sign = bare in SIGNS
         names = list(named_values(bare))
         is_header = self.before[-1:] in ("=", ":") and is_authorization(self.before[:-1])
-        start = min(secret_start(bare, names, self.before), max(0, key - word.find(bare)))
+        is_spared = not bare or (word[0] not in QUOTES and (bare.lower() in NOT_VALUES or "(" in bare))
+        start = min(self.secret_start(bare, names, is_named), max(0, key - word.find(bare)))
         shown = word
         if self.is_cookie and "=" in bare:
             shown = MASK
             self.is_cookie = word[-1] not in QUOTES
-        elif self.is_awaited and not is_sign and not (self.is_bearer and bare.isalpha() and len(bare) < MIN_KEY_CHARS):
+        elif self.is_awaited and not (is_sign or is_spared or (self.is_bearer and is_prose(bare))):
             shown = MASK
-            self.is_awaited, self.quote = False, open_quote(word, 0)
-        elif is_header and not is_sign and not word.lstrip(QUOTES).isalpha():  # no scheme, the credentials
+            self.is_awaited = False
+            self.open_quote(word, 0)
+        elif is_header and not (is_sign or bare.lower() in SCHEMES or (is_prose(bare) and word[-1] not in QUOTES)):
             shown = MASK
             self.is_awaited = word[-1] not in QUOTES
         elif start < len(bare):
             shown = bare[:start] + MASK
-            is_one_value = self.before in DATA or start == password_start(bare, self.before)
-            self.quote = open_quote(word, word.index(bare) + start, is_one_value) if start else ""
+            is_one_value = self.before in DATA or start == self.password_start(bare)
+            self.quote = ""
+            if start:
+                self.open_quote(word, word.index(bare) + start, is_one_value)
+        elif self.is_quoted_password(word):
+            shown = MASK
+            self.open_quote(word, 0)
         else:
-            name, value = names[-1] if names else ("", 0)
-            introduced = is_sign or (bare == "is" and "pass" in self.before.lower())
-            self.is_bearer = not is_header and bare.lower() == "bearer"
-            self.is_awaited = (
-                is_header
-                or self.is_bearer
-                or (bare.startswith("--") and not names and is_secret_name(bare))
-                or (value == len(bare) and is_secret_name(name))
-                or (value < len(bare) and is_authorization(name))
-                or (introduced and (self.is_awaited or is_secret_name(self.before)))
-            )
-            self.is_cookie = value == len(bare) and name.lower().endswith("cookie")
-        self.before = self.before + bare if is_sign else bare
+            self.note(word, bare, names, is_sign, is_header)
+        if self.before.lower() in PARSERS_WORDS and bare.lower().rstrip("=:") == "token":
+            bare = ""
+        self.before = self.before + bare if is_sign and self.before[-1:] not in ("=", ":") else bare
         return shown
+
+    def note(self, word: str, bare: str, names: "Sequence[tuple[str, int]]", is_sign: bool, is_header: bool) -> None:
+        """Note what a word that is no secret says of the next one."""
+        name, value = names[-1] if names else ("", 0)
+        is_last = value == len(bare) and word.rstrip(QUOTES)[-1:] in ("=", ":") and word[-2:] not in ("''", '""')
+        introduced = is_sign or (bare == "is" and "pass" in self.before.lower())
+        is_parsers = self.before.lower() in PARSERS_WORDS and bare.lower().rstrip("=:") == "token"
+        self.is_bearer = not is_header and bare.lower() == "bearer"
+        self.is_awaited = not is_parsers and bool(
+            (is_header and bare.lower() in SCHEMES)
+            or self.is_bearer
+            or (bare[:1] == "-" and len(bare) > 3 and not names and is_secret_name(bare))
+            or (is_last and is_secret_name(name))
+            or (value < len(bare) and is_authorization(name))
+            or (introduced and (self.is_awaited or is_secret_name(self.before) or self.before == "PASSWORD"))
+            or (self.before == "set" and "_" in bare and is_secret_name(bare))
+            or (bare == "password" and self.second == "login")
+        )
+        self.is_cookie = (value == len(bare) and name.lower().endswith("cookie")) or (
+            self.takes_login and bare in COOKIES
+        )
+
+    def is_quoted_password(self, word: str) -> bool:
+        """Return whether a word is what SQL and prose write in quotation marks behind "password"."""
+        before, second = self.before.lower(), self.second.lower()
+        return (
+            word[0] in QUOTES
+            and len(word) > 2
+            and (before == "password" or (before == "by" and second == "identified"))
+        )
+
+    def open_quote(self, word: str, start: int, or_before: bool = False) -> None:
+        """Note the quotation mark of the value that begins at `start`, if the word does not close it.
+
+        or_before: it may stand anywhere before, as the word is part of one value that ends with it.
+        """
+        value = word[start:].lstrip("$")[:1]
+        mark = next(
+            (letter for letter in (*value, *(reversed(word[:start]) if or_before else "")) if letter in QUOTES), ""
+        )
+        self.is_escaped = bool(mark) and f"\\{mark}" in word[: start + 1]
+        ends = word.count(mark) if self.is_escaped else word.replace(f"\\{mark}", "").count(mark) if mark else 0
+        self.quote = mark if mark and ends % 2 else ""
+
+    def secret_start(self, word: str, names: "Iterable[tuple[str, int]]", is_named: bool) -> int:
+        """Return where in a word a secret begins, the word's length if nowhere.
+
+        names: as `named_values` yields them.
+        """
+        start = min(self.password_start(word), webhook_start(word), element_start(word))
+        lower = word.lower()
+        may_name = any(sign in lower for sign in NAME_SIGNS)
+        for number, (name, at) in enumerate(names):
+            if at >= start:
+                break
+            if number == MAX_NAMES:
+                return at
+            value = value_at(word, at)
+            if value and (
+                (may_name and self.is_named_secret(name, word[at - 1], word, at, value))
+                or looks_secret(value, may_name and not KEY_WORDS.isdisjoint(words_of(name[-LONGEST_NAME:])))
+            ):
+                start = at
+                break
+        if has_user_info(word[:start]) or (start == len(word) and looks_secret(word, is_named)):
+            return 0
+        return start
+
+    def is_named_secret(self, name: str, sign: str, word: str, at: int, value: str) -> bool:
+        """Return whether the value behind a name and a sign is a secret by that name."""
+        lower = name.lower()
+        if value.strip(AROUND).lower() in NOT_VALUES and word[at] not in QUOTES:
+            return False
+        if lower == "sig" or lower.endswith("_auth"):
+            return sign == "="
+        if lower == "pass":
+            return self.before.startswith("-pass") or (sign == "=" and not value.isdecimal())
+        return is_secret_name(name) or (is_authorization(name) and not word[at:].rstrip("\\").isalpha())
+
+    def password_start(self, word: str) -> int:
+        """Return where the password begins in a word, as in curl's `-u name:password`; the word's length if nowhere."""
+        if not self.takes_login:
+            return len(word)
+        before = self.before
+        is_short = before[:1] == "-" and before[-1] in "uU" and FLAGS.issuperset(before[1:-1])
+        takes_login = is_short or before in ("--user", "--proxy-user")
+        name, _, password = word.partition(":")
+        if not (takes_login or word.startswith(LOGINS)) or not password:
+            return len(word)
+        is_url = password.startswith("//")
+        return len(word) if is_url else len(name) + 1
 
 
 def key_starts(words: "Sequence[str]", text: str) -> "dict[int, int]":
@@ -209,36 +374,16 @@ def named_values(word: str) -> "Iterator[tuple[str, int]]":
     for at, letter in enumerate(word, 1):
         if letter in "=:" and "::" not in word[max(0, at - 2) : at + 1] and not word.startswith("//", start):
             yield word[start : at - 1], at
-        if letter in "=:&?;,":
+        if letter in "=:&?;,#":
             start = at
-
-
-def secret_start(word: str, names: "Iterable[tuple[str, int]]", before: str) -> int:
-    """Return where in a word a secret begins, the word's length if nowhere.
-
-    names: as `named_values` yields them.  before: the word before.
-    """
-    start = min(password_start(word, before), webhook_start(word))
-    for name, at in names:
-        if at < start and (
-            is_secret_name(name)
-            or (name in ("sig", "pass") and (name == "pass") == before.startswith("-pass"))
-            or looks_secret(value_at(word, at))
-            or (is_authorization(name) and not word[at:].rstrip("\\").isalpha())
-        ):
-            start = at
-            break
-    if has_user_info(word[:start]) or (start == len(word) and looks_secret(word)):
-        return 0
-    return start
 
 
 def value_at(word: str, start: int) -> str:
-    """Return the value that begins there in a word, as far as its looks are judged."""
-    value = word[start : start + MAX_KEY_CHARS].lstrip(QUOTES)
+    """Return the value at `start`, up to the next `&`, `;` or `,`, at most MAX_KEY_CHARS, without quotes."""
+    value = word[start : start + MAX_KEY_CHARS].lstrip(QUOTES + "\\")
     for end in "&;,":
         value = value.partition(end)[0]
-    return value.rstrip(QUOTES)
+    return value.rstrip(QUOTES + "\\")
 
 
 def webhook_start(word: str) -> int:
@@ -250,32 +395,49 @@ def webhook_start(word: str) -> int:
     return len(word)
 
 
-def password_start(word: str, before: str) -> int:
-    """Return where the password begins in a word, as in curl's `-u name:password`; the word's length if nowhere."""
-    is_short = before[:1] == "-" and before[-1] in "uU" and FLAGS.issuperset(before[1:-1])
-    takes_login = is_short or before in ("--user", "--proxy-user")
-    name, _, password = word.partition(":")
-    if not (takes_login or word.startswith(LOGINS)) or not password:
+def element_start(word: str) -> int:
+    """Return where the text of an XML element with a secret's name begins: `<password>…</password>`."""
+    close = word.find(">")
+    if close < 0 or word.find("</", close) <= close + 1:
         return len(word)
-    # A URL; the format of `date -u`; a user and a group by their numbers.
-    is_other = password.startswith("//") or name.startswith("+%") or name.isdecimal() or ")" in name
-    return len(word) if is_other else len(name) + 1
+    return close + 1 if is_secret_name(word[word.rfind("<", 0, close) + 1 : close]) else len(word)
 
 
-def open_quote(word: str, start: int, or_before: bool = False) -> str:
-    """Return the quotation mark of the value that begins at `start`, if the word does not close it; else "".
-
-    or_before: it may stand anywhere before, as the word is part of one value that ends with it.
-    """
-    before = reversed(word[:start]) if or_before else ""
-    mark = next((letter for letter in (*word[start : start + 1], *before) if letter in QUOTES), "")
-    return mark if mark and word.count(mark) % 2 else ""
+def is_prose(word: str) -> bool:
+    """Return whether a word is letters, hyphens between them, and no longer than words of a language are."""
+    return len(word) < MIN_KEY_CHARS and word.replace("-", "").isalpha()
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether what bears such a name is a secret."""
-    lower = name.lower().replace(" ", "_")
-    return any(secret in lower for secret in SECRET_NAMES)
+    """Return whether a value with this name is a secret.
+
+    >>> [is_secret_name(name) for name in ("DB_PASSWORD", "apiKey", "max_tokens", "src/token.py", "secretary")]
+    [True, True, False, False, False]
+    """
+    words = words_of(name[-LONGEST_NAME:])
+    if not words or words[-1] in NOT_HELD:
+        return False
+    if len(words) > 1 and words[-1] == "pass":
+        return True
+    return any(
+        word in SECRET_WORDS
+        or (word.endswith(SECRET_ENDINGS) and word not in NOT_PASSES)
+        or (word == "key" and before in KEY_KINDS)
+        or (word == "signature" and before == "amz")
+        for before, word in zip(("", *words), words, strict=False)
+    )
+
+
+def words_of(name: str) -> "list[str]":
+    """Return the words of a name in small letters: "db-password", "apiKey", "AWS_SECRET" have two each."""
+    parts: list[str] = []
+    last = ""
+    for letter in name:
+        if letter.isupper() and last.islower():
+            parts.append(" ")
+        parts.append(letter if letter.isalnum() else " ")
+        last = letter
+    return "".join(parts).lower().split()
 
 
 def is_authorization(name: str) -> bool:
@@ -288,22 +450,71 @@ def has_user_info(word: str) -> bool:
 
     A host that is too long for one counts as such; the user of ssh is no secret.
     """
-    scheme, slashes, rest = word.partition("://")
+    pieces = word.split("//")
+    return any(is_login(pieces[place - 1], pieces[place]) for place in range(1, len(pieces)))
+
+
+def is_login(scheme: str, rest: str) -> bool:
+    """Return whether what stands behind the two slashes of a URL begins with a password or a token."""
     user, at, _ = rest.partition("@")
-    if at and ":" in user:
+    name, colon, password = user.partition(":")
+    port, slash, _ = password.partition("/")
+    if at and colon and "/" not in name and not (slash and (port.isdecimal() or not port)):
         return True
+    if not scheme.endswith(":"):
+        return False
     host = rest
     for end in "/?#":
         host = host.partition(end)[0]
-    return bool(slashes) and (len(host) > MAX_HOST_CHARS or ("@" in host and not scheme.endswith("ssh")))
+    return len(host) > MAX_HOST_CHARS or ("@" in host and not scheme.endswith("ssh:"))
 
 
-def looks_secret(word: str) -> bool:
-    """Return whether a word looks like a key: long, of letters and digits mixed."""
-    if len(word) < MIN_KEY_CHARS or not word.translate(KEY_SIGNS).isalnum():
+def looks_secret(word: str, is_named: bool) -> bool:
+    """Return whether a word looks like a key: long, and mixed in a way that words, paths and identifiers are not.
+
+    is_named: whether it is called a key. Without that, a digest is not one: it names a commit or a file's contents.
+    """
+    if len(word) < MIN_KEY_CHARS or word.startswith(IDENTIFIERS):
         return False
-    digits = sum(map(str.isdigit, word))
-    return 4 <= digits < len(word) and "/" not in word[:2] and list(map(len, word.split("-"))) != UUID_PARTS
+    runs = word.translate(APART).split()
+    if not all(map(str.isalnum, runs)) or holds_uuid(runs):
+        return False
+    if len(word) in DIGEST_CHARS and not is_named and is_hexadecimal(word):
+        return False
+    return is_mixed(runs)
+
+
+def holds_uuid(runs: "Sequence[str]") -> bool:
+    """Return whether a UUID is among the parts of a word, which is an identifier and not a secret."""
+    return any(
+        [len(run) for run in runs[start + 1 : start + 4]] == [4, 4, 4]
+        and is_hexadecimal(runs[start][-8:])
+        and is_hexadecimal(runs[start + 4][:12])
+        for start in range(len(runs) - 4)
+    )
+
+
+def is_hexadecimal(word: str) -> bool:
+    """Return whether a word is a number in base 16."""
+    return not word.lower().strip("0123456789abcdef")
+
+
+def is_mixed(runs: "Sequence[str]") -> bool:
+    """Return whether the kinds of letters (digits, capitals, small ones) change as they do in random keys.
+
+    In one of 64 letters they change three times in five letters; in names such as `MyClass2`, once in three or four.
+    """
+    changes = letters = 0
+    kinds_seen = set()
+    for run in runs:
+        kinds = ["0" if letter.isdigit() else "A" if letter.isupper() else "a" for letter in run[:MAX_KEY_CHARS]]
+        pairs = [(kinds[place - 1], kinds[place]) for place in range(1, len(kinds))]
+        if len(run) >= MIN_RUN_CHARS and sum((before == "0") != (after == "0") for before, after in pairs) >= 4:
+            return True
+        changes += sum(before != after for before, after in pairs)
+        letters += len(kinds)
+        kinds_seen.update(kinds)
+    return len(kinds_seen) == 3 and changes * 10 >= 3 * letters
 
 
 # ---- whole texts -------------------------------------------------------------
@@ -327,15 +538,49 @@ def mask(text: str) -> str:
 
 
 def mask_pem(text: str) -> str:
-    """Mask what stands between -----BEGIN and the end of -----END …-----, or the end of the text."""
+    """Mask private keys in PEM (RFC 7468, 1421), up to the end of -----END …-----, or as much as there is of one."""
     parts: list[str] = []
-    at = 0
-    while (start := text.find("-----BEGIN", at)) >= 0:
-        end = text.find("-----END", start)
+    done = at = 0
+    has_end = True  # until a search found none: another one would take as long again
+    while (start := text.find("-----BEGIN ", at)) >= 0:
+        label, dashes, _ = text[start + 11 : start + 11 + LONGEST_LABEL].partition("-----")
+        at = body = start + 11 + len(label) + 5
+        if not dashes or "KEY" not in label:
+            at = start + 11
+            continue
+        end = text.find("-----END", body) if has_end else -1
+        has_end = end >= 0
         close = text.find("-----", end + 8) if end >= 0 else -1
-        parts += text[at:start], MASK
-        at = close + 5 if close >= 0 else len(text)
-    return "".join((*parts, text[at:]))
+        at = close + 5 if close >= 0 else end_of_key(text, body)
+        if at > body:
+            parts += text[done:start], MASK
+            done = at
+    return "".join((*parts, text[done:]))
+
+
+def end_of_key(text: str, start: int) -> int:
+    """Return where the lines of a key in base 64 end that begin at `start`; `start` if there are none."""
+    end = start
+    while end < len(text):
+        begin = end
+        while text[begin : begin + 1] in BLANK and begin < len(text):
+            begin += 1
+        while text.startswith(("\\n", "\\r"), begin):
+            begin += 2
+        stop = begin
+        while stop < len(text) and (text[stop].isalnum() or text[stop] in "+/="):
+            stop += 1
+        is_header = text[stop : stop + 1] in (":", "-", ",") and text.startswith(
+            ("Proc", "DEK", "Comment", "Version"), begin
+        )
+        if is_header:
+            stop = min(
+                (found for found in (text.find("\n", stop), text.find("\\n", stop)) if found >= 0), default=len(text)
+            )
+        elif stop - begin < MIN_LINE_CHARS and (end == start or stop < len(text)):
+            break
+        end = stop
+    return end
 
 
 def mask_line(line: str) -> str:
