@@ -6,7 +6,7 @@ import time
 
 import jwz
 import pytest
-from host import frame
+from host import MEMORABLE, frame
 from payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -235,3 +235,15 @@ def test_claude_code_is_the_host_unless_another_is_named(project):
     for flags in ((), ("--host", "claude-code"), ("--host=claude-code",)):
         assert project.stop("Hm.", *flags).answer["decision"] == "block"
     assert jwz.newest(project.folder)["stack"][0]["iter"] == 4
+
+
+@pytest.mark.parametrize("name", BY_HOST)
+@pytest.mark.parametrize("transcript", ["readable", "empty", "missing", None])
+def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(project, stop, name, transcript):
+    path = project.home / "another.jsonl"
+    if transcript in ("readable", "empty"):
+        path.write_text('{"type": "unknown"}\n' if transcript == "readable" else "")
+    key = "transcriptPath" if name == "copilot" else "transcript_path"
+    payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
+    reports = name in ("codex", "gemini") and transcript == "readable"
+    assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports

@@ -191,6 +191,10 @@ def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
     connection.close()
     ((status, what),) = bad(installed)
     assert (status, "made by a newer tailhook" in what) == ("failure", True)
+    assert (
+        findings(installed, "plates")[1]["advice"]
+        == "Install that newer version again, from a clone of its repository."
+    )
 
 
 def test_the_doctor_knows_a_daemon_that_hangs(installed, served):

@@ -132,10 +132,18 @@ def test_a_missing_tailhook_is_told_of_plainly_and_traps_nobody(project, launch)
     assert set(stop.answer) == {"systemMessage"}
     for words in (stop.answer["systemMessage"], stop.stderr):
         assert "tailhook is not installed" in words
-        assert "pipx install tailhook" in words
+        assert "in a clone of its repository, run: pipx install . " in words  # it is not on PyPI
 
 
 # ---- the files ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", sorted((PLUGIN / "commands").glob("*.md")), ids=lambda page: page.stem)
+def test_a_command_of_the_plugin_says_how_to_install_tailhook(page):
+    ways = [line for line in page.read_text().splitlines() if "install" in line]
+    assert ways == [
+        "If the command is not found, tell the user: in a clone of tailhook's repository, run `pipx install .`"
+    ]
 
 
 def test_the_plugin_has_the_hooks_that_install_writes():

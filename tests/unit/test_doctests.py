@@ -5,13 +5,15 @@ import doctest
 import importlib
 import json
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 import tailhook
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "library.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "library.md"
 STUB = Path(tailhook.__file__).with_name("_core.pyi")
 MODULES = [
     module.name
@@ -61,6 +63,16 @@ def test_the_examples_of_the_page_on_the_library_run():
     result = run(PAGE.read_text(), "library.md", {})
     assert result.attempted > 5
     assert result.failed == 0
+
+
+def test_the_example_of_the_readme_runs_and_gives_what_its_comments_show():
+    code = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    names: dict[str, object] = {}
+    exec(code, names)
+    shown = re.findall(r"^(\S.*)\n# (.*)$", code, re.MULTILINE)
+    assert len(shown) == 2
+    for expression, value in shown:
+        assert repr(eval(expression, names)) == value
 
 
 def test_the_page_on_the_library_shows_the_transcript_that_its_examples_read():

@@ -122,7 +122,7 @@ def database(finding: Say[T]) -> Iterator[T]:
         with engine.connect() as connection:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
-                yield finding("failure", what, "Install that:  pip install --upgrade tailhook")
+                yield finding("failure", what, "Install that newer version again, from a clone of its repository.")
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:

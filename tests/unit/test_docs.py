@@ -1,0 +1,368 @@
+"""What the pages name exists: commands, flags, keys, variables, goals, files and links. Samples are what is printed."""
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fuzz.targets import TARGETS
+from host import tailhook
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tailhook.cli.parser import parser
+from tailhook.hook.config import KEYS
+from tailhook.hook.process import DEFAULT_MACHINES, MACHINES
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+INSTALLING = ROOT / "docs" / "installing.md"
+DECIDES = ROOT / "docs" / "how-a-hook-decides.md"
+TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+BENCHMARK = ROOT / "docs" / "benchmark.md"
+BOARD = ROOT / "docs" / "board.md"
+IDLE = ROOT / "docs" / "machines" / "idle.md"
+RALPH = ROOT / "docs" / "machines" / "ralph.md"
+PLATES = ROOT / "docs" / "machines" / "plates.md"
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "plugin").rglob("*.md")),
+]
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "benches" / "results" / "README.md"]
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+OWN_FOLDERS = ("src", "tests", "benches", "docs", "ext", "plugin", "examples", ".ci")
+INTERNAL_VARIABLES = {"TAILHOOK_RUN_ID"}  # `tailhook run` sets it for its command; no person does
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+# ---- reading a page ----------------------------------------------------------
+
+
+def tokens(page: Path) -> list[Token]:
+    """Return the tokens of a page, those inside of inline tokens too."""
+    found = []
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
+        found += [token, *(token.children or ())]
+    return found
+
+
+def spans(page: Path) -> list[str]:
+    """Return the code spans of a page."""
+    return [token.content.replace("\\|", "|") for token in tokens(page) if token.type == "code_inline"]
+
+
+def fences(page: Path) -> list[tuple[str, str]]:
+    """Return the info string and the text of each fenced block of a page."""
+    return [(token.info, token.content) for token in tokens(page) if token.type == "fence"]
+
+
+def rows(page: Path) -> list[list[str]]:
+    """Return the rows of all tables of a page, each as the Markdown texts of its cells."""
+    found: list[list[str]] = []
+    in_cell = False
+    for token in tokens(page):
+        if token.type == "tr_open":
+            found.append([])
+        elif token.type in ("td_open", "th_open"):
+            in_cell = True
+        elif token.type == "inline" and in_cell:
+            found[-1].append(token.content)
+            in_cell = False
+    return found
+
+
+def slugs(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of a page's headings."""
+    found = tokens(page)
+    headings = [found[place + 1].content for place, token in enumerate(found) if token.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+# ---- commands ----------------------------------------------------------------
+
+
+def children(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the commands of a group by name, {} for a command that has none."""
+    groups = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(groups[0].choices) if groups else {}
+
+
+def resolve(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
+    """Return the command that a command line starts with, and the words after its name."""
+    command = parser()
+    while words and words[0] in children(command):
+        command, words = children(command)[words[0]], words[1:]
+    return command, words
+
+
+def flags(*commands: argparse.ArgumentParser) -> set[str]:
+    """Return the flags of commands that a page has to list: all but --help and --json, which many have."""
+    found = set()
+    for command in commands:
+        for action in command._actions:
+            if action.help != argparse.SUPPRESS:
+                found |= {word for word in action.option_strings if word.startswith("--")}
+    return found - {"--help", "--json", "--version"}
+
+
+def command_lines(page: Path) -> Iterator[str]:
+    """Yield the lines of a page's blocks that a person or a program runs, without prompt and redirection."""
+    for info, content in fences(page):
+        if info in ("console", "sh", "yaml"):
+            for line in content.splitlines():
+                shown = re.match(r"\s*(?:\$ |- run: |(?=tailhook ))(tailhook .*)", line)
+                if shown:
+                    yield shown[1]
+
+
+def leaves(command: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the name of every command below a group."""
+    below = children(command)
+    if not below:
+        yield words
+    for name, child in below.items():
+        yield from leaves(child, (*words, name))
+
+
+@by_page
+def test_every_command_line_of_a_page_parses(page, capsys):
+    for line in command_lines(page):
+        words = shlex.split(line, comments=True)[1:]
+        redirection = next((place for place, word in enumerate(words) if word[0] in "<>"), len(words))
+        try:
+            parser().parse_args(words[:redirection])
+        except SystemExit:
+            pytest.fail(f"{line}\n{capsys.readouterr().err}")
+
+
+def test_the_pages_have_command_lines_at_all():
+    assert sum(1 for page in PAGES for _ in command_lines(page)) > 15
+
+
+@by_page
+def test_every_command_that_a_page_names_exists_and_has_its_flags(page):
+    for span in spans(page):
+        words = span.split()
+        if words[:1] != ["tailhook"] or len(words) < 2 or words[1].startswith("-"):
+            continue
+        command, rest = resolve(words[1:])
+        given = rest[: rest.index("--")] if "--" in rest else rest
+        if children(command):
+            assert command.prog != "tailhook", span
+            assert set(given) <= {"…"}, span
+        assert {word for word in given if word.startswith("--")} <= flags(command) | {"--json"}, span
+
+
+def test_the_readme_lists_every_command_with_all_its_flags():
+    missing = set(leaves(parser()))
+    for cells in rows(README):
+        names = re.findall(r"`([^`]+)`", cells[0])
+        if not names or not names[0].startswith("tailhook "):
+            continue
+        first = [word for word in names[0].split()[1:] if re.fullmatch("[a-z-]*[a-z]", word)]
+        commands = [tuple(first), *((*first[:-1], name) for name in names[1:])]
+        missing -= set(commands)
+        listed = set(FLAG.findall(" ".join(cells)))
+        assert listed == flags(*(resolve(list(name))[0] for name in commands)), cells[0]
+    assert missing == set()
+
+
+@pytest.mark.parametrize(("page", "command"), [(INSTALLING, "install"), (BENCHMARK, "bench"), (BOARD, "board")])
+def test_the_page_of_a_command_lists_all_its_flags(page, command):
+    listed = {flag for cells in rows(page) for flag in FLAG.findall(cells[0]) if cells[0].startswith("`--")}
+    assert listed - {"--json"} == flags(resolve([command])[0])
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(IDLE, "loop start"), (RALPH, "ralph start"), (PLATES, "plates serve")],
+)
+def test_the_page_of_a_machine_lists_all_flags_of_its_command(page, command):
+    usage = [content for info, content in fences(page) if not info and content.startswith(f"tailhook {command}")]
+    usage += [" ".join(cells) for cells in rows(page) if cells[0] == f"`tailhook {command}`"]
+    (text,) = usage
+    assert set(FLAG.findall(text)) == flags(resolve(command.split())[0])
+
+
+def test_the_hooks_of_other_hosts_have_arguments_that_the_hook_knows():
+    shown = [words for info, content in fences(INSTALLING) for words in re.findall(r'entry\.py (--[^"]*)"', content)]
+    assert len(shown) == 2
+    for words in shown:
+        parser().parse_args(["hook", *words.split()])
+
+
+# ---- keys, variables, machines, goals ----------------------------------------
+
+
+def test_the_readme_lists_every_key_of_the_configuration():
+    known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
+    listed = {cells[0].strip("`") for cells in rows(README) if re.fullmatch(r"`[a-z]+\.[a-z_]+`", cells[0])}
+    assert listed == known
+
+
+def test_the_readme_has_the_machines_that_are_asked_by_default():
+    (default,) = [cells[1].strip("`") for cells in rows(README) if cells[0] == "`hook.machines`"]
+    assert tuple(json.loads(default)) == DEFAULT_MACHINES
+
+
+@by_page
+def test_every_key_that_a_page_names_is_read(page):
+    for span in spans(page):
+        named = re.fullmatch(rf"({'|'.join(KEYS)})\.([a-z_]+)(: .*)?", span)
+        if named and named[2] not in ("db", "md", "py"):
+            assert named[2] in KEYS[named[1]], span
+
+
+@by_page
+def test_every_variable_that_a_page_names_is_read(page):
+    sources = [ROOT / "setup.py", ROOT / "Makefile"]
+    for folder in ("src", "tests", "benches"):
+        sources += (ROOT / folder).rglob("*.py")
+    read = {name for path in sources for name in re.findall(r"TAILHOOK_[A-Z_]+", path.read_text())}
+    assert set(re.findall(r"TAILHOOK_[A-Z_]+", page.read_text())) <= read
+
+
+def test_the_readme_lists_every_variable_that_tailhook_reads():
+    read = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"[\"'](TAILHOOK_[A-Z_]+)[\"']", path.read_text())
+    }
+    listed = {name for cells in rows(README) for name in re.findall(r"TAILHOOK_[A-Z_]+", cells[0])}
+    assert listed == read - INTERNAL_VARIABLES
+
+
+@pytest.mark.parametrize("page", [README, DECIDES], ids=lambda page: page.stem)
+def test_a_page_lists_every_machine(page):
+    assert {cells[0][1:].split("](")[0] for cells in rows(page) if cells[0].startswith("[")} == set(MACHINES)
+
+
+def test_the_page_on_installing_lists_every_machine_that_can_be_added():
+    (about,) = [cells[1] for cells in rows(INSTALLING) if cells[0] == "`--with MACHINES`"]
+    assert set(re.findall(r"`([a-z]+)`", about)) == set(MACHINES)
+
+
+def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():
+    source = (ROOT / "src" / "tailhook" / "hosts" / "doctor.py").read_text()
+    listed = {cells[0].strip("`") for cells in rows(TROUBLESHOOTING) if re.fullmatch("`[a-z]+`", cells[0])}
+    assert listed == set(re.findall(r'Finding\("([a-z]+)"', source))
+
+
+@by_page
+def test_every_goal_that_a_page_names_is_in_the_makefile(page):
+    goals = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown = [line for info, content in fences(page) if info == "console" for line in content.splitlines()]
+    named = [re.match(r"(?:\$ )?make ([a-z-]+)", text) for text in [*spans(page), *shown]]
+    assert {found[1] for found in named if found} <= goals
+
+
+def test_contributing_lists_every_goal_of_the_makefile():
+    goals = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    listed = {cells[0].strip("`").removeprefix("make ") for cells in rows(ROOT / "CONTRIBUTING.md")}
+    assert goals - listed == {"help"}
+
+
+def test_the_readme_has_the_number_of_fuzz_targets():
+    assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
+
+
+# ---- files, tests, links -----------------------------------------------------
+
+
+@by_page
+def test_every_file_that_a_page_names_exists(page):
+    for span in spans(page):
+        path = span.split()[0] if span.split() else ""
+        if path.split("/")[0] in OWN_FOLDERS and "/" in path and "*" not in path:
+            assert (ROOT / path).exists(), span
+
+
+@by_page
+def test_every_test_that_a_page_names_exists(page):
+    sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    files = {path.name for folder in ("tests", "benches") for path in (ROOT / folder).rglob("test_*.py")}
+    for span in spans(page):
+        if re.fullmatch(r"test_\w+\.py", span):
+            assert span in files
+        elif re.fullmatch(r"test_\w+", span):
+            assert f"def {span}(" in sources, span
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
+    targets = [token.attrGet("href") or token.attrGet("src") for token in tokens(page)]
+    for target in filter(None, targets):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            assert anchor in slugs(file), target
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    reached, waiting = set(), [README]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        targets = [token.attrGet("href") for token in tokens(page)]
+        waiting += [(page.parent / target.split("#")[0]).resolve() for target in targets if target]
+    assert set((ROOT / "docs").rglob("*.md")) - reached == set()
+
+
+def test_the_tree_names_every_folder():
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("git does not know the files")
+    listed = {name for cells in rows(README) for name in re.findall(r"`([\w./-]+/)`", cells[0])}
+    paths = [path.split("/") for path in done.stdout.split()]
+    folders = {f"{parts[0]}/" for parts in paths if len(parts) > 1} - {"src/"}
+    folders |= {f"src/tailhook/{parts[2]}/" for parts in paths if parts[:2] == ["src", "tailhook"] and len(parts) > 3}
+    assert folders - listed == set()
+
+
+# ---- samples -----------------------------------------------------------------
+
+
+def test_the_sample_of_a_loop_that_is_started_is_what_is_printed(tmp_path):
+    (sample,) = [content for info, content in fences(README) if content.startswith("$ tailhook loop start")]
+    line, *shown = sample.splitlines()
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    done = tailhook(*shlex.split(line)[2:], env={"HOME": str(tmp_path)}, cwd=folder)
+    printed = (done.stdout + done.stderr).replace(str(folder), "/home/me/project")
+    assert printed.splitlines() == shown
+
+
+def test_the_sample_of_an_inner_loops_end_is_what_is_announced(run_idle):
+    (sample,) = [content for info, content in fences(IDLE) if content.startswith("tailhook: inner loop")]
+    frame = {"mode": "grind", "iter": 2, "max": 100, "filter": "label:bug", "session_id": "s"}
+    inner = {"mode": "issue", "iter": 1, "max": 10, "session_id": "s"}
+    stack = [{"id": "outer", **frame}, {"id": "inner", **inner}]
+    said = "<issue-complete>DONE</issue-complete>"
+    state = {"schema": 1, "event": "STATE", "run_id": "outer", "updated_at": "2099-01-01T00:00:00Z", "stack": stack}
+    stop = run_idle(said, "--announce", state=state, session_id="s")
+    assert stop.answer["systemMessage"].split() == sample.split()
+
+
+def test_the_sample_of_what_install_writes_is_what_it_prints(tmp_path):
+    (sample,) = [json.loads(content) for info, content in fences(INSTALLING) if '"statusMessage"' in content]
+    done = tailhook("install", "--print", "--block-cap", "0", env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    printed = json.loads(done.stdout)
+    (shown,), (written,) = sample["hooks"]["Stop"][0]["hooks"], printed["hooks"]["Stop"][0]["hooks"]
+    assert written["args"][2].endswith(shown["args"][2].split("…")[1])
+    assert [*written["args"][:2], *written["args"][3:]] == [*shown["args"][:2], *shown["args"][3:]]
+    assert {**written, "args": 0, "command": 0} == {**shown, "args": 0, "command": 0}
+    assert sample["hooks"]["SessionStart"][0]["matcher"] == printed["hooks"]["SessionStart"][0]["matcher"]
+    assert list(sample["hooks"]) == list(printed["hooks"])
+    assert sample["env"] == printed["env"]
