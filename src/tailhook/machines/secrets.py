@@ -82,6 +82,9 @@ CONTINUATION = "\\"  # at the end of a line that goes on
 AROUND = QUOTES + "`()[]{},;.\\"  # what may stand around a word
 SIGNS = frozenset(("=", ":", "=>", ":=", "?=", "==", "+="))  # between a name and a value, as a word of their own
 
+TELLING = frozenset("=:@<-_$'\"`")  # no word without any of these gives or names a secret, but for those that look so
+SETS = ("set", "login")  # `set NAME VALUE`, `login NAME password VALUE`
+
 # ---- commands ----------------------------------------------------------------
 
 HTTP_CLIENTS = frozenset(("curl", "wget", "http", "https", "xh"))  # -u name:password
@@ -182,7 +185,7 @@ class Masker:
             found = given_passwords([words[place] for place in places])
             given = {places[number]: start for number, start in found.items() if number < len(places)}
         keys = key_starts(words, text)
-        self.takes_login = ("-" in text and ("u" in text or "U" in text or "b" in text)) and any(
+        self.takes_login = " -" in text and any(
             word.strip(AROUND + "$").rpartition("/")[2] in HTTP_CLIENTS for word in words
         )
         for place, word in enumerate(words):
@@ -201,36 +204,36 @@ class Masker:
                 self.second, self.before = self.before, word
             else:
                 before = self.before
-                is_named = any(
-                    one.strip(AROUND + "=:").lower() in KEY_WORDS for one in words[max(0, place - NEAR_WORDS) : place]
-                )
-                yield self.word(word, keys.get(place, len(word)), is_named)
+                yield self.word(word, keys.get(place, len(word)), words[max(0, place - NEAR_WORDS) : place])
                 self.second = before
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether a word is letters alone, and nothing was or is said that makes it or the next one a secret.
+        """Return whether a word is short and without signs, and nothing makes it or the next one a secret.
 
         Most words are, and pass at once.
         """
         return (
-            word.isalpha()
-            and len(word) < MIN_KEY_CHARS
+            len(word) < MIN_KEY_CHARS
+            and (word.isalpha() or TELLING.isdisjoint(word))
             and not (self.is_awaited or self.is_cookie or self.quote)
+            and self.before not in SETS
             and self.before[-1:] not in ("=", ":")
-            and word not in ("is", "bearer", "Bearer", "BEARER", "password")
+            and "assword" not in word
+            and "earer" not in word
+            and word != "is"
         )
 
-    def word(self, word: str, key: int, is_named: bool) -> str:
+    def word(self, word: str, key: int, near: "Sequence[str]") -> str:
         """Return a word as it may be shown, and note what it says of the next one.
 
-        key: where in it a key with a known beginning stands.  is_named: whether a word before speaks of a key.
+        key: where in it a key with a known beginning stands.  near: the words before.
         """
         bare = word.strip(AROUND)
         is_sign = bare in SIGNS
         names = list(named_values(bare))
         is_header = self.before[-1:] in ("=", ":") and is_authorization(self.before[:-1])
         is_spared = not bare or (word[0] not in QUOTES and (bare.lower() in NOT_VALUES or "(" in bare))
-        start = min(self.secret_start(bare, names, is_named), max(0, key - word.find(bare)))
+        start = min(self.secret_start(bare, names, near), max(0, key - word.find(bare)))
         shown = word
         if self.is_cookie and "=" in bare:
             shown = MASK
@@ -301,10 +304,10 @@ class Masker:
         ends = word.count(mark) if self.is_escaped else word.replace(f"\\{mark}", "").count(mark) if mark else 0
         self.quote = mark if mark and ends % 2 else ""
 
-    def secret_start(self, word: str, names: "Iterable[tuple[str, int]]", is_named: bool) -> int:
+    def secret_start(self, word: str, names: "Iterable[tuple[str, int]]", near: "Sequence[str]") -> int:
         """Return where in a word a secret begins, the word's length if nowhere.
 
-        names: as `named_values` yields them.
+        names: as `named_values` yields them.  near: the words before.
         """
         start = min(self.password_start(word), webhook_start(word), element_start(word))
         lower = word.lower()
@@ -321,9 +324,12 @@ class Masker:
             ):
                 start = at
                 break
-        if has_user_info(word[:start]) or (start == len(word) and looks_secret(word, is_named)):
+        if has_user_info(word[:start]):
             return 0
-        return start
+        if start < len(word) or len(word) < MIN_KEY_CHARS:
+            return start
+        is_named = any(one.strip(AROUND + "=:").lower() in KEY_WORDS for one in near)
+        return 0 if looks_secret(word, is_named) else start
 
     def is_named_secret(self, name: str, sign: str, word: str, at: int, value: str) -> bool:
         """Return whether the value behind a name and a sign is a secret by that name."""
