@@ -1,9 +1,11 @@
 """The idle machine as a pure function: every row of its page's order of decisions, and the seed's edges."""
 
 import time
+from argparse import Namespace
 
 import pytest
 
+from tailhook.cli.loop import new_frame
 from tailhook.machines import CLAIM, iso, whole_number
 from tailhook.machines.idle import (
     MAX_BRIEFING_CHARS,
@@ -514,6 +516,16 @@ def test_a_goal_that_just_fits_is_not_cut():
     room = MAX_BRIEFING_CHARS - len(briefing(looping(), "", Facts()).replace("\n", ""))
     assert briefing(looping(), "x" * room, Facts()).startswith(f"Goal: {'x' * room}\n")
     assert briefing(looping(), "x" * (room + 1), Facts()).startswith(f"Goal: {'x' * room}… (cut")
+
+
+# ---- a new loop --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "limit"), [("loop", 10), ("issue", 10), ("grind", 100)])
+def test_a_loop_that_is_started_without_a_limit_has_that_of_its_mode(mode, limit):
+    asked = {"mode": mode, "issue": None, "filter": None, "worktree": None}
+    assert new_frame(Namespace(max=None, **asked), NOW)["max"] == limit
+    assert new_frame(Namespace(max=3, **asked), NOW)["max"] == 3
 
 
 # ---- whether a loop is live --------------------------------------------------
