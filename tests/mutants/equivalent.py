@@ -4,4 +4,197 @@ A row is: module, function ("" for the lines of the module itself), original lin
 lines is one space, as in the report of `run.py`, which fails if a test kills a mutant of this list.
 """
 
-EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = []
+CORE = "The compiled core takes this number when it is built; the tests of a mutant load the core that is there."
+OTHER_SYSTEM = "The number of another operating system; this one takes the other branch."
+TUNING = "Only time and memory depend on it, not what is read or written."
+FD_0 = "A descriptor is never 0 here, because stdin is open, and every negative number means that there is none."
+TESTS_ONLY = "The hook always gives it; only tests leave it out, and none of them reads it."
+
+EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
+    (
+        "machines/idle.py",
+        "",
+        "MAX_BRIEFING_CHARS = 9500 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+        (
+            "MAX_BRIEFING_CHARS = 9501 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+            "MAX_BRIEFING_CHARS = 9499 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+        ),
+        "Any limit with room for the line breaks and the words of the cut below 10,000 will do.",
+    ),
+    (
+        "machines/ralph.py",
+        "",
+        "LARGEST_COUNT = 10**64 # as large as digits can say; no other reader's doubles are in the way here",
+        (
+            "LARGEST_COUNT = 11**64 # as large as digits can say; no other reader's doubles are in the way here",
+            "LARGEST_COUNT = 10** 65 # as large as digits can say; no other reader's doubles are in the way here",
+        ),
+        "A count has at most 64 digits, so any limit from 10**64 - 1 on admits all of them.",
+    ),
+    (
+        "machines/ralph.py",
+        "__init__",
+        'line: "Callable[[str], int]" = lambda key: 0,',
+        (
+            'line: "Callable[[str], int]" = lambda key: 1,',
+            'line: "Callable[[str], int]" = lambda key: -1,',
+        ),
+        TESTS_ONLY,
+    ),
+    (
+        "machines/memory.py",
+        "best",
+        "if first[4]:",
+        ("if first[ 5]:",),
+        "The first line with a booster is always one of the two that count as boosted.",
+    ),
+    (
+        "machines/memory.py",
+        "best",
+        "return next((line for line in lines if line[4]), first)",
+        ("return next((line for line in lines if line[ 5]), first)",),
+        "The first line with a booster is always one of the two that count as boosted.",
+    ),
+    (
+        "machines/memory.py",
+        "",
+        '"NUMBERS": NEGATION + 1,',
+        ('"NUMBERS": NEGATION - 1,', '"NUMBERS": NEGATION + 0,', '"NUMBERS": NEGATION + 2,'),
+        CORE,
+    ),
+    (
+        "machines/memory.py",
+        "",
+        '"LINES_BEFORE": 2, # of a line, in which a booster counts for it',
+        (
+            '"LINES_BEFORE": 1, # of a line, in which a booster counts for it',
+            '"LINES_BEFORE": 3, # of a line, in which a booster counts for it',
+        ),
+        CORE,
+    ),
+    ("machines/memory.py", "", '"LINES_AFTER": 1,', ('"LINES_AFTER": 2,', '"LINES_AFTER": 0,'), CORE),
+    (
+        "machines/memory.py",
+        "",
+        '"NEGATION_REACH_BYTES": 14, # from a negation to the keyword that it takes back',
+        (
+            '"NEGATION_REACH_BYTES": 13, # from a negation to the keyword that it takes back',
+            '"NEGATION_REACH_BYTES": 15, # from a negation to the keyword that it takes back',
+        ),
+        CORE,
+    ),
+    (
+        "stores/frontmatter.py",
+        "__init__",
+        "if end < 0:",
+        ("if end <= 0:",),
+        "The search begins behind the first delimiter, so it never finds index 0.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "reload",
+        "self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime",
+        ("self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True).st_mtime",),
+        "The file was read before, which fails for a link; only a link that takes its place in between differs.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "value_span",
+        "if comment >= 0:",
+        ("if comment > 0:", "if comment >= 1:"),
+        "The text was stripped, so the space before a comment is never its first letter.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "unquoted",
+        'if len(value) < 2 or value[0] != value[-1] or value[0] not in "\'\\"":',
+        ('if len(value) < 2 or value[0] != value[-1] or value[ -1] not in "\'\\"":',),
+        "The first and the last letter are the same one here.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "unquoted",
+        'if value[0] == "\'":',
+        ('if value[ -1] == "\'":',),
+        "The first and the last letter are the same one here.",
+    ),
+    (
+        "stores/jsonfile.py",
+        "",
+        "PIECE = 64 << 10 # bytes that are laid out at a time",
+        (
+            "PIECE = 65 << 10 # bytes that are laid out at a time",
+            "PIECE = 63 << 10 # bytes that are laid out at a time",
+            "PIECE = 64 << 11 # bytes that are laid out at a time",
+            "PIECE = 64 << 9 # bytes that are laid out at a time",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/jsonfile.py",
+        "__init__",
+        "self.read_from = -1 # stays open, so that a file which replaces this one cannot get its inode",
+        ("self.read_from = - 2 # stays open, so that a file which replaces this one cannot get its inode",),
+        FD_0,
+    ),
+    (
+        "stores/jsonfile.py",
+        "__del__",
+        "if self.read_from >= 0:",
+        ("if self.read_from >= 1:", "if self.read_from > 0:"),
+        FD_0,
+    ),
+    (
+        "stores/jsonfile.py",
+        "columns",
+        "if self.read_from >= 0:",
+        ("if self.read_from >= 1:", "if self.read_from > 0:"),
+        FD_0,
+    ),
+    ("stores/jsonfile.py", "columns", "self.read_from = -1", ("self.read_from = - 2",), FD_0),
+    (
+        "stores/jsonfile.py",
+        "stamp_now",
+        "return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))",
+        ("return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True))",),
+        "Links are left out before; opening the file refuses one that takes its place later.",
+    ),
+    (
+        "stores/jsonfile.py",
+        "rows",
+        "while start < end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",
+        ("while start <= end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",),
+        "At the end 0 bytes are read, which ends the loop too.",
+    ),
+    (
+        "stores/atomic.py",
+        "",
+        'IS_LINK = 40 if sys.platform == "linux" else 62 # ELOOP: the file is a symbolic link',
+        (
+            'IS_LINK = 40 if sys.platform == "linux" else 63 # ELOOP: the file is a symbolic link',
+            'IS_LINK = 40 if sys.platform == "linux" else 61 # ELOOP: the file is a symbolic link',
+        ),
+        OTHER_SYSTEM,
+    ),
+    (
+        "stores/atomic.py",
+        "",
+        "CHUNK = 1 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        (
+            "CHUNK = 2 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "CHUNK = 1 << 17 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "CHUNK = 1 << 15 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/atomic.py",
+        "private_file",
+        'return f"{state_folder()}/{name[-40:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+        (
+            'return f"{state_folder()}/{name[- 41:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+            'return f"{state_folder()}/{name[- 39:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+        ),
+        "The name is there for a person who looks at the folder; the digest behind it tells files apart.",
+    ),
+]

@@ -91,7 +91,7 @@ def ranges_for_type_checkers(source: str) -> Iterator[tuple[tuple[int, int], tup
 
 
 def wanted(items: list[WorkItem], source: str, sample: int | None) -> list[WorkItem]:
-    """Return the mutants to run, in a fixed order: all, or a sample of so many."""
+    """Return the mutants to run: all, or a sample of so many, which is part of every larger sample."""
     skipped = list(ranges_for_type_checkers(source))
 
     def is_wanted(spec: MutationSpec) -> bool:
@@ -100,9 +100,8 @@ def wanted(items: list[WorkItem], source: str, sample: int | None) -> list[WorkI
 
     chosen = [item for item in items if is_wanted(item.mutations[0])]
     chosen.sort(key=lambda item: (item.mutations[0].operator_name, item.mutations[0].occurrence))
-    if sample is None or sample >= len(chosen):
-        return chosen
-    return random.Random(SEED).sample(chosen, sample)
+    random.Random(SEED).shuffle(chosen)
+    return chosen[:sample]
 
 
 # ---- the workers --------------------------------------------------------------
