@@ -197,4 +197,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ),
         "The name is there for a person who looks at the folder; the digest behind it tells files apart.",
     ),
+    (
+        "stores/jwz.py",
+        "find_newest",
+        "messages, max(0, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",
+        ("messages, max( 1, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",),
+        "The first line of a store is a topic, so no message begins at offset 0.",
+    ),
 ]
