@@ -204,4 +204,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ("messages, max( 1, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",),
         "The first line of a store is a topic, so no message begins at offset 0.",
     ),
+    (
+        "stores/jwz.py",
+        "ulid",
+        'return "".join(BASE32[number >> shift & 31] for shift in range(125, -1, -5))',
+        ('return "".join(BASE32[number >> shift & 31] for shift in range(125, - 2, -5))',),
+        "The steps are of 5, so the last shift is 0 with either end.",
+    ),
 ]
