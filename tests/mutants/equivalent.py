@@ -7,6 +7,7 @@ lines is one space, as in the report of `run.py`, which fails if a test kills a 
 CORE = "The compiled core takes this number when it is built; the tests of a mutant load the core that is there."
 OTHER_SYSTEM = "The number of another operating system; this one takes the other branch."
 TUNING = "Only time and memory depend on it, not what is read or written."
+LOG = "How much of the log is kept; nothing reads it but a person."
 FD_0 = "A descriptor is never 0 here, because stdin is open, and every negative number means that there is none."
 TESTS_ONLY = "The hook always gives it; only tests leave it out, and none of them reads it."
 
@@ -210,5 +211,47 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         'return "".join(BASE32[number >> shift & 31] for shift in range(125, -1, -5))',
         ('return "".join(BASE32[number >> shift & 31] for shift in range(125, - 2, -5))',),
         "The steps are of 5, so the last shift is 0 with either end.",
+    ),
+    (
+        "stores/ralph.py",
+        "",
+        "LARGEST_LOG = 1_000_000 # bytes; then it starts anew",
+        (
+            "LARGEST_LOG = 999999 # bytes; then it starts anew",
+            "LARGEST_LOG = 1000001 # bytes; then it starts anew",
+        ),
+        LOG,
+    ),
+    (
+        "stores/ralph.py",
+        "",
+        "LONGEST_LINE = 500 # characters of a line of the log",
+        (
+            "LONGEST_LINE = 499 # characters of a line of the log",
+            "LONGEST_LINE = 501 # characters of a line of the log",
+        ),
+        LOG,
+    ),
+    (
+        "stores/spool.py",
+        "",
+        "FULL = 16 << 20 # bytes from which on a file gets another name",
+        (
+            "FULL = 17 << 20 # bytes from which on a file gets another name",
+            "FULL = 15 << 20 # bytes from which on a file gets another name",
+            "FULL = 16 << 21 # bytes from which on a file gets another name",
+            "FULL = 16 << 19 # bytes from which on a file gets another name",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/fallback.py",
+        "save",
+        'top, old = state["stack"][-1], self.state["stack"][-1]',
+        (
+            'top, old = state["stack"][-1], self.state["stack"][- 0]',
+            'top, old = state["stack"][- 0], self.state["stack"][-1]',
+        ),
+        "The state of this file has one frame, so the first one is the last one.",
     ),
 ]

@@ -38,7 +38,7 @@ WORKERS = os.cpu_count() or 1
 SEED = 20250727  # of the sample; any number, as long as it stays
 MIN_KILLED = 0.95
 MIN_TIMEOUT_S = 20
-TIMEOUT_FACTOR = 20  # by which a run may be slower than the one without a mutant before it counts as hanging
+TIMEOUT_FACTOR = 5  # by which a run may be slower than the one without a mutant before it counts as hanging
 
 TEST_FILE = r"(?<!\S)(?:unit|property)/\w+\.py"
 PYTEST = f"{sys.executable} -m pytest -x -q -p no:cacheprovider -p few_examples"

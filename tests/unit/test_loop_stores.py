@@ -8,6 +8,7 @@ import stat
 import jwz
 import pytest
 
+from tailhook._core import edit_json
 from tailhook.machines import iso
 from tailhook.stores import atomic, loop
 from tailhook.stores.fallback import FileLoop
@@ -331,3 +332,25 @@ def test_a_log_that_cannot_be_written_changes_nothing(project, monkeypatch):
 def fail(*_):
     """Fail as a full disk does."""
     raise OSError(28, "No space left on device")
+
+
+# ---- edits -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("[ 1,  2, 3, 4 ]", [1], "[ 1 ]"),
+        ("[ 1,  2, 3 ]", [1, 2], "[ 1,  2 ]"),
+        ("[ 1,  2 ]", [], "[]"),
+        ("[ 1 ]", [1, 2], "[1,2]"),
+        ("[ [],  2 ]", [[], 3], "[ [],  3 ]"),
+    ],
+)
+def test_an_array_that_became_shorter_keeps_the_bytes_of_what_is_left(old, new, text):
+    edits = list(loop.edits_between({"stack": json.loads(old)}, {"stack": new}))
+    assert edit_json(b'{"stack": %s}' % old.encode(), edits).decode() == f'{{"stack": {text}}}'
+
+
+def test_an_array_that_was_emptied_is_one_edit():
+    assert list(loop.edits_between({"stack": [1, 2]}, {"stack": []})) == [(("stack",), b"[]")]
