@@ -254,4 +254,32 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ),
         "The state of this file has one frame, so the first one is the last one.",
     ),
+    (
+        "plates/inbox.py",
+        "",
+        "CHUNK = 1 << 20 # bytes that are read at a time",
+        (
+            "CHUNK = 2 << 20 # bytes that are read at a time",
+            "CHUNK = 1 << 21 # bytes that are read at a time",
+            "CHUNK = 1 << 19 # bytes that are read at a time",
+        ),
+        TUNING,
+    ),
+    (
+        "plates/inbox.py",
+        "",
+        "HEAD = 4096 # bytes of a file's first line that tell it from another one",
+        (
+            "HEAD = 4097 # bytes of a file's first line that tell it from another one",
+            "HEAD = 4095 # bytes of a file's first line that tell it from another one",
+        ),
+        "Events differ in their id, which stands at the beginning of a line.",
+    ),
+    (
+        "plates/inbox.py",
+        "key",
+        'first = os.pread(fd, HEAD, 0).partition(b"\\n")[0]',
+        ('first = os.pread(fd, HEAD, 1).partition(b"\\n")[0]',),
+        "The first byte of each event is the same brace.",
+    ),
 ]
