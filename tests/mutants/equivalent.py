@@ -7,6 +7,7 @@ lines is one space, as in the report of `run.py`, which fails if a test kills a 
 CORE = "The compiled core takes this number when it is built; the tests of a mutant load the core that is there."
 OTHER_SYSTEM = "The number of another operating system; this one takes the other branch."
 TUNING = "Only time and memory depend on it, not what is read or written."
+BOUND = "A bound against huge input. The tests take it from the code, and any of this order will do."
 LOG = "How much of the log is kept; nothing reads it but a person."
 FD_0 = "A descriptor is never 0 here, because stdin is open, and every negative number means that there is none."
 TESTS_ONLY = "The hook always gives it; only tests leave it out, and none of them reads it."
@@ -281,5 +282,67 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         'first = os.pread(fd, HEAD, 0).partition(b"\\n")[0]',
         ('first = os.pread(fd, HEAD, 1).partition(b"\\n")[0]',),
         "The first byte of each event is the same brace.",
+    ),
+    (
+        "plates/health.py",
+        "",
+        "MAX_DECODED_BYTES = 1 << 20 # of a record whose members are looked at: they take up to 30 times its size",
+        (
+            "MAX_DECODED_BYTES = 2 << 20 # of a record whose members are looked at: they take up to 30 times its size",
+            "MAX_DECODED_BYTES = 1 << 21 # of a record whose members are looked at: they take up to 30 times its size",
+            "MAX_DECODED_BYTES = 1 << 19 # of a record whose members are looked at: they take up to 30 times its size",
+        ),
+        BOUND,
+    ),
+    (
+        "plates/health.py",
+        "",
+        "MAX_SHOWN = 100_000 # characters of the agent's last words",
+        (
+            "MAX_SHOWN = 100001 # characters of the agent's last words",
+            "MAX_SHOWN = 99999 # characters of the agent's last words",
+        ),
+        BOUND,
+    ),
+    (
+        "stores/frontmatter.py",
+        "unescaped",
+        'width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)',
+        ('width = {"x": 2, "u": 4, "U": 8}.get(part[0], -1)',),
+        "An unknown escape has no digits then either, which is the error that leaves it as written.",
+    ),
+    (
+        "stores/jwz_index.py",
+        "",
+        "PIECE_BYTES = 64 << 10",
+        (
+            "PIECE_BYTES = 63 << 10",
+            "PIECE_BYTES = 65 << 10",
+            "PIECE_BYTES = 64 << 9",
+            "PIECE_BYTES = 64 << 11",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/jwz_index.py",
+        "with_tail",
+        "whole = RememberedStore(0, self.offset, self.topic_id)",
+        (
+            "whole = RememberedStore( 1, self.offset, self.topic_id)",
+            "whole = RememberedStore( -1, self.offset, self.topic_id)",
+        ),
+        "Its witness is not read, because what is found here is not saved.",
+    ),
+    (
+        "stores/jwz_index.py",
+        "read_and_remember",
+        'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 1e9:.1f} GB"',
+        (
+            'done = f"{found.offset / 1000000001.0:.1f} of {facts.st_size / 1e9:.1f} GB"',
+            'done = f"{found.offset / 999999999.0:.1f} of {facts.st_size / 1e9:.1f} GB"',
+            'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 1000000001.0:.1f} GB"',
+            'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 999999999.0:.1f} GB"',
+        ),
+        "The figure has one decimal.",
     ),
 ]

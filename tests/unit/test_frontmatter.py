@@ -108,7 +108,7 @@ def test_keys_may_all_be_indented_alike():
     assert page.values() == {"active": "true", "iteration": "1"}
 
 
-@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12"])
+@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12", "\\qa"])
 def test_an_escape_that_stands_for_no_character_stays_as_it_is_written(escape):
     assert FrontMatter(f'---\ncompletion_promise: "a {escape} b"\n---\nGo.')["completion_promise"] == f"a {escape} b"
 

@@ -195,7 +195,8 @@ def test_a_broken_file_of_what_is_known_is_made_anew(tmp_path, private, small, s
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("newest_at", 5), ("newest_at", "x"), ("newest_at", 10**30), ("topic_id", "OTHER")]
+    ("key", "value"),
+    [("newest_at", 5), ("newest_at", -1), ("newest_at", "x"), ("newest_at", 10**30), ("topic_id", "OTHER")],
 )
 def test_a_newest_message_that_is_not_where_it_should_be_is_looked_for_again(tmp_path, private, small, key, value):
     jwz.post(tmp_path, "one", topic="t", created_at=1)
