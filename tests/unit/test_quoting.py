@@ -13,6 +13,24 @@ def shown(line):
     return plain_words(line, 200)
 
 
+# ---- letters -----------------------------------------------------------------
+
+# The first and the last letter of each range of Unicode that is printable and shows nothing.
+INVISIBLE = [(0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x3164, 0x3164)]
+INVISIBLE += [(0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)]
+
+
+@pytest.mark.parametrize(("first", "last"), INVISIBLE)
+def test_letters_that_show_nothing_are_left_out_and_their_neighbours_stay(first, last):
+    assert shown(f"a{chr(first)}b{chr(last)}c") == "abc"
+    for neighbour in filter(str.isprintable, (chr(first - 1), chr(last + 1))):
+        assert shown(f"a{neighbour}b") == f"a{neighbour}b"
+
+
+def test_a_letter_that_cannot_be_printed_is_left_out_and_half_a_pair_is_replaced():
+    assert shown("caf\u00e9 a\u200bb `x` \ud800 \udfff") == "caf\u00e9 ab x \ufffd \ufffd"
+
+
 # ---- credentials -------------------------------------------------------------
 
 

@@ -184,6 +184,19 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+def test_a_private_key_is_masked_where_a_text_begins_with_it_too():
+    assert mask(f"{PEM} and more") == f"{MASK} and more"
+
+
+def test_a_key_by_its_looks_has_four_digits():
+    assert mask("a" * 24 + "1234") == MASK
+    assert mask("a" * 25 + "123") == "a" * 25 + "123"
+
+
+def test_the_quote_of_a_cookie_header_ends_the_cookies():
+    assert mask("curl -H 'Cookie: a=b1; c=d1' x=y") == f"curl -H 'Cookie: {MASK} {MASK} x=y"
+
+
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_ten_times_the_text_takes_ten_times_the_steps(piece):
     """Counted in lines of Python that are run."""
