@@ -59,8 +59,8 @@ coverage: ## branches of the Python code and lines of the core that the suite re
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
 
 # Each mutant is one run of its module's tests, so all of them take too long for every day.
-MUTANTS ?= 25
-mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notices: a fixed sample of MUTANTS (25) a module, or MUTANTS=all
+MUTANTS ?= 20
+mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notices: a fixed sample of MUTANTS (20) a module, or MUTANTS=all
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
