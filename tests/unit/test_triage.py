@@ -346,6 +346,11 @@ def test_the_list_of_entries_is_cut_once_it_is_longer_than_the_limit(monkeypatch
     assert "that follow" in verdict(state).reason
 
 
+def test_the_reason_counts_the_false_positives():
+    entries = (entry(0, **FP), entry(1), entry(2, **FP))
+    assert "false positives among the 3 entries: 2." in verdict(pipeline("meta-review", *entries)).reason
+
+
 def test_the_log_says_that_a_phase_is_left_or_goes_on():
     assert verdict(pipeline("triage", entry())).why == "on to aggregation"
     assert verdict(pipeline("triage", entry(0, "pending"))).why == "triage"
