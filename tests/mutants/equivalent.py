@@ -413,4 +413,16 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ),
         "The letters beside the range are not assigned, so they are not printable either.",
     ),
+    (
+        "stores/jwz.py",
+        "",
+        "MAX_LINE_BYTES = 16 << 20 # longer lines do not count",
+        (
+            "MAX_LINE_BYTES = 17 << 20 # longer lines do not count",
+            "MAX_LINE_BYTES = 15 << 20 # longer lines do not count",
+            "MAX_LINE_BYTES = 16 << 19 # longer lines do not count",
+            "MAX_LINE_BYTES = 16 << 21 # longer lines do not count",
+        ),
+        BOUND,
+    ),
 ]
