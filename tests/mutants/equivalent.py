@@ -421,8 +421,14 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
             "MAX_LINE_BYTES = 17 << 20 # longer lines do not count",
             "MAX_LINE_BYTES = 15 << 20 # longer lines do not count",
             "MAX_LINE_BYTES = 16 << 19 # longer lines do not count",
-            "MAX_LINE_BYTES = 16 << 21 # longer lines do not count",
         ),
         BOUND,
+    ),
+    (
+        "stores/jwz.py",
+        "post",
+        "created_at = max(int(now * 1000), newest.created_at if newest else 0)",
+        ("created_at = max(int(now * 1000), newest.created_at if newest else -1)",),
+        "No time is before 1970.",
     ),
 ]
