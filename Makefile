@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage bench load instructions interpreters corpora secret-rules pictures lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -57,6 +57,11 @@ coverage: ## branches of the Python code and lines of the core that the suite re
 	.venv-coverage/bin/python -m coverage report
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \
 	    | awk '/^File/ {file = $$2} /^Lines/ && file ~ /ext\// {split($$2, part, ":"); print part[2], "of", $$4, "lines", file}'
+
+# Each mutant is one run of its module's tests, so all of them take too long for every day.
+MUTANTS ?= 20
+mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notices: a fixed sample of MUTANTS (20) a module, or MUTANTS=all
+	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
 	$(BIN)/python tests/endtoend/hosts.py
@@ -120,7 +125,7 @@ $(VENV)/built: $(VENV)/made $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/board $(VENV)/test $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
+$(VENV)/board $(VENV)/test $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@[ $* != test ] || .ci/postgresql
 	@touch $@

@@ -114,7 +114,7 @@ def test_a_first_key_that_is_indented_hides_no_other_key(blank):
     assert page.values() == {"active": "true", "mode": "loop", "iteration": "1"}
 
 
-@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12"])
+@pytest.mark.parametrize("escape", ["\\UFFFFFFFF", "\\U00110000", "\\xzz", "\\u12", "\\qa"])
 def test_an_escape_that_stands_for_no_character_stays_as_it_is_written(escape):
     assert FrontMatter(f'---\ncompletion_promise: "a {escape} b"\n---\nGo.')["completion_promise"] == f"a {escape} b"
 
@@ -151,3 +151,65 @@ def test_a_state_that_is_replaced_twice_never_gets_the_inode_that_was_read(tmp_p
         draft.rename(path)
         assert path.stat().st_ino != read
     assert file.has_changed()
+
+
+def test_only_lines_with_a_key_and_a_colon_are_values():
+    page = FrontMatter("---\n# iteration: 5\n\nno colon\n: no key\na: 1\n---\nGo.")
+    assert page.values() == {"a": "1"}
+
+
+def test_words_right_behind_the_second_delimiter_belong_to_the_body():
+    assert FrontMatter("---\na: 1\n---Go.").body == "Go."
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_line_of_a_key_is_counted_from_1(newline):
+    page = FrontMatter(newline.join(("---", "a: 1", "", "b: 2", "---", "Go.")))
+    assert [page.line(key) for key in "ab"] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("'it''s # no comment' # a comment", "it's # no comment"),
+        ("'x # a'''", "x # a'"),
+        ("'a' # a comment", "a"),
+        ('"a \\" # b" # a comment', 'a " # b'),
+        ("'not closed # a comment", "'not closed"),
+        ("'", "'"),
+        ("'a\"", "'a\""),
+        ("aa", "aa"),
+    ],
+)
+def test_a_quoted_value_ends_at_its_closing_quote(written, value):
+    assert FrontMatter(f"---\nkey: {written}\n---\nGo.")["key"] == value
+
+
+@pytest.mark.parametrize(("escape", "letters"), [("\\x41B", "AB"), ("\\u00e9a", "éa"), ("\\U0001F600A", "\U0001f600A")])
+def test_an_escape_has_as_many_digits_as_its_letter_asks_for(escape, letters):
+    assert FrontMatter(f'---\nkey: "{escape}"\n---\nGo.')["key"] == letters
+
+
+def state_file(tmp_path):
+    """Where the state file of a project is."""
+    (tmp_path / ".claude").mkdir()
+    return tmp_path / ".claude" / "state.md"
+
+
+def test_a_file_of_more_than_4_mib_is_refused(tmp_path):
+    path = state_file(tmp_path)
+    path.write_text(PAGE)
+    os.truncate(path, 4 << 20)
+    assert FrontMatterFile(str(tmp_path), "state.md").page["mode"] == "loop"
+    os.truncate(path, (4 << 20) + 1)
+    with pytest.raises(OSError, match="larger than 4 MB") as caught:
+        FrontMatterFile(str(tmp_path), "state.md")
+    assert caught.value.filename == str(path)
+
+
+def test_a_link_in_place_of_the_file_is_an_error_that_names_it(tmp_path):
+    path = state_file(tmp_path)
+    path.symlink_to("elsewhere")
+    with pytest.raises(OSError, match="symbolic link") as caught:
+        FrontMatterFile(str(tmp_path), "state.md")
+    assert caught.value.filename == str(path)

@@ -1,11 +1,23 @@
 """The idle machine as a pure function: every row of its page's order of decisions, and the seed's edges."""
 
 import time
+from argparse import Namespace
 
 import pytest
 
+from tailhook.cli.loop import new_frame
 from tailhook.machines import CLAIM, iso, whole_number
-from tailhook.machines.idle import SIGNALS, Facts, briefing, decide, top_frame, words_since
+from tailhook.machines.idle import (
+    MAX_BRIEFING_CHARS,
+    SIGNALS,
+    Facts,
+    age_of,
+    briefing,
+    decide,
+    is_live,
+    top_frame,
+    words_since,
+)
 
 NOW = 1_767_312_245  # 2026-01-02T00:04:05Z
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -145,6 +157,12 @@ def test_a_claim_is_saved_even_when_nothing_else_moves():
     assert verdict.state == {**state, "stack": [{**state["stack"][0], "session_id": "mine"}]}
 
 
+def test_a_claim_on_the_top_frame_leaves_the_outer_frames_as_they_are():
+    outer = [frame(id="a", iter=4), frame(id="b", iter=5)]
+    moved = decide(looping(*outer, frame(session_id=CLAIM)), Facts(session_id="mine"), NOW).state
+    assert moved["stack"] == [*outer, frame(session_id="mine", iter=2)]
+
+
 # ---- 5: staleness ------------------------------------------------------------
 
 
@@ -192,6 +210,10 @@ def test_a_missing_time_and_a_future_one_are_fresh():
         assert decide(state, Facts(), NOW).outcome == "block"
 
 
+def test_a_missing_time_and_a_future_one_are_an_age_of_zero():
+    assert age_of({}, NOW) == age_of(looping(age=-5000), NOW) == 0
+
+
 def test_staleness_is_seen_before_corruption_and_before_a_signal():
     assert decide(looping(frame(iter="x"), age=8000), saying(DONE), NOW).state["reason"] == "STALENESS"
 
@@ -226,6 +248,7 @@ def test_a_count_that_is_no_whole_number_aborts(field, value):
     verdict = decide(looping(frame(**{field: value})), saying(DONE), NOW)
     assert (verdict.outcome, verdict.state["event"], verdict.state["reason"]) == ("allow", "ABORT", "CORRUPTED")
     assert verdict.state["stack"] == []
+    assert verdict.ended
     assert field in verdict.warning
 
 
@@ -386,9 +409,11 @@ def test_a_worktree_is_told_with_its_branch_and_issue():
 
 
 def test_a_worktree_that_is_no_folder_is_not_told():
+    asked = []
     for path in ("/gone", "", 5, None):
-        verdict = decide(looping(frame(worktree_path=path)), Facts(folder=lambda path: None), NOW)
+        verdict = decide(looping(frame(worktree_path=path)), Facts(folder=asked.append), NOW)
         assert "\n" not in verdict.reason
+    assert asked == ["/gone"]
 
 
 def test_what_a_state_says_reaches_the_prompt_on_one_line_and_not_at_length():
@@ -418,6 +443,7 @@ def test_times_are_written_in_utc_to_the_second():
 
 def test_words_count_from_the_states_last_change_on_less_the_slack():
     assert words_since(looping(age=60), NOW, 2) == NOW - 62
+    assert words_since(looping(age=0), NOW, 2) == NOW - 2
 
 
 def test_a_state_time_that_is_missing_broken_or_in_the_future_leaves_any_words():
@@ -490,6 +516,59 @@ def test_the_longest_briefing_is_below_what_a_host_shows():
 
 def test_a_long_goal_is_cut_below_what_a_host_shows():
     assert len(briefing(looping(), "x" * 20_000, Facts())) < 10_000
+
+
+def test_a_goal_that_just_fits_is_not_cut():
+    room = MAX_BRIEFING_CHARS - len(briefing(looping(), "", Facts()).replace("\n", ""))
+    assert briefing(looping(), "x" * room, Facts()).startswith(f"Goal: {'x' * room}\n")
+    assert briefing(looping(), "x" * (room + 1), Facts()).startswith(f"Goal: {'x' * room}… (cut")
+
+
+# ---- a new loop --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "limit"), [("loop", 10), ("issue", 10), ("grind", 100)])
+def test_a_loop_that_is_started_without_a_limit_has_that_of_its_mode(mode, limit):
+    asked = {"mode": mode, "issue": None, "filter": None, "worktree": None}
+    assert new_frame(Namespace(max=None, **asked), NOW)["max"] == limit
+    assert new_frame(Namespace(max=3, **asked), NOW)["max"] == 3
+
+
+# ---- whether a loop is live --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        looping(),
+        looping(event=None),
+        looping(age=7200),
+        looping(frame(iter="x"), frame()),
+        {"stack": [frame()]},
+    ],
+)
+def test_a_fresh_loop_with_both_counts_is_live(state):
+    assert is_live(state, NOW)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [frame()],
+        looping(stack=[]),
+        looping(event="DONE"),
+        looping(event="ABORT"),
+        looping(age=7201),
+        looping(updated_at="yesterday"),
+        looping(frame(iter=None)),
+        looping(frame(max="ten")),
+        looping(frame(), frame(iter=None)),
+        looping(stack="frames"),
+    ],
+)
+def test_a_loop_that_ended_is_stale_or_cannot_be_read_is_not_live(state):
+    assert not is_live(state, NOW)
 
 
 @pytest.mark.parametrize("stack", [[], None, {}, "x", [5]])

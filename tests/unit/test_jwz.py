@@ -10,7 +10,7 @@ from pathlib import Path
 import jwz
 import pytest
 
-from tailhook.stores.jwz import LOOK_BACK_BYTES, Store, ulid
+from tailhook.stores.jwz import LOOK_BACK_BYTES, UNREMEMBERED_BYTES, Store, ulid
 
 
 @pytest.fixture
@@ -197,3 +197,45 @@ def test_ulids_are_in_the_order_of_their_times_and_differ():
     assert made[0].startswith("0000000000")
     assert made[-1].startswith("7ZZZZZZZZZ")
     assert len(set(made)) == 5
+
+
+def test_the_random_part_of_a_ulid_has_80_bits():
+    digits = [ulid(1_767_312_245_000)[10:] for _ in range(200)]
+    assert {len(random) for random in digits} == {16}
+    assert all(len({random[place] for random in digits}) > 16 for place in range(16))
+
+
+def test_the_messages_are_for_all_whom_the_folder_admits(store):
+    mask = os.umask(0)
+    try:
+        post(store, "one")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(messages_file(store).stat().st_mode) == 0o666
+
+
+def test_a_record_that_only_mentions_a_topics_name_is_not_that_topic(store):
+    other = {"type": "topic", "id": "OTHER", "name": "other", "description": "t", "created_at": 1}
+    messages_file(store).write_text(json.dumps(other, separators=(",", ":")) + "\n")
+    post(store, "one")
+    assert lines(store)[1]["name"] == "t"
+    assert store.newest("t").topic_id == lines(store)[1]["id"]
+
+
+def test_a_message_that_is_found_has_the_fields_of_its_record(store):
+    post(store, "one")
+    record, found = lines(store)[1], store.newest("t")
+    assert (found.id, found.topic_id, found.body) == (record["id"], record["topic_id"], "one")
+    assert found.created_at == record["created_at"] == 1_000_000
+    assert messages_file(store).read_bytes()[found.offset :].startswith(b'{"type":"message"')
+
+
+def test_the_page_on_the_decision_names_the_bounds():
+    page = (Path(__file__).parents[2] / "docs/decisions/newest-message.md").read_text()
+    assert f"compared with those in the {LOOK_BACK_BYTES >> 10} KiB before it" in page
+    assert f"A store of up to {UNREMEMBERED_BYTES >> 10} KiB is read anew" in page
+
+
+def test_a_first_message_has_the_time_that_is_given(store):
+    post(store, "one", now=0.0)
+    assert store.newest("t").created_at == 0

@@ -195,7 +195,8 @@ def test_a_broken_file_of_what_is_known_is_made_anew(tmp_path, private, small, s
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("newest_at", 5), ("newest_at", "x"), ("newest_at", 10**30), ("topic_id", "OTHER")]
+    ("key", "value"),
+    [("newest_at", 5), ("newest_at", -1), ("newest_at", "x"), ("newest_at", 10**30), ("topic_id", "OTHER")],
 )
 def test_a_newest_message_that_is_not_where_it_should_be_is_looked_for_again(tmp_path, private, small, key, value):
     jwz.post(tmp_path, "one", topic="t", created_at=1)
@@ -293,3 +294,21 @@ def test_a_line_of_gigabytes_that_is_not_complete_costs_no_more_than_the_longest
     before = bytes_read()
     assert newest(tmp_path) == "one"
     assert bytes_read() - before < 120 << 20
+
+
+def test_a_message_near_the_end_is_found_without_reading_what_is_before_it(tmp_path, private, small):
+    jwz.post(tmp_path, "old", topic="t", created_at=1)
+    add_notes(tmp_path, 50)
+    jwz.post(tmp_path, "new", topic="t", created_at=2)
+    assert newest(tmp_path, seconds=-1) == "new"
+
+
+def test_what_is_known_is_saved_again_only_once_much_was_appended(tmp_path, private, small):
+    jwz.post(tmp_path, "one", topic="t", created_at=1)
+    add_notes(tmp_path, 50)
+    assert newest(tmp_path) == "one"
+    (file,) = private.glob("jwz-*")
+    saved = file.stat().st_ino, file.stat().st_mtime_ns
+    add_notes(tmp_path, 1)
+    assert newest(tmp_path) == "one"
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == saved

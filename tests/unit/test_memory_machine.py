@@ -8,6 +8,8 @@ from tailhook._core import score_lines
 from tailhook.machines.keywords import KEYWORDS, NEGATION, tables
 from tailhook.machines.memory import (
     CATEGORIES,
+    FLAG_SECONDS,
+    MAX_TEXT_BYTES,
     THRESHOLDS,
     Facts,
     Settings,
@@ -43,6 +45,12 @@ def test_the_keywords_and_thresholds_are_those_of_the_machines_page():
         assert float(threshold) == THRESHOLDS[category]
         if category in CATEGORIES:
             assert KEYWORDS[category] == (tuple(primaries.split(", ")), tuple(boosters.split(", ")))
+
+
+def test_the_machines_page_names_the_bounds():
+    page = PAGE.read_text()
+    assert f"at most the newest {MAX_TEXT_BYTES >> 10} KiB are scored" in page
+    assert f"Younger than {FLAG_SECONDS} s" in page
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -95,6 +103,7 @@ def test_windows_do_not_cross_messages():
 
 
 def test_a_whole_score_is_1():
+    assert score(Facts(lines_of("\n".join(["decided because"] * 9))).of("DECISION")) == 1
     assert scored("\n".join(["decided because"] * 9))[0] == 1
 
 
@@ -225,6 +234,15 @@ def test_the_summary_is_told_once_and_not_of_nothing():
 def test_the_summary_passes_at_its_threshold():
     assert verdict(tool_uses=10, tools=1, exchanges=0).state is True
     assert verdict(tool_uses=9, tools=1, exchanges=2).outcome == "allow"
+
+
+def test_what_the_transcript_does_not_show_did_not_happen():
+    for given, figures in (
+        ({"tool_uses": 20}, "20 tool uses, 0 tools, 0 exchanges"),
+        ({"tools": 10}, "0 tool uses, 10 tools, 0 exchanges"),
+        ({"exchanges": 50}, "0 tool uses, 0 tools, 50 exchanges"),
+    ):
+        assert f"{figures} (score: 1.00)" in decide(Facts([], **given)).reason
 
 
 def test_without_a_keyword_no_threshold_is_passed():

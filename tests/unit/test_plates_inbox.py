@@ -298,6 +298,13 @@ def test_a_file_that_was_emptied_is_read_from_its_start(inbox):
     assert inbox.take() == 1
 
 
+def test_a_file_that_was_emptied_and_begins_as_before_is_read_from_its_start_too(inbox):
+    spool.append(event(1) + event(2))
+    inbox.take()
+    (inbox.folder / spool.NAME).write_bytes(event(1))
+    assert (inbox.take(), inbox.lost) == (0, 0)
+
+
 def test_a_link_in_place_of_the_spool_is_not_followed(inbox, tmp_path):
     (tmp_path / "elsewhere").write_bytes(event(1))
     (inbox.folder / spool.NAME).symlink_to(tmp_path / "elsewhere")

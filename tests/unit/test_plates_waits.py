@@ -1,5 +1,7 @@
 """Which events reach the table of statuses: what a session waits for, and what ends that."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,34 @@ def test_the_start_of_a_parallel_tool_does_not_end_a_question():
         ("tool_call:Bash=b", INPUT),
         ("tool_call:AskUserQuestion=a", RUNNING),
     )
+
+
+def test_of_several_sub_agents_waits_the_person_sees_the_newest():
+    play(
+        ("A/tool_start:Bash=a", RUNNING),
+        ("A/permission_asked:Bash", APPROVAL),
+        ("input_asked:mcp__x", INPUT),
+    )
+
+
+def test_the_end_of_a_tool_without_an_id_ends_the_first_one_of_its_name():
+    situation = play(("tool_start:Bash=a", RUNNING), ("tool_start:Bash=b", RUNNING), ("tool_call:Bash", RUNNING))
+    assert [tool.tool_use_id for tool in situation.tools] == ["b"]
+
+
+def test_an_mcp_server_asks_for_its_newest_tool():
+    play(
+        ("tool_start:mcp__x__one=a", RUNNING),
+        ("tool_start:mcp__x__two=b", RUNNING),
+        ("input_asked:mcp__x", INPUT),
+        ("tool_call:mcp__x__one=a", INPUT),
+        ("tool_call:mcp__x__two=b", RUNNING),
+    )
+
+
+def test_the_machines_page_names_how_many_tools_are_kept():
+    page = Path(__file__).parents[2] / "docs/machines/plates.md"
+    assert f"at most {MAX_OPEN_TOOLS} tools of a session" in page.read_text()
 
 
 def test_only_a_tool_beside_a_wait_does_not_reach_the_table():

@@ -6,6 +6,7 @@ import pytest
 
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines import shown as shown_in_a_prompt
+from tailhook.machines.memory import quoted
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text, plain_words
 
 KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -13,6 +14,24 @@ KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
 def shown(line):
     return plain_words(line, 200)
+
+
+# ---- letters -----------------------------------------------------------------
+
+# The first and the last letter of each range of Unicode that is printable and shows nothing.
+INVISIBLE = [(0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x3164, 0x3164)]
+INVISIBLE += [(0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)]
+
+
+@pytest.mark.parametrize(("first", "last"), INVISIBLE)
+def test_memory_leaves_out_letters_that_show_nothing_and_keeps_their_neighbours(first, last):
+    assert quoted(f"a{chr(first)}b{chr(last)}c") == "abc"
+    for neighbour in filter(str.isprintable, (chr(first - 1), chr(last + 1))):
+        assert quoted(f"a{neighbour}b") == f"a{neighbour}b"
+
+
+def test_a_letter_that_cannot_be_printed_is_left_out_and_half_a_pair_is_replaced():
+    assert shown("caf\u00e9 a\u200bb `x` \ud800 \udfff") == "caf\u00e9 ab `x` \ufffd \ufffd"
 
 
 # ---- credentials -------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_without_front_matter_the_loop_ends():
 def test_a_count_that_is_no_whole_number_ends_the_loop_and_says_where(key, value):
     found = verdict(facts=asked(line=lambda name: {"iteration": 3, "max_iterations": 4}[name]), **{key: value})
     assert (found.outcome, found.ended) == ("allow", True)
-    assert f"{key} is " in found.why
+    assert f'{key} is "{value}", not a whole number' in found.why
     assert f"(line {3 if key == 'iteration' else 4})" in found.why
 
 
@@ -56,6 +56,7 @@ def test_leading_zeros_are_decimal():
 def test_a_count_may_be_larger_than_a_double_can_hold():
     found = verdict(iteration=str(2**53), max_iterations="1" + "0" * 40)
     assert (found.outcome, found.state) == ("block", {"iteration": str(2**53 + 1)})
+    assert verdict(max_iterations="9" * 64).outcome == "block"
 
 
 @pytest.mark.parametrize("value", ["false", "False", "FALSE"])
@@ -141,6 +142,7 @@ def test_an_empty_prompt_ends_the_loop():
 def test_otherwise_the_prompt_is_fed_back():
     found = verdict("Still red.")
     assert (found.outcome, found.reason, found.state, found.ended) == ("block", PROMPT, {"iteration": "4"}, False)
+    assert found.why == "iteration 4/10"
     assert "iteration 4 of 10" in found.message
     assert "<promise>GREEN</promise>" in found.message
     assert "only when it is true" in found.message
@@ -149,8 +151,10 @@ def test_otherwise_the_prompt_is_fed_back():
 def test_without_a_promise_the_message_says_that_the_loop_has_no_end_of_its_own():
     for value in (None, "", "  "):
         found = verdict("<promise></promise>", completion_promise=value, max_iterations="0")
-        assert found.outcome == "block"
-        assert "no end of its own" in found.message
+        assert (found.outcome, found.why) == ("block", "iteration 4")
+        assert found.message.endswith("the loop has no end of its own.")
+    limited = verdict(completion_promise=None)
+    assert limited.message.endswith("the loop has no end of its own, it goes on to its limit.")
 
 
 # ---- the promise -------------------------------------------------------------
@@ -246,6 +250,10 @@ def test_a_briefing_names_the_iteration_the_promise_and_the_prompt():
     assert len(briefing(state(), "x" * 20_000)) < 10_000
     assert "(cut)" in briefing(state(), "x" * 8001)
     assert "(cut)" not in briefing(state(), "x" * 8000)
+
+
+def test_a_briefing_counts_from_0_and_names_no_limit_if_the_file_names_none():
+    assert briefing({}, PROMPT).startswith("Ralph iteration 0. No promise")
 
 
 def test_a_long_promise_is_told_whole():

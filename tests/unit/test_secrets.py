@@ -11,9 +11,10 @@ import pytest
 from usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
 
 from tailhook._core import find_keys
+from tailhook.machines import passwords
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_words
 from tailhook.machines.secret_rules import KEY_BEGINNINGS
-from tailhook.machines.secrets import MASK, mask
+from tailhook.machines.secrets import COMMANDS, MASK, mask
 
 CONTEXTS = {
     "command": "{}",
@@ -96,6 +97,12 @@ ORDINARY = [
 def test_ordinary_text_stays_as_it_is(text):
     assert mask(text) == text
     assert mask(f"before\n{text}\n\tafter") == f"before\n{text}\n\tafter"
+
+
+def test_the_commands_that_load_the_rules_are_those_that_have_one():
+    assert {"echo", "printf", "htpasswd", *passwords.JOINED, *passwords.OPTIONS} | passwords.LOGINS_WITH_P | set(
+        passwords.READS_PASSWORD_WITH
+    ) == set(COMMANDS.split())
 
 
 def test_each_line_is_a_command_of_its_own_and_a_backslash_joins_lines():
@@ -208,6 +215,32 @@ HOSTILE = [
     "//a@",
     "<a></", "-----BEGIN RSA PRIVATE KEY-----", "//", "echo a|", "3f78" * 10 + " ", "\\\n", "|",
 ]  # fmt: skip
+
+
+def test_a_private_key_is_masked_where_a_text_begins_with_it_too():
+    assert mask(f"{PEM} and more") == f"{MASK} and more"
+
+
+@pytest.mark.parametrize(
+    ("word", "is_key"),
+    [
+        ("a" * 24 + "1234", False),
+        ("a1" * 14, True),
+        ("a1" * 13 + "a", False),  # 27 letters
+        ("a1a" + "a" * 24 + "1", False),
+        ("a1a1a" + "a" * 23, True),  # four changes between letters and digits
+        ("a1a1a" + "a" * 6 + "/" + "a" * 17, False),  # in a part of eleven letters
+        ("aB1" + "aB" * 4 + "a" * 17, True),  # eleven changes in 28 letters
+        ("aB1" + "aB" * 2 + "a" * 21, False),
+        ("aB" * 14, False),  # no digit
+    ],
+)
+def test_a_key_by_its_looks_is_long_and_mixed(word, is_key):
+    assert mask(word) == (MASK if is_key else word)
+
+
+def test_the_quote_of_a_cookie_header_ends_the_cookies():
+    assert mask("curl -H 'Cookie: a=b1; c=d1' x=y") == f"curl -H 'Cookie: {MASK} {MASK} x=y"
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

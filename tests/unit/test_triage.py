@@ -5,6 +5,7 @@ import time
 import pytest
 from triage import entry, group, pipeline, planning
 
+from tailhook.machines import triage
 from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, folder_name, iso_milliseconds
 
 PATH, PLANS = "/p/state/x_triage.json", "/p/state/fix_plans"
@@ -322,6 +323,8 @@ def test_the_reason_says_what_is_done_and_what_to_launch():
     assert "plans 5/5, reviews 1/4." in verdict(in_group(sub_phase="review", reviews_written=1)).reason
     assert "plans 5/5, reviews 4/4." in verdict(in_group(sub_phase="task-writing")).reason
     assert "3 **plan-reviewer** sub-agents" in verdict(in_group(sub_phase="review", reviews_written=1)).reason
+    assert "a **plan-synthesizer** sub-agent " in verdict(in_group(sub_phase="synthesis")).reason
+    assert "a **task-writer** sub-agent " in verdict(in_group(sub_phase="task-writing")).reason
     for fields in ({}, {"sub_phase": "synthesis"}, {"sub_phase": "review"}, {"sub_phase": "task-writing"}):
         assert "Plans folder: /plans" in verdict(in_group(**fields)).reason
 
@@ -335,6 +338,37 @@ def test_the_reason_names_the_root_cause_where_there_is_one():
 def test_a_large_batch_is_cut_to_what_a_host_shows():
     state = pipeline("triage", *(entry(n, "pending", name="x" * 500) for n in range(2000)), batch_size=2000)
     assert len(verdict(state).reason) < 10_000
+
+
+def test_the_reason_asks_for_one_entry_or_for_the_number_of_them():
+    one, two = (pipeline("triage", *(entry(n, "pending") for n in range(number))) for number in (1, 2))
+    assert "sub-agent for this entry:" in verdict(one).reason
+    assert "sub-agent for these 2 entries:" in verdict(two).reason
+
+
+def test_the_list_of_entries_is_cut_once_it_is_longer_than_the_limit(monkeypatch):
+    state = pipeline("triage", *(entry(n, "pending") for n in range(3)))
+    length = sum(len(line) for line in verdict(state).reason.split("\n") if line.startswith("- entries["))
+    monkeypatch.setattr(triage, "LONGEST_LIST", length)
+    assert "that follow" not in verdict(state).reason
+    monkeypatch.setattr(triage, "LONGEST_LIST", length - 1)
+    assert "that follow" in verdict(state).reason
+
+
+def test_the_reason_counts_the_false_positives():
+    entries = (entry(0, **FP), entry(1), entry(2, **FP))
+    assert "false positives among the 3 entries: 2." in verdict(pipeline("meta-review", *entries)).reason
+
+
+def test_the_log_says_that_a_phase_is_left_or_goes_on():
+    assert verdict(pipeline("triage", entry())).why == "on to aggregation"
+    assert verdict(pipeline("triage", entry(0, "pending"))).why == "triage"
+
+
+def test_a_false_positive_without_a_group_does_not_hide_the_next_ones_group():
+    entries = [entry(0, **{**FP, "group_id": None}), entry(1, **FP)]
+    table = Entries(ALL_COLUMNS, [column(entries, path) for path in ALL_COLUMNS])
+    assert table.groups() == {"a": [1]}
 
 
 def test_an_absent_batch_size_is_5():
@@ -363,6 +397,7 @@ def test_while_active_a_turn_goes_on_as_long_as_the_state_moves():
     found = verdict(state, stop_hook_active=True, while_active=True, moved=lambda: False)
     assert (found.outcome, found.state) == ("allow", None)
     assert verdict(state, while_active=True, moved=lambda: False).outcome == "block"
+    assert verdict(state, stop_hook_active=True, while_active=True).outcome == "block"
 
 
 def test_a_paused_session_leaves_the_pipeline():

@@ -150,21 +150,18 @@ class Settings:
                 self.thresholds[name.upper()] = min(max(value, 0.0), 1.0)
 
 
-# What a quoted line leaves out: backticks, and what is printable or ordinary and shows nothing (joiners, fillers,
-# variation selectors).
-NOT_QUOTED = dict.fromkeys(
-    (
-        *b"`",
-        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x200C, 0x200D, 0x3164, 0xFFA0),
-        *range(0xFE00, 0xFE10),
-        *range(0xE0100, 0xE01F0),
-    )
-)
-
-
 def quoted(line: str) -> str:
     """Return a line as the message quotes it."""
     from tailhook.machines.quoting import plain_words  # loaded where something is reported
 
-    shown = plain_words(line, MAX_LINE_CHARS, NOT_QUOTED)
+    shown = plain_words(line, MAX_LINE_CHARS, BACKTICK if line.isascii() else invisible_letters())
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+BACKTICK = {ord("`"): None}
+
+
+def invisible_letters() -> "dict[int, None]":
+    """Return what a quoted line leaves out besides format characters: backticks, joiners, fillers and selectors."""
+    fillers = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x200C, 0x200D, 0x3164, 0xFFA0)
+    return dict.fromkeys((*b"`", *fillers, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))

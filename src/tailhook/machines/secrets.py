@@ -28,14 +28,12 @@ KEY_KINDS = frozenset(  # of a `…_key`
     ("api", "access", "account", "private", "secret", "signing", "encryption", "master")
 )
 # The last word of a name that speaks of a secret and does not hold one: `token_count`, `password.py`, `secret-name`.
-NOT_HELD = frozenset((
-    "count", "counts", "limit", "length", "len", "size", "type", "types", "name", "names", "url", "uri", "path",
-    "file", "dir", "folder", "field", "fields", "env", "ttl", "expiry", "expires", "expired", "id", "ids",
-    "index", "manager", "store", "usage", "used", "budget", "max", "min", "policy", "hash", "stdin", "test",
-    "tests", "spec", "error", "errors", "py", "pyi", "ts", "tsx", "js", "jsx", "go", "rs", "rb", "java", "kt",
-    "c", "h", "cc", "cpp", "cs", "php", "swift", "sh", "md", "rst", "txt", "json", "yaml", "yml", "toml",
-    "lock", "log", "css", "html",
-))  # fmt: skip
+NOT_HELD = (
+    " count counts limit length len size type types name names url uri path file dir folder field fields env ttl"
+    " expiry expires expired id ids index manager store usage used budget max min policy hash stdin test tests"
+    " spec error errors py pyi ts tsx js jsx go rs rb java kt c h cc cpp cs php swift sh md rst txt json yaml"
+    " yml toml lock log css html "
+)
 MAX_NAMES = 64  # of a word, that are looked at; a word with more is masked from there on
 LONGEST_NAME = 64  # characters from a name's end that are looked at
 # A word without any of these holds no secret's name.
@@ -44,34 +42,18 @@ NAME_SIGNS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth
 # ---- values ------------------------------------------------------------------
 
 # What follows a secret's name and is not a secret: types and constants of programs, and words of a sentence.
-NOT_VALUES = frozenset((
-    "str", "string", "bytes", "int", "integer", "number", "bool", "boolean", "float", "object", "any",
-    "unknown", "never", "void", "optional", "required", "none", "null", "nil", "undefined", "true", "false",
-    "a", "an", "the", "is", "are", "was", "were", "be", "it", "it's", "its", "this", "that", "they", "we",
-    "you", "i", "not", "no", "and", "or", "but", "if", "in", "on", "of", "for", "to", "at", "by", "with",
-    "from", "as", "because", "so", "must", "may", "should", "can", "cannot", "will", "would", "has", "have",
-    "had", "expected", "given", "missing", "empty", "invalid", "wrong", "changed", "set", "unset",
-))  # fmt: skip
+NOT_VALUES = (
+    " str string bytes int integer number bool boolean float object any unknown never void optional required"
+    " none null nil undefined true false a an the is are was were be it it's its this that they we you i not no"
+    " and or but if in on of for to at by with from as because so must may should can cannot will would has have"
+    " had expected given missing empty invalid wrong changed set unset "
+)
 PARSERS_WORDS = frozenset(("unexpected", "unknown", "expected", "illegal"))  # before "token", which is then a parser's
 SCHEMES = frozenset(("basic", "bearer", "digest", "negotiate", "ntlm", "token", "apikey", "hoba", "mutual", "vapid"))
 MIN_KEY_CHARS = 28  # of a key by its looks: letters and digits in one word
 MAX_KEY_CHARS = 256  # of a word, that are looked at for that
-MIN_RUN_CHARS = 12  # of a key, between the signs that it may hold
-KEY_SIGNS = "+/=_-"
-APART = str.maketrans(KEY_SIGNS, " " * len(KEY_SIGNS))
-DIGEST_CHARS = (32, 40, 56, 64, 96, 128)  # of MD5, SHA-1 (git's commits), SHA-2
 KEY_WORDS = frozenset(("key", "apikey", "token", "secret", "password", "passphrase", "credential", "credentials"))
 NEAR_WORDS = 4  # as many words before a digest as may call it a key
-IDENTIFIERS = (
-    "toolu_",
-    "srvtoolu_",
-    "msg_",
-    "req_",
-    "call_",
-    "sha256-",
-    "sha384-",
-    "sha512-",
-)  # and digests in npm's form
 MAX_HOST_CHARS = 255  # of a URL's host with its port
 WEBHOOKS = (  # the path behind them is the secret
     "hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "webhook.office.com/",
@@ -92,72 +74,12 @@ LOGINS = ("--user=", "--proxy-user=", "-u")  # their options that `name:password
 DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
 COOKIES = ("-b", "--cookie")
 FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
-SEPARATORS = frozenset(("|", "||", "&&", "&", ";", "then", "do", "else", "(", "{"))
-# The option to which a command takes a password joined, and those behind which it is a word of its own.
-JOINED = {
-    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump"), "-p"),
-    "7z": "-p", "7za": "-p", "sshpass": "-p", "redis-cli": "-a",
-}  # fmt: skip
-OPTIONS = {
-    "sshpass": ("-p",),
-    "redis-cli": ("-a", "--pass"),
-    "mongo": ("-p",), "mongosh": ("-p",), "mongodump": ("-p",), "mongorestore": ("-p",),
-    "unzip": ("-P",), "zip": ("-P",),
-    "ldapsearch": ("-w",), "ldapadd": ("-w",), "ldapmodify": ("-w",),
-    "ssh-keygen": ("-N", "-P"),
-    "keytool": ("-storepass", "-keypass"),
-    "openssl": ("-k", "-K"),
-    "sqlcmd": ("-P",), "isql": ("-P",),
-}  # fmt: skip
-LOGINS_WITH_P = frozenset(("docker", "podman", "helm", "az", "oc", "cf", "npm"))  # `docker login -p PASSWORD`
-# What reads a password from a pipe: any command with such a word, and these two with their option.
-READS_PASSWORD = frozenset(("--password-stdin", "--with-token", "--token-stdin", "chpasswd"))
-READS_PASSWORD_WITH = {"sudo": "-S", "passwd": "--stdin"}
-LONGEST_LABEL = 64  # characters of what PEM calls a block
-MIN_LINE_CHARS = 16  # of base 64 on a line of a key, but for its last one
-BLANK = " \t\r\n"
-KNOWN_COMMANDS = {"echo", "printf", "htpasswd", *JOINED, *OPTIONS, *LOGINS_WITH_P, *READS_PASSWORD_WITH}
-
-
-def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
-    """Return which words hold a password by the command that they are given to, and where in the word it begins."""
-    found: dict[int, int] = {}
-    command, start = "", 0  # the command at hand, and where its words begin
-    is_login = reads_password = False
-    said: range | None = None  # the words of the `echo` in the pipe before
-    for place, word in enumerate([*words, ";"]):
-        before = words[place - 1] if place > start else ""
-        joined, pipe, name = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
-        name = name.strip(QUOTES + "()`$:").rpartition("/")[2]
-        if word in SEPARATORS or place == len(words) or (pipe and command in ("echo", "printf")):
-            said = (
-                range(start, place + bool(joined)) if (pipe or word == "|") and command in ("echo", "printf") else None
-            )
-            if command == "htpasswd":
-                found.update(htpasswd_password(words, start, place))
-            command, start, is_login, reads_password = name if name in KNOWN_COMMANDS else "", place + 1, False, False
-        elif name in KNOWN_COMMANDS:
-            command, start, is_login = name, place + 1, False
-        elif word.startswith("<<<"):
-            if reads_password:
-                found.update({place: 3} if len(word) > 3 else {place + 1: 0})
-        elif command in JOINED and word.startswith(JOINED[command]) and len(word) > 2:
-            found[place] = 2
-        elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
-            found[place] = 0
-        is_login = is_login or word == "login"
-        if word in READS_PASSWORD or (command and word == READS_PASSWORD_WITH.get(command)) or name == "chpasswd":
-            found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
-            said, reads_password = None, True
-    return found
-
-
-def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator[tuple[int, int]]":
-    """Yield the last word of `htpasswd -b FILE USER PASSWORD`, or of `-n -b USER PASSWORD`."""
-    options = "".join(word for word in words[start:end] if word[:1] == "-")
-    given = [place for place in range(start, end) if words[place][:1] != "-"]
-    if "b" in options and len(given) == (2 if "n" in options else 3):
-        yield given[-1], 0
+# Commands that are given passwords, by rules in passwords.py.
+COMMANDS = (
+    " mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump 7z 7za sshpass redis-cli mongo"
+    " mongosh mongodump mongorestore unzip zip ldapsearch ldapadd ldapmodify ssh-keygen keytool openssl sqlcmd"
+    " isql docker podman helm az oc cf npm sudo passwd echo printf htpasswd "
+)
 
 
 # ---- words -------------------------------------------------------------------
@@ -180,7 +102,9 @@ class Masker:
         """Yield each word as it may be shown, or None for one that is part of a secret before it."""
         text = " ".join(words)
         given: dict[int, int] = {}
-        if any(map(text.__contains__, KNOWN_COMMANDS)):
+        if (" -" in text or "|" in text) and any(map(is_command, words)):
+            from tailhook.machines.passwords import given_passwords
+
             places = [place for place, word in enumerate(words) if word != CONTINUATION]
             found = given_passwords([words[place] for place in places])
             given = {places[number]: start for number, start in found.items() if number < len(places)}
@@ -232,7 +156,7 @@ class Masker:
         is_sign = bare in SIGNS
         names = list(named_values(bare))
         is_header = self.before[-1:] in ("=", ":") and is_authorization(self.before[:-1])
-        is_spared = not bare or (word[0] not in QUOTES and (bare.lower() in NOT_VALUES or "(" in bare))
+        is_spared = not bare or (word[0] not in QUOTES and (f" {bare.lower()} " in NOT_VALUES or "(" in bare))
         start = min(self.secret_start(bare, names, near), max(0, key - word.find(bare)))
         shown = word
         if self.is_cookie and "=" in bare:
@@ -334,7 +258,7 @@ class Masker:
     def is_named_secret(self, name: str, sign: str, word: str, at: int, value: str) -> bool:
         """Return whether the value behind a name and a sign is a secret by that name."""
         lower = name.lower()
-        if value.strip(AROUND).lower() in NOT_VALUES and word[at] not in QUOTES:
+        if f" {value.strip(AROUND).lower()} " in NOT_VALUES and word[at] not in QUOTES:
             return False
         if lower == "sig" or lower.endswith("_auth"):
             return sign == "="
@@ -354,6 +278,17 @@ class Masker:
             return len(word)
         is_url = password.startswith("//")
         return len(word) if is_url else len(name) + 1
+
+
+def command_in(word: str) -> str:
+    """Return the name of the command that a word of a command line may be: "mysql" of `$(/usr/bin/mysql`."""
+    return word.strip("'\"()`$:").rpartition("/")[2]
+
+
+def is_command(word: str) -> bool:
+    """Return whether a word of a command line names a command that is given passwords."""
+    name = command_in(word)
+    return name != "" and f" {name} " in COMMANDS
 
 
 def key_starts(words: "Sequence[str]", text: str) -> "dict[int, int]":
@@ -401,6 +336,15 @@ def webhook_start(word: str) -> int:
     return len(word)
 
 
+def looks_secret(word: str, is_named: bool) -> bool:
+    """Return whether a word looks like a key.  is_named: whether it is called one."""
+    if len(word) < MIN_KEY_CHARS or "." in word or not any(map(str.isdigit, word[:MAX_KEY_CHARS])):
+        return False
+    from tailhook.machines.key_looks import is_key
+
+    return is_key(word, is_named)
+
+
 def element_start(word: str) -> int:
     """Return where the text of an XML element with a secret's name begins: `<password>…</password>`."""
     close = word.find(">")
@@ -421,7 +365,7 @@ def is_secret_name(name: str) -> bool:
     [True, True, False, False, False]
     """
     words = words_of(name[-LONGEST_NAME:])
-    if not words or words[-1] in NOT_HELD:
+    if not words or f" {words[-1]} " in NOT_HELD:
         return False
     if len(words) > 1 and words[-1] == "pass":
         return True
@@ -475,54 +419,6 @@ def is_login(scheme: str, rest: str) -> bool:
     return len(host) > MAX_HOST_CHARS or ("@" in host and not scheme.endswith("ssh:"))
 
 
-def looks_secret(word: str, is_named: bool) -> bool:
-    """Return whether a word looks like a key: long, and mixed in a way that words, paths and identifiers are not.
-
-    is_named: whether it is called a key. Without that, a digest is not one: it names a commit or a file's contents.
-    """
-    if len(word) < MIN_KEY_CHARS or word.startswith(IDENTIFIERS):
-        return False
-    runs = word.translate(APART).split()
-    if not all(map(str.isalnum, runs)) or holds_uuid(runs):
-        return False
-    if len(word) in DIGEST_CHARS and not is_named and is_hexadecimal(word):
-        return False
-    return is_mixed(runs)
-
-
-def holds_uuid(runs: "Sequence[str]") -> bool:
-    """Return whether a UUID is among the parts of a word, which is an identifier and not a secret."""
-    return any(
-        [len(run) for run in runs[start + 1 : start + 4]] == [4, 4, 4]
-        and is_hexadecimal(runs[start][-8:])
-        and is_hexadecimal(runs[start + 4][:12])
-        for start in range(len(runs) - 4)
-    )
-
-
-def is_hexadecimal(word: str) -> bool:
-    """Return whether a word is a number in base 16."""
-    return not word.lower().strip("0123456789abcdef")
-
-
-def is_mixed(runs: "Sequence[str]") -> bool:
-    """Return whether the kinds of letters (digits, capitals, small ones) change as they do in random keys.
-
-    In one of 64 letters they change three times in five letters; in names such as `MyClass2`, once in three or four.
-    """
-    changes = letters = 0
-    kinds_seen = set()
-    for run in runs:
-        kinds = ["0" if letter.isdigit() else "A" if letter.isupper() else "a" for letter in run[:MAX_KEY_CHARS]]
-        pairs = [(kinds[place - 1], kinds[place]) for place in range(1, len(kinds))]
-        if len(run) >= MIN_RUN_CHARS and sum((before == "0") != (after == "0") for before, after in pairs) >= 4:
-            return True
-        changes += sum(before != after for before, after in pairs)
-        letters += len(kinds)
-        kinds_seen.update(kinds)
-    return len(kinds_seen) == 3 and changes * 10 >= 3 * letters
-
-
 # ---- whole texts -------------------------------------------------------------
 
 
@@ -544,49 +440,12 @@ def mask(text: str) -> str:
 
 
 def mask_pem(text: str) -> str:
-    """Mask private keys in PEM (RFC 7468, 1421), up to the end of -----END …-----, or as much as there is of one."""
-    parts: list[str] = []
-    done = at = 0
-    has_end = True  # until a search found none: another one would take as long again
-    while (start := text.find("-----BEGIN ", at)) >= 0:
-        label, dashes, _ = text[start + 11 : start + 11 + LONGEST_LABEL].partition("-----")
-        at = body = start + 11 + len(label) + 5
-        if not dashes or "KEY" not in label:
-            at = start + 11
-            continue
-        end = text.find("-----END", body) if has_end else -1
-        has_end = end >= 0
-        close = text.find("-----", end + 8) if end >= 0 else -1
-        at = close + 5 if close >= 0 else end_of_key(text, body)
-        if at > body:
-            parts += text[done:start], MASK
-            done = at
-    return "".join((*parts, text[done:]))
+    """Mask private keys in PEM."""
+    if "-----BEGIN " not in text:
+        return text
+    from tailhook.machines.pem import mask_keys
 
-
-def end_of_key(text: str, start: int) -> int:
-    """Return where the lines of a key in base 64 end that begin at `start`; `start` if there are none."""
-    end = start
-    while end < len(text):
-        begin = end
-        while text[begin : begin + 1] in BLANK and begin < len(text):
-            begin += 1
-        while text.startswith(("\\n", "\\r"), begin):
-            begin += 2
-        stop = begin
-        while stop < len(text) and (text[stop].isalnum() or text[stop] in "+/="):
-            stop += 1
-        is_header = text[stop : stop + 1] in (":", "-", ",") and text.startswith(
-            ("Proc", "DEK", "Comment", "Version"), begin
-        )
-        if is_header:
-            stop = min(
-                (found for found in (text.find("\n", stop), text.find("\\n", stop)) if found >= 0), default=len(text)
-            )
-        elif stop - begin < MIN_LINE_CHARS and (end == start or stop < len(text)):
-            break
-        end = stop
-    return end
+    return mask_keys(text, MASK)
 
 
 def mask_line(line: str) -> str:

@@ -7,6 +7,7 @@ from tailhook.stores.atomic import (
     SAFE,
     TOO_LARGE,
     Lock,
+    is_link,
     open_folder,
     private_file,
     read_file,
@@ -129,7 +130,10 @@ def chain(before: bytes, pieces: "Iterator[bytes]", after: bytes) -> "Iterator[b
 
 
 def files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFile]":
-    """The files of folder/names… whose names end so, in the order of their names' bytes; links are left out."""
+    """Yield the files of folder/names… whose names have that ending, in the order of their names' bytes.
+
+    Leaves symbolic links out, and yields nothing if one of `names` is a symbolic link.
+    """
     try:
         fd = open_folder(folder, *names)
     except OSError:
@@ -138,6 +142,8 @@ def files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFil
         found = [name for name in posix.listdir(fd) if name.endswith(ending)]
         for name in sorted(found, key=lambda name: name.encode("utf-8", "surrogateescape")):
             try:
+                if is_link(name, fd):
+                    continue
                 file = JsonFile("/".join((folder, *names, name)), fd, name)
             except OSError:
                 continue

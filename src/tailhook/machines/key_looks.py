@@ -1,0 +1,70 @@
+"""Keys without a name or a known beginning, by their looks. Loaded only for a word that is as long as one."""
+
+from tailhook.machines.secrets import MAX_KEY_CHARS, MIN_KEY_CHARS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MIN_RUN_CHARS = 12  # of a key, between the signs that it may hold
+KEY_SIGNS = "+/=_-"
+APART = str.maketrans(KEY_SIGNS, " " * len(KEY_SIGNS))
+DIGEST_CHARS = (32, 40, 56, 64, 96, 128)  # of MD5, SHA-1 (git's commits), SHA-2
+IDENTIFIERS = (
+    "toolu_",
+    "srvtoolu_",
+    "msg_",
+    "req_",
+    "call_",
+    "sha256-",
+    "sha384-",
+    "sha512-",
+)  # and digests in npm's form
+
+
+def is_key(word: str, is_named: bool) -> bool:
+    """Return whether a word looks like a key: long, and mixed in a way that words, paths and identifiers are not.
+
+    is_named: whether it is called a key. Without that, a digest is not one: it names a commit or a file's contents.
+    """
+    if len(word) < MIN_KEY_CHARS or word.startswith(IDENTIFIERS):
+        return False
+    runs = word.translate(APART).split()
+    if not all(map(str.isalnum, runs)) or holds_uuid(runs):
+        return False
+    if len(word) in DIGEST_CHARS and not is_named and is_hexadecimal(word):
+        return False
+    return is_mixed(runs)
+
+
+def holds_uuid(runs: "Sequence[str]") -> bool:
+    """Return whether a UUID is among the parts of a word, which is an identifier and not a secret."""
+    return any(
+        [len(run) for run in runs[start + 1 : start + 4]] == [4, 4, 4]
+        and is_hexadecimal(runs[start][-8:])
+        and is_hexadecimal(runs[start + 4][:12])
+        for start in range(len(runs) - 4)
+    )
+
+
+def is_hexadecimal(word: str) -> bool:
+    """Return whether a word is a number in base 16."""
+    return not word.lower().strip("0123456789abcdef")
+
+
+def is_mixed(runs: "Sequence[str]") -> bool:
+    """Return whether the kinds of letters (digits, capitals, small ones) change as they do in random keys.
+
+    In one of 64 letters they change three times in five letters; in names such as `MyClass2`, once in three or four.
+    """
+    changes = letters = 0
+    kinds_seen = set()
+    for run in runs:
+        kinds = ["0" if letter.isdigit() else "A" if letter.isupper() else "a" for letter in run[:MAX_KEY_CHARS]]
+        pairs = [(kinds[place - 1], kinds[place]) for place in range(1, len(kinds))]
+        if len(run) >= MIN_RUN_CHARS and sum((before == "0") != (after == "0") for before, after in pairs) >= 4:
+            return True
+        changes += sum(before != after for before, after in pairs)
+        letters += len(kinds)
+        kinds_seen.update(kinds)
+    return len(kinds_seen) == 3 and changes * 10 >= 3 * letters

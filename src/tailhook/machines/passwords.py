@@ -1,0 +1,72 @@
+"""Passwords on command lines, by the command that they are given to: `mysql -pX`, `echo X | docker login …`.
+
+Loaded only for a line that names such a command: a process of its own answers each hook.
+"""
+
+from tailhook.machines.secrets import QUOTES, command_in, is_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+SEPARATORS = frozenset(("|", "||", "&&", "&", ";", "then", "do", "else", "(", "{"))
+# The option to which a command takes a password joined, and those behind which it is a word of its own.
+JOINED = {
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump"), "-p"),
+    "7z": "-p", "7za": "-p", "sshpass": "-p", "redis-cli": "-a",
+}  # fmt: skip
+OPTIONS = {
+    "sshpass": ("-p",),
+    "redis-cli": ("-a", "--pass"),
+    "mongo": ("-p",), "mongosh": ("-p",), "mongodump": ("-p",), "mongorestore": ("-p",),
+    "unzip": ("-P",), "zip": ("-P",),
+    "ldapsearch": ("-w",), "ldapadd": ("-w",), "ldapmodify": ("-w",),
+    "ssh-keygen": ("-N", "-P"),
+    "keytool": ("-storepass", "-keypass"),
+    "openssl": ("-k", "-K"),
+    "sqlcmd": ("-P",), "isql": ("-P",),
+}  # fmt: skip
+LOGINS_WITH_P = frozenset(("docker", "podman", "helm", "az", "oc", "cf", "npm"))  # `docker login -p PASSWORD`
+# What reads a password from a pipe: any command with such a word, and these two with their option.
+READS_PASSWORD = frozenset(("--password-stdin", "--with-token", "--token-stdin", "chpasswd"))
+READS_PASSWORD_WITH = {"sudo": "-S", "passwd": "--stdin"}
+
+
+def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
+    """Return which words hold a password by the command that they are given to, and where in the word it begins."""
+    found: dict[int, int] = {}
+    command, start = "", 0  # the command at hand, and where its words begin
+    is_login = reads_password = False
+    said: range | None = None  # the words of the `echo` in the pipe before
+    for place, word in enumerate([*words, ";"]):
+        before = words[place - 1] if place > start else ""
+        joined, pipe, name = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
+        name = command_in(name)
+        if word in SEPARATORS or place == len(words) or (pipe and command in ("echo", "printf")):
+            said = (
+                range(start, place + bool(joined)) if (pipe or word == "|") and command in ("echo", "printf") else None
+            )
+            if command == "htpasswd":
+                found.update(htpasswd_password(words, start, place))
+            command, start, is_login, reads_password = name if is_command(name) else "", place + 1, False, False
+        elif is_command(name):
+            command, start, is_login = name, place + 1, False
+        elif word.startswith("<<<"):
+            if reads_password:
+                found.update({place: 3} if len(word) > 3 else {place + 1: 0})
+        elif command in JOINED and word.startswith(JOINED[command]) and len(word) > 2:
+            found[place] = 2
+        elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
+            found[place] = 0
+        is_login = is_login or word == "login"
+        if word in READS_PASSWORD or (command and word == READS_PASSWORD_WITH.get(command)) or name == "chpasswd":
+            found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
+            said, reads_password = None, True
+    return found
+
+
+def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator[tuple[int, int]]":
+    """Yield the last word of `htpasswd -b FILE USER PASSWORD`, or of `-n -b USER PASSWORD`."""
+    options = "".join(word for word in words[start:end] if word[:1] == "-")
+    given = [place for place in range(start, end) if words[place][:1] != "-"]
+    if "b" in options and len(given) == (2 if "n" in options else 3):
+        yield given[-1], 0

@@ -1,0 +1,434 @@
+"""The mutants that no test can kill, each with the reason.
+
+A row is: module, function ("" for the lines of the module itself), original line, mutated lines, reason. Blank space in
+lines is one space, as in the report of `run.py`, which fails if a test kills a mutant of this list.
+"""
+
+CORE = "The compiled core takes this number when it is built; the tests of a mutant load the core that is there."
+OTHER_SYSTEM = "The number of another operating system; this one takes the other branch."
+TUNING = "Only time and memory depend on it, not what is read or written."
+BOUND = "A bound against huge input. The tests take it from the code, and any of this order will do."
+LOG = "How much of the log is kept; nothing reads it but a person."
+FD_0 = "A descriptor is never 0 here, because stdin is open, and every negative number means that there is none."
+TESTS_ONLY = "The hook always gives it; only tests leave it out, and none of them reads it."
+
+EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
+    (
+        "machines/idle.py",
+        "",
+        "MAX_BRIEFING_CHARS = 9500 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+        (
+            "MAX_BRIEFING_CHARS = 9501 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+            "MAX_BRIEFING_CHARS = 9499 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
+        ),
+        "Any limit with room for the line breaks and the words of the cut below 10,000 will do.",
+    ),
+    (
+        "machines/ralph.py",
+        "",
+        "LARGEST_COUNT = 10**64 # as large as digits can say; no other reader's doubles are in the way here",
+        (
+            "LARGEST_COUNT = 11**64 # as large as digits can say; no other reader's doubles are in the way here",
+            "LARGEST_COUNT = 10** 65 # as large as digits can say; no other reader's doubles are in the way here",
+        ),
+        "A count has at most 64 digits, so any limit from 10**64 - 1 on admits all of them.",
+    ),
+    (
+        "machines/ralph.py",
+        "__init__",
+        'line: "Callable[[str], int]" = lambda key: 0,',
+        (
+            'line: "Callable[[str], int]" = lambda key: 1,',
+            'line: "Callable[[str], int]" = lambda key: -1,',
+        ),
+        TESTS_ONLY,
+    ),
+    (
+        "machines/memory.py",
+        "best",
+        "if first[4]:",
+        ("if first[ 5]:",),
+        "The first line with a booster is always one of the two that count as boosted.",
+    ),
+    (
+        "machines/memory.py",
+        "best",
+        "return next((line for line in lines if line[4]), first)",
+        ("return next((line for line in lines if line[ 5]), first)",),
+        "The first line with a booster is always one of the two that count as boosted.",
+    ),
+    (
+        "machines/memory.py",
+        "",
+        '"NUMBERS": NEGATION + 1,',
+        ('"NUMBERS": NEGATION - 1,', '"NUMBERS": NEGATION + 0,', '"NUMBERS": NEGATION + 2,'),
+        CORE,
+    ),
+    (
+        "machines/memory.py",
+        "",
+        '"LINES_BEFORE": 2, # of a line, in which a booster counts for it',
+        (
+            '"LINES_BEFORE": 1, # of a line, in which a booster counts for it',
+            '"LINES_BEFORE": 3, # of a line, in which a booster counts for it',
+        ),
+        CORE,
+    ),
+    ("machines/memory.py", "", '"LINES_AFTER": 1,', ('"LINES_AFTER": 2,', '"LINES_AFTER": 0,'), CORE),
+    (
+        "machines/memory.py",
+        "",
+        '"NEGATION_REACH_BYTES": 14, # from a negation to the keyword that it takes back',
+        (
+            '"NEGATION_REACH_BYTES": 13, # from a negation to the keyword that it takes back',
+            '"NEGATION_REACH_BYTES": 15, # from a negation to the keyword that it takes back',
+        ),
+        CORE,
+    ),
+    (
+        "stores/frontmatter.py",
+        "__init__",
+        "if end < 0:",
+        ("if end <= 0:",),
+        "The search begins behind the first delimiter, so it never finds index 0.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "reload",
+        "self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime",
+        ("self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True).st_mtime",),
+        "The file was read before, which fails for a link; only a link that takes its place in between differs.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "value_span",
+        "if comment >= 0:",
+        ("if comment > 0:", "if comment >= 1:"),
+        "The text was stripped, so the space before a comment is never its first letter.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "unquoted",
+        'if len(value) < 2 or value[0] != value[-1] or value[0] not in "\'\\"":',
+        ('if len(value) < 2 or value[0] != value[-1] or value[ -1] not in "\'\\"":',),
+        "The first and the last letter are the same one here.",
+    ),
+    (
+        "stores/frontmatter.py",
+        "unquoted",
+        'if value[0] == "\'":',
+        ('if value[ -1] == "\'":',),
+        "The first and the last letter are the same one here.",
+    ),
+    (
+        "stores/jsonfile.py",
+        "",
+        "PIECE = 64 << 10 # bytes that are laid out at a time",
+        (
+            "PIECE = 65 << 10 # bytes that are laid out at a time",
+            "PIECE = 63 << 10 # bytes that are laid out at a time",
+            "PIECE = 64 << 11 # bytes that are laid out at a time",
+            "PIECE = 64 << 9 # bytes that are laid out at a time",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/jsonfile.py",
+        "__init__",
+        "self.read_from = -1 # stays open, so that a file which replaces this one cannot get its inode",
+        ("self.read_from = - 2 # stays open, so that a file which replaces this one cannot get its inode",),
+        FD_0,
+    ),
+    (
+        "stores/jsonfile.py",
+        "__del__",
+        "if self.read_from >= 0:",
+        ("if self.read_from >= 1:", "if self.read_from > 0:"),
+        FD_0,
+    ),
+    (
+        "stores/jsonfile.py",
+        "columns",
+        "if self.read_from >= 0:",
+        ("if self.read_from >= 1:", "if self.read_from > 0:"),
+        FD_0,
+    ),
+    ("stores/jsonfile.py", "columns", "self.read_from = -1", ("self.read_from = - 2",), FD_0),
+    (
+        "stores/jsonfile.py",
+        "stamp_now",
+        "return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))",
+        ("return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True))",),
+        "Links are left out before; opening the file refuses one that takes its place later.",
+    ),
+    (
+        "stores/jsonfile.py",
+        "rows",
+        "while start < end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",
+        ("while start <= end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",),
+        "At the end 0 bytes are read, which ends the loop too.",
+    ),
+    (
+        "stores/atomic.py",
+        "",
+        'IS_LINK = 40 if sys.platform == "linux" else 62 # ELOOP: the file is a symbolic link',
+        (
+            'IS_LINK = 40 if sys.platform == "linux" else 63 # ELOOP: the file is a symbolic link',
+            'IS_LINK = 40 if sys.platform == "linux" else 61 # ELOOP: the file is a symbolic link',
+        ),
+        OTHER_SYSTEM,
+    ),
+    (
+        "stores/atomic.py",
+        "",
+        "CHUNK = 1 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        (
+            "CHUNK = 2 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "CHUNK = 1 << 17 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "CHUNK = 1 << 15 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/atomic.py",
+        "private_file",
+        'return f"{state_folder()}/{name[-40:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+        (
+            'return f"{state_folder()}/{name[- 41:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+            'return f"{state_folder()}/{name[- 39:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
+        ),
+        "The name is there for a person who looks at the folder; the digest behind it tells files apart.",
+    ),
+    (
+        "stores/jwz.py",
+        "find_newest",
+        "messages, max(0, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",
+        ("messages, max( 1, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",),
+        "The first line of a store is a topic, so no message begins at offset 0.",
+    ),
+    (
+        "stores/jwz.py",
+        "ulid",
+        'return "".join(BASE32[number >> shift & 31] for shift in range(125, -1, -5))',
+        ('return "".join(BASE32[number >> shift & 31] for shift in range(125, - 2, -5))',),
+        "The steps are of 5, so the last shift is 0 with either end.",
+    ),
+    (
+        "stores/ralph.py",
+        "",
+        "LARGEST_LOG = 1_000_000 # bytes; then it starts anew",
+        (
+            "LARGEST_LOG = 999999 # bytes; then it starts anew",
+            "LARGEST_LOG = 1000001 # bytes; then it starts anew",
+        ),
+        LOG,
+    ),
+    (
+        "stores/ralph.py",
+        "",
+        "LONGEST_LINE = 500 # characters of a line of the log",
+        (
+            "LONGEST_LINE = 499 # characters of a line of the log",
+            "LONGEST_LINE = 501 # characters of a line of the log",
+        ),
+        LOG,
+    ),
+    (
+        "stores/spool.py",
+        "",
+        "FULL = 16 << 20 # bytes from which on a file gets another name",
+        (
+            "FULL = 17 << 20 # bytes from which on a file gets another name",
+            "FULL = 15 << 20 # bytes from which on a file gets another name",
+            "FULL = 16 << 21 # bytes from which on a file gets another name",
+            "FULL = 16 << 19 # bytes from which on a file gets another name",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/fallback.py",
+        "save",
+        'top, old = state["stack"][-1], self.state["stack"][-1]',
+        (
+            'top, old = state["stack"][-1], self.state["stack"][- 0]',
+            'top, old = state["stack"][- 0], self.state["stack"][-1]',
+        ),
+        "The state of this file has one frame, so the first one is the last one.",
+    ),
+    (
+        "plates/inbox.py",
+        "",
+        "CHUNK = 1 << 20 # bytes that are read at a time",
+        (
+            "CHUNK = 2 << 20 # bytes that are read at a time",
+            "CHUNK = 1 << 21 # bytes that are read at a time",
+            "CHUNK = 1 << 19 # bytes that are read at a time",
+        ),
+        TUNING,
+    ),
+    (
+        "plates/inbox.py",
+        "",
+        "HEAD = 4096 # bytes of a file's first line that tell it from another one",
+        (
+            "HEAD = 4097 # bytes of a file's first line that tell it from another one",
+            "HEAD = 4095 # bytes of a file's first line that tell it from another one",
+        ),
+        "Events differ in their id, which stands at the beginning of a line.",
+    ),
+    (
+        "plates/inbox.py",
+        "key",
+        'first = os.pread(fd, HEAD, 0).partition(b"\\n")[0]',
+        ('first = os.pread(fd, HEAD, 1).partition(b"\\n")[0]',),
+        "The first byte of each event is the same brace.",
+    ),
+    (
+        "plates/health.py",
+        "",
+        "MAX_DECODED_BYTES = 1 << 20 # of a record whose members are looked at: they take up to 30 times its size",
+        (
+            "MAX_DECODED_BYTES = 2 << 20 # of a record whose members are looked at: they take up to 30 times its size",
+            "MAX_DECODED_BYTES = 1 << 21 # of a record whose members are looked at: they take up to 30 times its size",
+            "MAX_DECODED_BYTES = 1 << 19 # of a record whose members are looked at: they take up to 30 times its size",
+        ),
+        BOUND,
+    ),
+    (
+        "plates/health.py",
+        "",
+        "MAX_SHOWN = 100_000 # characters of the agent's last words",
+        (
+            "MAX_SHOWN = 100001 # characters of the agent's last words",
+            "MAX_SHOWN = 99999 # characters of the agent's last words",
+        ),
+        BOUND,
+    ),
+    (
+        "stores/frontmatter.py",
+        "unescaped",
+        'width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)',
+        ('width = {"x": 2, "u": 4, "U": 8}.get(part[0], -1)',),
+        "An unknown escape has no digits then either, which is the error that leaves it as written.",
+    ),
+    (
+        "stores/jwz_index.py",
+        "",
+        "PIECE_BYTES = 64 << 10",
+        (
+            "PIECE_BYTES = 63 << 10",
+            "PIECE_BYTES = 65 << 10",
+            "PIECE_BYTES = 64 << 9",
+            "PIECE_BYTES = 64 << 11",
+        ),
+        TUNING,
+    ),
+    (
+        "stores/jwz_index.py",
+        "with_tail",
+        "whole = RememberedStore(0, self.offset, self.topic_id)",
+        (
+            "whole = RememberedStore( 1, self.offset, self.topic_id)",
+            "whole = RememberedStore( -1, self.offset, self.topic_id)",
+        ),
+        "Its witness is not read, because what is found here is not saved.",
+    ),
+    (
+        "stores/jwz_index.py",
+        "read_and_remember",
+        'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 1e9:.1f} GB"',
+        (
+            'done = f"{found.offset / 1000000001.0:.1f} of {facts.st_size / 1e9:.1f} GB"',
+            'done = f"{found.offset / 999999999.0:.1f} of {facts.st_size / 1e9:.1f} GB"',
+            'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 1000000001.0:.1f} GB"',
+            'done = f"{found.offset / 1e9:.1f} of {facts.st_size / 999999999.0:.1f} GB"',
+        ),
+        "The figure has one decimal.",
+    ),
+    (
+        "machines/secrets.py",
+        "",
+        "MAX_HOST_CHARS = 255 # of a URL's host with its port",
+        (
+            "MAX_HOST_CHARS = 256 # of a URL's host with its port",
+            "MAX_HOST_CHARS = 254 # of a URL's host with its port",
+        ),
+        BOUND,
+    ),
+    (
+        "machines/secrets.py",
+        "given_passwords",
+        'command, start, is_login = "", place + 1, False',
+        ('command, start, is_login = "", place + 1, True',),
+        "Without a command it is not asked, and the next command resets it.",
+    ),
+    (
+        "machines/secrets.py",
+        "named_values",
+        'if letter in "=:" and "::" not in word[max(0, at - 2) : at + 1] and not word.startswith("//", start):',
+        ('if letter in "=:" and "::" not in word[max( -1, at - 2) : at + 1] and not word.startswith("//", start):',),
+        "Only a word that begins with two colons differs: it has no name, and no key begins with a colon.",
+    ),
+    (
+        "machines/secrets.py",
+        "",
+        "MAX_KEY_CHARS = 256 # of a word, that are looked at for that",
+        (
+            "MAX_KEY_CHARS = 255 # of a word, that are looked at for that",
+            "MAX_KEY_CHARS = 257 # of a word, that are looked at for that",
+        ),
+        BOUND,
+    ),
+    (
+        "machines/quoting.py",
+        "plain_words",
+        "if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 2:",
+        ("if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 3:",),
+        BOUND,
+    ),
+    (
+        "machines/quoting.py",
+        "plain_words",
+        "kept, length = [], -1",
+        (
+            "kept, length = [], - 2",
+            "kept, length = [], - 0",
+        ),
+        "The words are joined and cut afterwards; it only ends the loop a word earlier or later.",
+    ),
+    (
+        "machines/quoting.py",
+        "plain_words",
+        "if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 2:",
+        ("if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) <= MAX_EXAMINED_CHARS // 2:",),
+        BOUND,
+    ),
+    (
+        "machines/quoting.py",
+        "",
+        "(0xE0100, 0xE01EF),",
+        (
+            "( 917759, 0xE01EF),",
+            "(0xE0100, 918000),",
+        ),
+        "The letters beside the range are not assigned, so they are not printable either.",
+    ),
+    (
+        "stores/jwz.py",
+        "",
+        "MAX_LINE_BYTES = 16 << 20 # longer lines do not count",
+        (
+            "MAX_LINE_BYTES = 17 << 20 # longer lines do not count",
+            "MAX_LINE_BYTES = 15 << 20 # longer lines do not count",
+            "MAX_LINE_BYTES = 16 << 19 # longer lines do not count",
+        ),
+        BOUND,
+    ),
+    (
+        "stores/jwz.py",
+        "post",
+        "created_at = max(int(now * 1000), newest.created_at if newest else 0)",
+        ("created_at = max(int(now * 1000), newest.created_at if newest else -1)",),
+        "No time is before 1970.",
+    ),
+]

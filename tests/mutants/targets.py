@@ -1,0 +1,32 @@
+"""Which modules `make mutants` changes, and which tests must notice.
+
+The values are arguments of pytest. Quick files come first, because the first failing test ends the run of a mutant.
+Tests of whole processes are not among them: their processes run the installed package, not the copy that is changed.
+"""
+
+LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
+INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
+
+TARGETS: dict[str, str] = {
+    "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
+    "machines/idle.py": "unit/test_idle.py property/test_idle_invariants.py",
+    "machines/keywords.py": "unit/test_memory_machine.py",
+    "machines/memory.py": "unit/test_memory_machine.py unit/test_memory_passages.py",
+    "machines/plates.py": "unit/test_plates_waits.py unit/test_plates.py unit/test_plates_health.py",
+    "machines/quoting.py": "unit/test_quoting.py unit/test_secrets.py",
+    "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
+    "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
+    "machines/triage.py": "unit/test_triage.py property/test_triage_pipelines.py",
+    "stores/atomic.py": "unit/test_atomic.py unit/test_folders.py unit/test_frontmatter.py unit/test_jsonfile.py",
+    "stores/fallback.py": "unit/test_loop_stores.py",
+    "stores/frontmatter.py": "unit/test_frontmatter.py unit/test_loop_stores.py property/test_ralph_invariants.py",
+    "stores/jsonfile.py": "unit/test_jsonfile.py property/test_triage_pipelines.py",
+    "stores/jwz.py": "unit/test_jwz.py unit/test_jwz_index.py",
+    "stores/jwz_index.py": "unit/test_jwz_index.py",
+    "stores/loop.py": "unit/test_loop_stores.py property/test_edits.py",
+    "stores/ralph.py": "unit/test_loop_stores.py",
+    "stores/spool.py": f"unit/test_spool.py {INBOX}",
+    "plates/changes.py": "unit/test_plates_database.py -k 'not postgresql and not several_at_once and not is_killed'",
+    "plates/health.py": "unit/test_plates_health.py",
+    "plates/inbox.py": INBOX,
+}
