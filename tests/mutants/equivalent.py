@@ -357,13 +357,6 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     ),
     (
         "machines/secrets.py",
-        "given_passwords",
-        'command, start, is_login = "", place + 1, False',
-        ('command, start, is_login = "", place + 1, True',),
-        "Without a command it is not asked, and the next command resets it.",
-    ),
-    (
-        "machines/secrets.py",
         "named_values",
         'if letter in "=:" and "::" not in word[max(0, at - 2) : at + 1] and not word.startswith("//", start):',
         ('if letter in "=:" and "::" not in word[max( -1, at - 2) : at + 1] and not word.startswith("//", start):',),
@@ -382,36 +375,12 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/quoting.py",
         "plain_words",
-        "if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 2:",
-        ("if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 3:",),
-        BOUND,
-    ),
-    (
-        "machines/quoting.py",
-        "plain_words",
         "kept, length = [], -1",
         (
             "kept, length = [], - 2",
             "kept, length = [], - 0",
         ),
         "The words are joined and cut afterwards; it only ends the loop a word earlier or later.",
-    ),
-    (
-        "machines/quoting.py",
-        "plain_words",
-        "if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) < MAX_EXAMINED_CHARS // 2:",
-        ("if words and len(line) > MAX_EXAMINED_CHARS and len(shown(words[-1])) <= MAX_EXAMINED_CHARS // 2:",),
-        BOUND,
-    ),
-    (
-        "machines/quoting.py",
-        "",
-        "(0xE0100, 0xE01EF),",
-        (
-            "( 917759, 0xE01EF),",
-            "(0xE0100, 918000),",
-        ),
-        "The letters beside the range are not assigned, so they are not printable either.",
     ),
     (
         "stores/jwz.py",

@@ -193,11 +193,23 @@ def test_a_long_text_is_masked_before_it_is_cut():
         assert "hunter" not in plain_text(f"{'x' * length} password=hunter2 password=hunter2", 200)
     block = "-----BEGIN RSA PRIVATE KEY-----\n" + ("MIIE3f78" * 8 + "\n") * 2_000
     assert plain_text(f"a {block} b", 200) == "a [secret]"
-    for inside in range(len(KEY) + 12):  # the examined part ends anywhere in it, and the shown part behind it
-        text = f"{block[: MAX_EXAMINED_CHARS - inside]}-----END RSA PRIVATE KEY----- "[
-            : MAX_EXAMINED_CHARS + 200 - inside
-        ]
-        assert "hunter" not in plain_text(f"{text}https://hunter2:{KEY}@x.org b", 200)
+    end = "-----END RSA PRIVATE KEY----- "
+    login = "https://hunter2:hunter2hunter2@x.org"
+    for inside in range(len(login) + 1):  # so much of the login is examined, and would be shown
+        text = block[: 200 + MAX_EXAMINED_CHARS - len(end) - inside] + end
+        assert plain_text(f"{text}{login} b", 200) in ("[secret]", "[secret] ", "[secret] [secret]"), inside
+    whole = block[: 200 + MAX_EXAMINED_CHARS - len(end) - len(login)] + end
+    assert plain_text(whole + "x" * len(login), 200) == f"[secret] {'x' * len(login)}"  # nothing is cut
+    long = "3f78" * MAX_EXAMINED_CHARS
+    assert plain_text(f"key {long}", 200) == "key [secret]"  # so much of it is there that it is recognised
+
+
+def test_of_several_lines_the_last_ones_word_may_be_cut():
+    blank = " " * MAX_EXAMINED_CHARS
+    for inside in range(40):
+        line = f"one two\n{blank}"[: MAX_EXAMINED_CHARS - inside] + "https://hunter2:hunter2hunter2@x.org b"
+        assert "hunter" not in shown(line)
+        assert shown(line).startswith("one two")
 
 
 # ---- what is not looked at ---------------------------------------------------

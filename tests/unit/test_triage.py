@@ -282,6 +282,7 @@ def test_each_step_names_its_files_in_the_groups_own_folder(fields, files):
         (["a-2", "a"], ["a-2", "a"]),
         (["a_b-2", "a/b", "a b"], ["a_b-2", "a_b", "a_b-3"]),
         (["con\n\x1b"], ["con__"]),
+        (["az-AZ.09_~\x7f"], ["az-AZ.09___"]),
     ],
 )
 def test_each_group_has_a_folder_of_its_own_inside_the_plans_folder(names, folders):

@@ -46,9 +46,10 @@ def plain_text(text: str, longest: int) -> str:
     'password:\t[secret]\nbye'
     """
     beginning = text[: longest + MAX_EXAMINED_CHARS]
-    words = beginning.rsplit(maxsplit=1)
-    if len(text) > len(beginning) and len(words) == 2 and len(words[1]) < MAX_EXAMINED_CHARS // 2:
-        beginning = words[0]  # as in `plain_words`: the last word may be a secret's beginning
+    if len(text) > len(beginning) and not beginning[-1].isspace():
+        last = beginning.rsplit(maxsplit=1)[-1]
+        if len(last) < MAX_EXAMINED_CHARS // 2:
+            beginning = beginning[: -len(last)]  # as in `plain_words`: it may be a secret's beginning
     letters = beginning.replace("\r\n", "\n")
     return mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))[:longest]
 

@@ -265,7 +265,7 @@ class FolderLetters(dict[int, str]):
     """What `str.translate` makes of a group's id: letters that a file's name may have stay, others become `_`."""
 
     def __init__(self) -> None:
-        super().__init__((code, chr(code)) for code in range(128) if chr(code).isalnum() or chr(code) in "._-")
+        super().__init__((code, chr(code)) for code in range(123) if chr(code).isalnum() or chr(code) in "._-")
 
     def __missing__(self, letter: int) -> str:
         return "_"
