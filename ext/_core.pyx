@@ -24,7 +24,7 @@ include "markdown_face.pxi"     # the map, for Python
 include "automaton.pxi"     # many patterns at once
 include "patterns.pxi"      # which of their matches count
 include "memory_lines.pxi"  # which lines of the messages count for the memory machine
-include "keys.pxi"          # keys that begin as keys do
+include "keys.pxi"          # keys with a known prefix
 include "system.pxi"        # locks, waiting, and a poke
 include "folders.pxi"       # who may change a folder
 include "modules.pxi"       # the hook's own modules

@@ -1,4 +1,4 @@
-# ---- keys that begin as keys do --------------------------------------------------------
+# ---- keys with a known prefix -----------------------------------------------------------
 #
 # Gives: find_keys, for Python.
 # Needs: Text (text.pxi), tables.h.
@@ -43,7 +43,7 @@ cdef inline bint may_begin_key(const uint8_t* text, size_t at) noexcept nogil:
 
 
 cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_t least) noexcept nogil:
-    """How many characters there are of a key of which the beginning stands before the text; 0: it is not one."""
+    """Return the length of the key that follows its prefix, or 0 if it is not a key."""
     cdef bint has_digit = False
     cdef bint has_upper = False
     cdef bint has_lower = False

@@ -150,7 +150,7 @@ cdef struct Window:
 
 
 cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
-    """Open a window on a file. It is to be closed whatever comes of this."""
+    """Open a window on a file. The caller must close it, also after an error."""
     cdef int64_t size
     window.source.is_file = False
     window.data = NULL

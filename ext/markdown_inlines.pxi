@@ -205,7 +205,7 @@ ctypedef int (*LabelFunction)(Inlines* s, size_t p, size_t end) noexcept nogil
 
 
 cdef int with_interpreter(LabelFunction function, Inlines* s, size_t p, size_t end) noexcept nogil:
-    """Call a function that needs the interpreter, and leave things as they were."""
+    """Take the GIL if this thread released it, call the function, and release it again."""
     cdef int result
     if s.map.thread != NULL:
         PyEval_RestoreThread(s.map.thread)

@@ -383,7 +383,7 @@ def promises(source: str | bytes, own_line: bool = False) -> list[str]:
     """
 
 def find_keys(text: str) -> list[tuple[int, int]]:
-    """Return where in a text keys stand that are known by their beginning: (start, end) of each, in characters.
+    """Return the positions of keys that have a known prefix: (start, end) of each, in characters.
 
     A key begins where a word does, or behind a sign such as = or a slash. Behind its beginning stand at least half of
     the characters that belong there, or 16, with a digit among them or letters of both cases. The beginnings are those

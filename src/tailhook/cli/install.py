@@ -170,7 +170,7 @@ def tell_cap(text: str) -> None:
 
 
 def prepare_daemon() -> list[str]:
-    """Leave for the hooks what starts the daemon. Return lines for a person if it cannot start, otherwise []."""
+    """Write the file from which hooks start the daemon. Return lines for the user if it cannot start, else []."""
     places.leave_argv()
     missing = [name for name in DAEMON_NEEDS if importlib.util.find_spec(name) is None]
     if not missing:

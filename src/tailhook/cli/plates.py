@@ -168,7 +168,7 @@ def serve_kept() -> None:
 
 
 def say_nothing_more() -> None:
-    """Lead stderr nowhere. Until here it was the file in which hooks look for the reason of a failed start."""
+    """Redirect stderr to /dev/null. Until here it was the file in which hooks look for the reason of a failed start."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     os.close(nothing)

@@ -94,7 +94,7 @@ def load_config(root: str) -> object:
 
 
 class Session:
-    """The last messages of a transcript, as far as they are new.  Raises OSError, ValueError if it cannot be read.
+    """The newest messages of a transcript that were not scored before.  Raises OSError, ValueError if it cannot be read.
 
     messages: (is it the assistant's, text in UTF-8), the oldest first. Of all together at most MAX_TEXT_BYTES are kept,
     the newest: older messages are empty, and of one that does not fit the beginning is kept.

@@ -11,7 +11,7 @@ MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind what is shown
 
 
 def plain_words(text: str, longest: int, without: "Mapping[int, None] | None" = None) -> str:
-    r"""Return the words of a text on one line, a blank between them, without secrets and without what cannot be seen.
+    r"""Return the words of a text on one line, separated by blanks, without secrets and invisible characters.
 
     longest: in characters, at most MAX_EXAMINED_CHARS // 4; what is beyond MAX_EXAMINED_CHARS is not examined.
     without: other characters that are left out, as `str.translate` takes them.
@@ -55,7 +55,7 @@ def plain_text(text: str, longest: int) -> str:
 
 
 def shown(word: str) -> str:
-    """Return a word without what cannot be seen, and with U+FFFD for half a surrogate pair."""
+    """Return a word without invisible characters, and with U+FFFD for half a surrogate pair."""
     if word.isprintable():
         return word
     return "".join(

@@ -81,7 +81,7 @@ def database_url() -> str:
 
 
 def leave_argv() -> None:
-    """Leave for the hooks what starts the daemon: this interpreter and this package."""
+    """Write the file from which hooks start the daemon: the argv of this interpreter and this package."""
     replace_file(str(private_state() / ARGV), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
 
 

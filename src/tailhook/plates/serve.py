@@ -203,7 +203,7 @@ class Daemon:
             raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
 
     def prepare_next_start(self) -> None:
-        """Leave for the hooks what starts the daemon again. If that cannot be written, serve all the same."""
+        """Write the file from which hooks start the daemon. If that fails, log it and serve."""
         try:
             places.leave_argv()
             places.forget_attempt()
