@@ -94,7 +94,7 @@ def load_config(root: str) -> object:
 
 
 class Session:
-    """The newest messages of a transcript that were not scored before.  Raises OSError, ValueError if it cannot be read.
+    """The newest messages of a transcript that were not scored before.
 
     messages: (is it the assistant's, text in UTF-8), the oldest first. Of all together at most MAX_TEXT_BYTES are kept,
     the newest: older messages are empty, and of one that does not fit the beginning is kept.
@@ -103,6 +103,7 @@ class Session:
     """
 
     def __init__(self, event: "Event", count: int, mark: "Mark") -> None:
+        """Raises OSError or ValueError if the transcript cannot be read."""
         self.messages: list[tuple[bool, bytes]] = []
         self.tools: list[str] = []
         self.is_cut = False
