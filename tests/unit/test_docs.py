@@ -16,7 +16,7 @@ from markdown_it.token import Token
 
 from tailhook.cli.parser import parser
 from tailhook.hook.config import KEYS
-from tailhook.hook.process import DEFAULT_MACHINES, MACHINES
+from tailhook.hook.machines import DEFAULT_MACHINES, MACHINES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

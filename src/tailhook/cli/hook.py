@@ -7,8 +7,9 @@ import sys
 from tailhook.cli.install import prepare_daemon
 from tailhook.cli.output import Commands, UsageError, command, say
 from tailhook.hook.answer import describe, plain
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_root
-from tailhook.hook.process import HOSTS, MACHINES, load_config
+from tailhook.hook.process import HOSTS, load_config
 from tailhook.hosts.command import configured, hook_command
 
 
@@ -20,7 +21,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
     parser.add_argument("--event", metavar="NAME", help="the event, when the payload does not name it")
-    parser.add_argument("--exit", choices=("0", "2"), help="the exit code of a block (idle and memory: 2, others: 0)")
+    parser.add_argument("--exit", choices=("0", "2"), help=f"the exit code of a block ({exit_codes()})")
     parser.add_argument("--announce", action="store_true", help="tell the user when a loop ends")
     parser.add_argument("--host", choices=HOSTS, help="whose payload it is, and whose answer (claude-code)")
 
@@ -32,6 +33,12 @@ def add(commands: Commands) -> None:
         "tailhook hook-command idle",
     )
     parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
+
+
+def exit_codes() -> str:
+    """Return which machines end with which code when they block, as a help text."""
+    two = [name for name, machine in MACHINES.items() if machine.exit_code == 2]
+    return f"{' and '.join(two)}: 2, others: 0"
 
 
 def print_hook_command(arguments: argparse.Namespace) -> None:

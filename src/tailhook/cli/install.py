@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from tailhook.cli.output import CommandError, Commands, coloured, command, say
 from tailhook.hook.answer import plain
 from tailhook.hook.config import parsed, user_bytes
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_root, user_config
-from tailhook.hook.process import MACHINES, load_config
+from tailhook.hook.process import load_config
 from tailhook.hosts import hooks, settings
 from tailhook.hosts.command import configured
 from tailhook.hosts.settings import SCOPES, Settings

@@ -7,6 +7,7 @@ import posix
 
 from tailhook._core import parse_json
 from tailhook.hook.answer import warn
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import is_path, user_config
 from tailhook.stores.atomic import TOO_LARGE, open_folder, read_file
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 # Every section and key that is read, with the type its value must have. A value of another type counts as absent.
 KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "hook": {"machines": list, "unbound": str, "log": str},
-    "idle": {"stale_after": (int, float), "next_issue": str},
-    "triage": {"while_active": str, "state_dirs": list},
-    "memory": {"profile": str},
-    "plates": {"autostart": bool},
+    **{name: dict(machine.keys) for name, machine in MACHINES.items() if machine.keys},
 }
 MAX_SECONDS = 2**53  # a larger number cannot be a time
 USERS_ALONE = (("hook", "log"), ("plates", "autostart"))

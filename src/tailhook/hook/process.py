@@ -9,7 +9,8 @@ import posix
 from time import perf_counter, time
 
 from tailhook._core import last_message
-from tailhook.hook.answer import COMPACT, SPACED, answer, describe, plain_lines, put, warn
+from tailhook.hook.answer import SPACED, answer, describe, plain_lines, put, warn
+from tailhook.hook.machines import DEFAULT_MACHINES, MACHINES
 from tailhook.hook.payload import (
     SECONDS,
     environment,
@@ -32,23 +33,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[dict[str, Any], int], None]
 
-MACHINES = ("idle", "ralph", "triage", "memory", "plates")  # as they are asked; the first that blocks answers
-DEFAULT_MACHINES = ("idle", "ralph", "triage")
-# What a project holds, as paths in its folders, when a machine has something to decide; a machine that is not named
-# here is always asked.
-TRACES = {
-    "idle": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
-    "ralph": (".claude/ralph-loop.local.md",),
-    "triage": (
-        ".claude/triage_state",
-        "entrypoint-analysis/triage_state",
-        ".claude/skills/self-repair-pipeline/triage_state",
-        ".claude/self-repair-pipeline-state/triage_state",
-    ),
-}
 HOSTS = ("claude-code", "codex", "gemini", "cursor", "copilot")
-EXIT_CODES = {"idle": 2, "memory": 2}  # of a block; the others exit 0
-STYLES = {"ralph": COMPACT, "triage": COMPACT}  # of a block's JSON; the others' has spaces
 CLOCK_SLACK = 2.0  # seconds by which a record may be older than a state and still count
 FARTHEST = 64 << 20  # bytes from the transcript's end that are read back at the most
 LONGEST_LINE = 16 << 20  # longer ones are passed over; what lies before them is unknown
@@ -90,9 +75,11 @@ def run(argv: "Sequence[str]") -> int:
         say = other.answer
         options.exit_code = other.exit_code(options.exit_code)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
-    exit_code, blocked = decide(event, [name for name in machines if name != "plates"], options, say, started)
-    if "plates" in machines:
-        tell_plates(event, blocked)
+    deciding = [name for name in machines if not MACHINES[name].is_reporter]
+    exit_code, blocked = decide(event, deciding, options, say, started)
+    for name in machines:
+        if MACHINES[name].is_reporter:
+            report(name, event, blocked)
     return exit_code
 
 
@@ -117,9 +104,8 @@ def decide(
         if verdict.warning:
             warn(verdict.warning)
         if verdict.outcome == "block":
-            own_code = EXIT_CODES.get(name, 0)
-            code = own_code if options.exit_code is None else options.exit_code
-            say(block(verdict, code, announced), STYLES.get(name, SPACED))
+            code = MACHINES[name].exit_code if options.exit_code is None else options.exit_code
+            say(block(verdict, code, announced), MACHINES[name].style)
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
@@ -130,16 +116,16 @@ def decide(
     return exit_code, False
 
 
-def tell_plates(event: "Event", blocked: bool) -> None:
-    """Report the event to the board. The answer has been given; a failure here changes nothing."""
+def report(name: str, event: "Event", blocked: bool) -> None:
+    """Report the event to the board. The answer has been given, so a failure only prints a warning."""
     try:
-        machine("plates").tell(event, blocked)
+        machine(name).tell(event, blocked)
     except Exception as error:
-        warn(f"tailhook: plates: {describe(error)}. The board does not get this event.")
+        warn(f"tailhook: {name}: {describe(error)}. The board does not get this event.")
 
 
 def machine(name: str) -> "Any":
-    """The module of a machine's hook: `ask(event)`, its verdict, saved; None where it has nothing to decide."""
+    """Import and return the module of a machine's hook. Its `ask(event)` decides, saves and returns a verdict or None."""
     return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
 
 
@@ -157,21 +143,25 @@ def patience(machines: "Sequence[str] | None") -> float:
     Where ralph alone is asked and no loop is in the folders known without a payload, an ordinary stop waits for
     nothing: a host that names the project's folder starts the hook in the session's. What is there at once is read.
     """
-    if machines == ["ralph"] and environment(b"CLAUDE_PROJECT_DIR") and not has_traces("ralph", project_folders({})):
+    if (
+        machines == ["ralph"]
+        and environment(b"CLAUDE_PROJECT_DIR")
+        and not has_marker_files("ralph", project_folders({}))
+    ):
         return 0
     return SECONDS
 
 
-def has_traces(name: str, folders: "Iterable[str]") -> bool:
-    """Whether one of the folders holds something that the machine answers for."""
-    return any(exists(f"{folder}/{trace}") for folder in folders for trace in TRACES[name])
+def has_marker_files(name: str, folders: "Iterable[str]") -> bool:
+    """Return whether one of the folders holds a marker file of the machine."""
+    return any(exists(f"{folder}/{path}") for folder in folders for path in MACHINES[name].marker_files)
 
 
 def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
     """Repeat the live loops of this session to the agent after a compaction, which would lose them."""
     told = []
     for name in machines:
-        if name not in ("idle", "ralph"):
+        if not MACHINES[name].repeats:
             continue
         try:
             told.append(machine(name).tell_again(event))
@@ -271,11 +261,12 @@ class Event:
 
     def concerns(self, name: str) -> bool:
         """Whether the machine could have something to decide."""
-        if self.broken and name != "ralph":
+        machine = MACHINES[name]
+        if self.broken and not machine.takes_broken_payload:
             return False
-        if name == "triage" and self.setting("triage", "state_dirs"):
+        if machine.marker_setting and self.setting(name, machine.marker_setting):
             return True
-        return name not in TRACES or has_traces(name, self.folders)
+        return not machine.marker_files or has_marker_files(name, self.folders)
 
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """A value of the configuration."""

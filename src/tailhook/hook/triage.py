@@ -2,8 +2,8 @@
 
 from tailhook._core import fingerprint
 from tailhook.hook.answer import warn
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import is_paused
-from tailhook.hook.process import TRACES
 from tailhook.machines import Verdict, triage
 from tailhook.stores.atomic import read_file, replace_file
 from tailhook.stores.jsonfile import JsonFile, files
@@ -117,7 +117,7 @@ def find(event: "Event") -> Pipeline | None:
 def state_folders(event: "Event") -> "Iterator[tuple[str, list[str]]]":
     """Where states are looked for: a folder, and the names below it that must not be links."""
     configured = event.setting("triage", "state_dirs")
-    for path in configured or TRACES["triage"]:
+    for path in configured or MACHINES["triage"].marker_files:
         if isinstance(path, str) and path.startswith("/"):
             yield path, []
         elif isinstance(path, str):

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from tailhook._core import parse_json
 from tailhook.hook import config
 from tailhook.hook.answer import describe
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.hook.process import MACHINES, load_config
+from tailhook.hook.process import load_config
 from tailhook.hosts import board, hooks
 from tailhook.hosts.command import argv_of, configured, is_tailhook, machines_of
 from tailhook.hosts.hooks import Hook, SettingsError, hooks_of

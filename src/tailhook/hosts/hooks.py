@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
+from tailhook.hook.machines import MACHINES
 from tailhook.hosts import json_text
 from tailhook.hosts.command import argv_of, hook_command, is_ours, machines_of
 
 FLAGS = ("--exit", "0", "--announce")  # the answer that every version of the host obeys, and its end made known
 TIMEOUT = 10  # seconds; a hook takes milliseconds and waits 2 s at the most for its input, 2 s for a lock
 STATUS = {"Stop": "tailhook: may the agent stop?", "SessionStart": "tailhook: is there a loop to go on with?"}
-TOLD_AGAIN = {"idle", "ralph"}  # machines whose loop is told again after a compaction
 # The events that only plates needs, with the matcher of each. A compaction that the host starts itself is in a turn.
 REPORTED = {
     "UserPromptSubmit": None,
@@ -119,10 +119,10 @@ class Wanted(NamedTuple):
 
 def wanted_hooks(machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
     """The hooks of each event; the arguments are those of `with_hooks`."""
-    reports = reports or "plates" in (machines or ())
+    reports = reports or any(MACHINES[name].is_reporter for name in machines or ())
     command = command_fields(machines, form)
     wanted = {"Stop": Wanted(None, command)}
-    if reports or machines is None or TOLD_AGAIN.intersection(machines):
+    if reports or machines is None or any(MACHINES[name].repeats for name in machines):
         wanted["SessionStart"] = Wanted(None if reports else "compact", command)
     if reports:
         wanted |= {event: Wanted(matcher, command_fields(["plates"], form)) for event, matcher in REPORTED.items()}
