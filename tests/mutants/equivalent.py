@@ -400,4 +400,42 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ("created_at = max(int(now * 1000), newest.created_at if newest else -1)",),
         "No time is before 1970.",
     ),
+    (
+        "machines/quoting.py",
+        "plain_words",
+        "if last and len(text) > MAX_EXAMINED_CHARS and len(shown(last[-1])) < MAX_EXAMINED_CHARS // 2:",
+        ("if last and len(text) > MAX_EXAMINED_CHARS and len(shown(last[-1])) <= MAX_EXAMINED_CHARS // 2:",),
+        BOUND,
+    ),
+    (
+        "machines/quoting.py",
+        "plain_words",
+        "if length > longest:",
+        ("if length >= longest:",),
+        "At exactly `longest` the words fill what is returned.",
+    ),
+    (
+        "machines/secrets.py",
+        "element_start",
+        'return close + 1 if is_secret_name(word[word.rfind("<", 0, close) + 1 : close]) else len(word)',
+        ('return close + 1 if is_secret_name(word[word.rfind("<", 1, close) + 1 : close]) else len(word)',),
+        "The bracket is a sign, which a name's words leave out.",
+    ),
+    (
+        "machines/key_looks.py",
+        "kind_of",
+        'return "0" if letter.isdigit() else "A" if letter.isupper() else "a"',
+        ('return "0" if letter.isdigit() else "A" if not letter.isupper() else "a"',),
+        "The two kinds change places; only changes between kinds are counted.",
+    ),
+    (
+        "machines/pem.py",
+        "mask_keys",
+        'label, dashes, _ = text[start + 11 : start + 11 + LONGEST_LABEL].partition("-----")',
+        (
+            'label, dashes, _ = text[start + 10 : start + 11 + LONGEST_LABEL].partition("-----")',
+            'label, dashes, _ = text[start + 11 : start + 10 + LONGEST_LABEL].partition("-----")',
+        ),
+        "The blank before the label changes where the search for the end begins by one; the other is a bound.",
+    ),
 ]

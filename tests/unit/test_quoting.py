@@ -204,9 +204,15 @@ def test_a_long_text_is_masked_before_it_is_cut():
     assert plain_text(f"key {long}", 200) == "key [secret]"  # so much of it is there that it is recognised
 
 
+def test_a_text_of_one_long_word_is_shown_to_its_limit():
+    assert plain_text("x" * 3 * MAX_EXAMINED_CHARS, 200) == "x" * 200
+
+
 def test_of_several_lines_the_last_ones_word_may_be_cut():
     blank = " " * MAX_EXAMINED_CHARS
-    for inside in range(40):
+    for inside in range(2, 38):
+        line = f"one\n{blank}"[: MAX_EXAMINED_CHARS - inside - 10] + "three four"
+        assert shown(f"{line} https://hunter2:hunter2hunter2@x.org b") == "one three four"
         line = f"one two\n{blank}"[: MAX_EXAMINED_CHARS - inside] + "https://hunter2:hunter2hunter2@x.org b"
         assert "hunter" not in shown(line)
         assert shown(line).startswith("one two")

@@ -209,6 +209,56 @@ def test_of_random_keys_few_are_shown(length, letters):
     assert all(MASK in mask(f"API_KEY={key}") for key in keys)
 
 
+@pytest.mark.parametrize("length", [32, 40, 56, 64, 96, 128])
+def test_a_digest_is_a_key_only_by_its_name(length):
+    digest = ("3f786850e387550fdab836ed7e6dc881de23001b" * 4)[:length]
+    assert mask(f"git show {digest}") == f"git show {digest}"
+    assert mask(f"keyboard={digest}") == f"keyboard={digest}"
+    assert mask(f"KEY={digest}") == f"KEY={MASK}"
+    assert mask(f"the key {digest}") == f"the key {MASK}"
+    assert mask(f"git show {digest}a") == f"git show {MASK}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<password></password>",
+        "curl -Xu a:b c",
+        "cat token.txt | docker login --password-stdin",
+        "echo hello && docker login -u me --password-stdin",
+        "cat <<< hello && docker run -it x",
+        "cat pw | sudo -S ls",
+    ],
+)
+def test_a_command_that_is_given_no_password_stays(text):
+    assert mask(text) == text
+
+
+def test_of_a_pipe_only_what_is_written_into_it_is_masked():
+    assert mask("echo a|echo pw|sudo -S ls") == f"echo a|echo {MASK} -S ls"
+    assert mask("echo a | echo pw | sudo -S ls") == f"echo a | echo {MASK} | sudo -S ls"
+
+
+def test_a_quoted_password_may_begin_with_an_ordinary_word():
+    assert mask("password: 'the secret one' is it") == f"password: {MASK} is it"
+    assert mask("password: the is it") == "password: the is it"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\\n", "\\r\\n"])
+def test_a_key_without_its_end_is_masked_line_by_line(newline):
+    lines = [
+        "Proc-Type: 4,ENCRYPTED",
+        "DEK-Info: AES-128-CBC,66ADD7FF",
+        "",
+        "MIIE3f78MIIE3f78" * 4,
+        "MIIE3f78MIIE3f78",
+        "abc=",
+    ]
+    key = newline.join(["-----BEGIN RSA PRIVATE KEY-----", *lines])
+    assert mask(f"a {key}") == f"a {MASK}"
+    assert mask(f"a {key}{newline} It is cut. More.") == f"a {MASK}{newline} It is cut. More."
+
+
 HOSTILE = [
     "word ", "a", "=", "a=b&", "'", "echo x | ", "sshpass -p ", "sk-", "://", "-----BEGIN", "-----END", "\n",
     "docker login ", "/eyJ", "htpasswd -b ", "cookie: a=b ", "bearer ", ": ", "= ", "a=", "MII/", "key=", "token=1&",

@@ -32,9 +32,7 @@ def is_key(word: str, is_named: bool) -> bool:
     runs = word.translate(APART).split()
     if not all(map(str.isalnum, runs)) or holds_uuid(runs):
         return False
-    if len(word) in DIGEST_CHARS and not is_named and is_hexadecimal(word):
-        return False
-    return is_mixed(runs)
+    return is_mixed(runs if is_named else [run for run in runs if not is_digest(run)])
 
 
 def holds_uuid(runs: "Sequence[str]") -> bool:
@@ -47,9 +45,19 @@ def holds_uuid(runs: "Sequence[str]") -> bool:
     )
 
 
+def is_digest(run: str) -> bool:
+    """Return whether a run of letters may be a digest in base 16, which names a commit or a file's contents."""
+    return len(run) in DIGEST_CHARS and is_hexadecimal(run)
+
+
 def is_hexadecimal(word: str) -> bool:
     """Return whether a word is a number in base 16."""
     return not word.lower().strip("0123456789abcdef")
+
+
+def kind_of(letter: str) -> str:
+    """Return "0" for a digit, "A" for a capital and "a" for another letter."""
+    return "0" if letter.isdigit() else "A" if letter.isupper() else "a"
 
 
 def is_mixed(runs: "Sequence[str]") -> bool:
@@ -60,7 +68,7 @@ def is_mixed(runs: "Sequence[str]") -> bool:
     changes = letters = 0
     kinds_seen = set()
     for run in runs:
-        kinds = ["0" if letter.isdigit() else "A" if letter.isupper() else "a" for letter in run[:MAX_KEY_CHARS]]
+        kinds = [kind_of(letter) for letter in run[:MAX_KEY_CHARS]]
         pairs = [(kinds[place - 1], kinds[place]) for place in range(1, len(kinds))]
         if len(run) >= MIN_RUN_CHARS and sum((before == "0") != (after == "0") for before, after in pairs) >= 4:
             return True

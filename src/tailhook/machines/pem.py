@@ -45,7 +45,7 @@ def end_of_key(text: str, start: int) -> int:
             stop = min(
                 (found for found in (text.find("\n", stop), text.find("\\n", stop)) if found >= 0), default=len(text)
             )
-        elif stop - begin < MIN_LINE_CHARS and (end == start or stop < len(text)):
+        elif stop - begin < MIN_LINE_CHARS and (end == start or (stop < len(text) and text[stop - 1] != "=")):
             break
         end = stop
     return end
