@@ -14,6 +14,7 @@ ALWAYS = {
     "tailhook._core",
     "tailhook.hook",
     "tailhook.hook.answer",
+    "tailhook.hook.machines",
     "tailhook.hook.payload",
     "tailhook.hook.process",
     "tailhook.machines",

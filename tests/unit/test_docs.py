@@ -16,7 +16,7 @@ from markdown_it.token import Token
 
 from tailhook.cli.parser import parser
 from tailhook.hook.config import KEYS
-from tailhook.hook.machines import DEFAULT_MACHINES, MACHINES
+from tailhook.hook.machines import MACHINES, machines_with
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -209,7 +209,7 @@ def test_the_readme_lists_every_key_of_the_configuration():
 
 def test_the_readme_has_the_machines_that_are_asked_by_default():
     (default,) = [cells[1].strip("`") for cells in rows(README) if cells[0] == "`hook.machines`"]
-    assert tuple(json.loads(default)) == DEFAULT_MACHINES
+    assert tuple(json.loads(default)) == tuple(machines_with("default"))
 
 
 @by_page

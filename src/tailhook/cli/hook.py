@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def exit_codes() -> str:
     """Return which machines end with which code when they block, as a help text."""
-    two = [name for name, machine in MACHINES.items() if machine.exit_code == 2]
+    two = [name for name, machine in MACHINES.items() if machine.get("exit_code") == 2]
     return f"{' and '.join(two)}: 2, others: 0"
 
 

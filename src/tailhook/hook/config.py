@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Every section and key that is read, with the type its value must have. A value of another type counts as absent.
 KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
     "hook": {"machines": list, "unbound": str, "log": str},
-    **{name: dict(machine.keys) for name, machine in MACHINES.items() if machine.keys},
+    **{name: machine["keys"] for name, machine in MACHINES.items() if "keys" in machine},
 }
 MAX_SECONDS = 2**53  # a larger number cannot be a time
 USERS_ALONE = (("hook", "log"), ("plates", "autostart"))

@@ -10,7 +10,7 @@ from time import perf_counter, time
 
 from tailhook._core import last_message
 from tailhook.hook.answer import SPACED, answer, describe, plain_lines, put, warn
-from tailhook.hook.machines import DEFAULT_MACHINES, MACHINES
+from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.payload import (
     SECONDS,
     environment,
@@ -75,10 +75,10 @@ def run(argv: "Sequence[str]") -> int:
         say = other.answer
         options.exit_code = other.exit_code(options.exit_code)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
-    deciding = [name for name in machines if not MACHINES[name].is_reporter]
+    deciding = [name for name in machines if not MACHINES[name].get("reports")]
     exit_code, blocked = decide(event, deciding, options, say, started)
     for name in machines:
-        if MACHINES[name].is_reporter:
+        if MACHINES[name].get("reports"):
             report(name, event, blocked)
     return exit_code
 
@@ -104,8 +104,8 @@ def decide(
         if verdict.warning:
             warn(verdict.warning)
         if verdict.outcome == "block":
-            code = MACHINES[name].exit_code if options.exit_code is None else options.exit_code
-            say(block(verdict, code, announced), MACHINES[name].style)
+            code = MACHINES[name].get("exit_code", 0) if options.exit_code is None else options.exit_code
+            say(block(verdict, code, announced), MACHINES[name].get("style", SPACED))
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
@@ -125,7 +125,7 @@ def report(name: str, event: "Event", blocked: bool) -> None:
 
 
 def machine(name: str) -> "Any":
-    """Import and return the module of a machine's hook. Its `ask(event)` decides, saves and returns a verdict or None."""
+    """Import and return the module of a machine's hook."""
     return __import__(f"tailhook.hook.{name}", None, None, ("ask",))
 
 
@@ -154,14 +154,14 @@ def patience(machines: "Sequence[str] | None") -> float:
 
 def has_marker_files(name: str, folders: "Iterable[str]") -> bool:
     """Return whether one of the folders holds a marker file of the machine."""
-    return any(exists(f"{folder}/{path}") for folder in folders for path in MACHINES[name].marker_files)
+    return any(exists(f"{folder}/{path}") for folder in folders for path in MACHINES[name].get("marker_files", ()))
 
 
 def tell_again(event: "Event", machines: "Sequence[str]", say: "Say") -> int:
     """Repeat the live loops of this session to the agent after a compaction, which would lose them."""
     told = []
     for name in machines:
-        if not MACHINES[name].repeats:
+        if not MACHINES[name].get("repeats"):
             continue
         try:
             told.append(machine(name).tell_again(event))
@@ -256,17 +256,17 @@ class Event:
 
     def machines(self) -> "Sequence[str]":
         """The configured machines, in the order of asking."""
-        wanted = self.setting("hook", "machines", DEFAULT_MACHINES)
-        return [name for name in MACHINES if name in wanted]
+        wanted = self.setting("hook", "machines")
+        return machines_with("default") if wanted is None else [name for name in MACHINES if name in wanted]
 
     def concerns(self, name: str) -> bool:
         """Whether the machine could have something to decide."""
         machine = MACHINES[name]
-        if self.broken and not machine.takes_broken_payload:
+        if self.broken and not machine.get("takes_broken_payload"):
             return False
-        if machine.marker_setting and self.setting(name, machine.marker_setting):
+        if self.setting(name, machine.get("marker_setting", "")):
             return True
-        return not machine.marker_files or has_marker_files(name, self.folders)
+        return "marker_files" not in machine or has_marker_files(name, self.folders)
 
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """A value of the configuration."""

@@ -117,7 +117,7 @@ def find(event: "Event") -> Pipeline | None:
 def state_folders(event: "Event") -> "Iterator[tuple[str, list[str]]]":
     """Where states are looked for: a folder, and the names below it that must not be links."""
     configured = event.setting("triage", "state_dirs")
-    for path in configured or MACHINES["triage"].marker_files:
+    for path in configured or MACHINES["triage"]["marker_files"]:
         if isinstance(path, str) and path.startswith("/"):
             yield path, []
         elif isinstance(path, str):

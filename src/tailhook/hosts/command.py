@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tailhook.hook
-from tailhook.hook.machines import DEFAULT_MACHINES, MACHINES
+from tailhook.hook.machines import MACHINES, machines_with
 
 ENTRY = "/tailhook/hook/entry.py"
 
@@ -62,5 +62,5 @@ def machines_of(argv: Sequence[str]) -> list[str] | None:
 
 def configured(values: Mapping[str, Any]) -> list[str]:
     """The machines that a configuration (`tailhook.hook.process.load_config`) has asked."""
-    wanted = values.get("hook", {}).get("machines", DEFAULT_MACHINES)
+    wanted = values.get("hook", {}).get("machines", machines_with("default"))
     return [name for name in MACHINES if name in wanted]

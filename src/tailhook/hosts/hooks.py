@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.machines import machines_with
 from tailhook.hosts import json_text
 from tailhook.hosts.command import argv_of, hook_command, is_ours, machines_of
 
@@ -119,10 +119,10 @@ class Wanted(NamedTuple):
 
 def wanted_hooks(machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
     """The hooks of each event; the arguments are those of `with_hooks`."""
-    reports = reports or any(MACHINES[name].is_reporter for name in machines or ())
+    reports = reports or not set(machines_with("reports")).isdisjoint(machines or ())
     command = command_fields(machines, form)
     wanted = {"Stop": Wanted(None, command)}
-    if reports or machines is None or any(MACHINES[name].repeats for name in machines):
+    if reports or machines is None or not set(machines_with("repeats")).isdisjoint(machines):
         wanted["SessionStart"] = Wanted(None if reports else "compact", command)
     if reports:
         wanted |= {event: Wanted(matcher, command_fields(["plates"], form)) for event, matcher in REPORTED.items()}
