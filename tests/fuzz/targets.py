@@ -304,7 +304,6 @@ def masked_text(data):
     text = data.decode("utf-8", "surrogatepass" if data.isascii() else "replace")
     shown = mask(text)
     assert shown.count("\n") <= text.count("\n")
-    assert "-----BEGIN" not in shown
     reached = 0
     for start, end in _core.find_keys(text):
         assert reached <= start < end <= len(text)
