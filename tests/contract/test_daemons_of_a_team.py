@@ -20,7 +20,7 @@ def url():
 
 
 @pytest.fixture
-def team(url, tmp_path):
+def team(url, short_path):
     """Two daemons on an empty database."""
     server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     name = f"team_{os.urandom(4).hex()}"
@@ -29,7 +29,7 @@ def team(url, tmp_path):
     server.dispose()
     with ExitStack() as stack:
         yield [
-            stack.enter_context(daemon_in(tmp_path / word)).start("--db", url.replace("/postgres", f"/{name}"))
+            stack.enter_context(daemon_in(short_path / word)).start("--db", url.replace("/postgres", f"/{name}"))
             for word in ("one", "two")
         ]
 
