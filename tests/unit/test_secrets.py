@@ -125,6 +125,10 @@ def test_an_option_at_the_end_of_a_line_that_goes_on_is_remembered():
     assert mask("Password:\nhunter2") == "Password:\nhunter2"
 
 
+def test_a_key_may_end_without_its_label():
+    assert mask(f"-----BEGIN KEY-----\n{'MII3' * 16}\n-----END----- b") == f"{MASK} b"
+
+
 def test_several_pem_blocks_are_masked_and_what_is_between_them_is_not():
     assert mask(f"a {PEM} b {PEM}\nc") == f"a {MASK} b {MASK}\nc"
 
