@@ -243,6 +243,12 @@ def test_of_a_pipe_only_what_is_written_into_it_is_masked():
     assert mask("echo a | echo pw | sudo -S ls") == f"echo a | echo {MASK} | sudo -S ls"
 
 
+@pytest.mark.parametrize("password", ["hunter(2", "(hunter2", "hun(ter)2", "2hunter(x)", "hunter2)"])
+def test_a_password_with_a_bracket_is_masked_and_a_call_is_not(password):
+    assert mask(f"mysql --password {password} shop") == f"mysql --password {MASK} shop"
+    assert mask("token = next(stream); secret: config.get(name)") == "token = next(stream); secret: config.get(name)"
+
+
 def test_a_quoted_password_may_begin_with_an_ordinary_word():
     assert mask("password: 'the secret one' is it") == f"password: {MASK} is it"
     assert mask("password: the is it") == "password: the is it"
