@@ -457,7 +457,7 @@ def mask_pem(text: str) -> str:
 def mask_line(line: str) -> str:
     """Mask one line, or several that a backslash joins."""
     words = line.split()
-    shown = list(Masker().words(words))
+    shown = list(Masker().words(words)) if words else []
     if shown == words:
         return line
     parts: list[str] = []
