@@ -11,6 +11,8 @@ from host import assistant
 
 from tailhook.plates.health import MAX_SHOWN
 
+pytestmark = pytest.mark.system
+
 MAX_PEAK_MB = 200  # of memory, for the whole daemon; it is 75 MB without a session
 MAX_DETAILS_S = 5.0
 CHECKED_S = 25.0  # after which the health check has looked twice
