@@ -1,6 +1,7 @@
 # Everything a developer runs. Each goal sets up what it needs, in .venv.
 
 PYTHON ?= python3
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
@@ -14,8 +15,9 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 	@$(BIN)/python examples/demo.py
 
 # The browser's tests have a loop of their own, which others in the same process would run in.
+# Two workers for each processor: most tests wait for processes that they started.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
-	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 	$(if $(TESTS),,$(BIN)/python -m pytest tests/browser)
 
 # Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
@@ -64,7 +66,8 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
-	$(BIN)/python tests/endtoend/hosts.py
+	$(BIN)/python tests/endtoend/hosts.py -n auto --dist loadfile -k "not test_claude_times"
+	$(BIN)/python tests/endtoend/hosts.py -k test_claude_times  # measures: by itself
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
@@ -89,13 +92,17 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the READ
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Kills, random bytes and the browser are of one system, whatever the interpreter.
-interpreters: ## the suite on every CPython from 3.10 up that is at hand, BUT=3.11 without that
-	@set -e; for python in $$(.ci/interpreters $(BUT)); do \
+# Kills, crowds, random bytes and the browser are of one system, whatever the interpreter.
+interpreters: ## the suite on the oldest and the newest CPython at hand from 3.10 up, BUT=3.11 without that; less on those between
+	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    number=$$((number + 1)); \
+	    case $$number in \
+	        1 | $$#) tests="tests/unit tests/property tests/contract" ;; \
+	        *) tests="tests/unit tests/contract/test_hook_process.py" ;; \
+	    esac; \
 	    echo "== CPython $$version"; \
-	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
-	        TESTS="tests/unit tests/contract tests/property tests/corpora tests/fuzz"; \
+	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version TESTS="-m 'not system' $$tests"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers

@@ -10,28 +10,28 @@ cdef extern from "text.h" nogil:
 # four times the memory of its ASCII.
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF
 
 cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject** text, Py_ssize_t size) except -1
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
+    unsigned char* bytes_start "PyBytes_AS_STRING"(PyObject* text)
+
+
+cdef bytes shortened(PyObject* text, Py_ssize_t size):
+    """Return the first bytes of an object that has no other owner. The caller's reference is used up."""
+    cdef object made
+    _PyBytes_Resize(&text, size)  # after an error, it has released the object
+    made = <object>text
+    Py_DECREF(made)
+    return made
 
 
 cdef bytes json_utf8(Cursor p, Cursor end):
     """What json_decode gives, in UTF-8, a lone surrogate in its three bytes."""
-    cdef PyObject* text
-    cdef Py_ssize_t size
+    cdef PyObject* made = new_bytes(NULL, end - p)
     cdef bint lone
-    cdef object made = PyBytes_FromStringAndSize(NULL, end - p)
-    size = json_unescape(p, end, <unsigned char*>PyBytes_AS_STRING(made), &lone)
-    if size == end - p:
-        return made
-    text = <PyObject*>made
-    Py_INCREF(made)
-    made = None
-    _PyBytes_Resize(&text, size)
-    made = <object>text
-    Py_DECREF(made)
-    return made
+    return shortened(made, json_unescape(p, end, bytes_start(made), &lone))
 
 
 cdef bytes record_utf8(RecordFields* fields, bint strings=False):
@@ -39,11 +39,10 @@ cdef bytes record_utf8(RecordFields* fields, bint strings=False):
     cdef Slice* speech = record_speech(fields)
     cdef Slice texts = speech[FIELD_TEXTS]
     cdef Slice first, text
-    cdef PyObject* joined
+    cdef PyObject* made
     cdef unsigned char* out
     cdef Py_ssize_t size
     cdef bint lone
-    cdef object made
     if value_is_string(&speech[FIELD_CONTENT]):
         return json_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
     if not next_text(&texts, &first, strings):
@@ -52,8 +51,8 @@ cdef bytes record_utf8(RecordFields* fields, bint strings=False):
         return json_utf8(first.start, first.end)
     # One object for all: there may be a million. Each text is shorter than its literal by two quotation marks, which
     # leaves room for the newlines.
-    made = PyBytes_FromStringAndSize(NULL, texts.end - first.start)
-    out = <unsigned char*>PyBytes_AS_STRING(made)
+    made = new_bytes(NULL, texts.end - first.start)
+    out = bytes_start(made)
     size = json_unescape(first.start, first.end, out, &lone)
     while True:
         out[size] = c"\n"
@@ -61,13 +60,7 @@ cdef bytes record_utf8(RecordFields* fields, bint strings=False):
         size += json_unescape(text.start, text.end, out + size, &lone)
         if not next_text(&texts, &text, strings):
             break
-    joined = <PyObject*>made
-    Py_INCREF(made)
-    made = None
-    _PyBytes_Resize(&joined, size)
-    made = <object>joined
-    Py_DECREF(made)
-    return made
+    return shortened(made, size)
 
 
 # ---- the last message --------------------------------------------------------

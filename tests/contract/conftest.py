@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from daemon import daemon_in
+from postgres import postgres, wait_for
 
 
 @pytest.fixture
@@ -12,6 +13,16 @@ def short_path():
     """A folder with a short path: a socket's has 107 bytes at most."""
     with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def postgres_url():
+    """The URL of a PostgreSQL server of the module's own; its tests are skipped if PostgreSQL is not installed."""
+    with postgres() as url:
+        if url is None:
+            pytest.skip("PostgreSQL is not installed")
+        wait_for(url)
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def stderr_of(own):
 def files(own, name="plates.db"):
     """Return the files that belong to a database, without the time in their names, with their bytes."""
     found = [path for path in own.state.iterdir() if path.name.startswith(name)]
-    return {re.sub(r"\d{8}T\d{6}-\d{9}", "TIME", path.name): path.read_bytes() for path in found}
+    return {re.sub(r"\d{8}T\d{6}Z-\d{9}", "TIME", path.name): path.read_bytes() for path in found}
 
 
 def leave_garbage(own):
@@ -312,3 +313,14 @@ def test_two_databases_that_are_set_aside_keep_their_own_names(tmp_path):
         set_aside(url)
     assert [path.read_text() for path in found_aside(url)] == ["0", "1", "2"]
     assert found_aside("sqlite:////nowhere/plates.db") == []
+
+
+def test_a_name_with_the_time_is_of_one_moment(tmp_path, monkeypatch):
+    """A second that ends between two looks at the clock put a later name before an earlier one."""
+    url = f"sqlite:///{tmp_path}/plates.db"
+    moments = iter([1_700_000_000_999_999_999, 1_700_000_001_000_000_000])
+    monkeypatch.setattr(time, "time_ns", lambda: next(moments))
+    for number in range(2):
+        (tmp_path / "plates.db").write_text(str(number))
+        set_aside(url)
+    assert [path.read_text() for path in found_aside(url)] == ["0", "1"]

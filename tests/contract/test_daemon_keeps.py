@@ -13,6 +13,8 @@ import pytest
 from daemon import spooled, wait_until
 from host import Project
 
+pytestmark = pytest.mark.system
+
 
 def all_taken(daemon):
     """Whether nothing waits in the spool."""

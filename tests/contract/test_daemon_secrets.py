@@ -10,7 +10,6 @@ import httpx
 import pytest
 from daemon import SERVE, daemon_pid, refused, wait_until
 from host import ENVIRONMENT, tailhook
-from postgres import postgres, wait_for
 
 SECRET = "s3cr3t-of-mine"
 PASSWORDS = [
@@ -195,14 +194,10 @@ def test_a_pipe_may_hold_a_secret(own):
 # ---- other processes -------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def server():
+@pytest.fixture
+def server(postgres_url):
     """The URL of a PostgreSQL server, with a password, which it does not ask for."""
-    with postgres() as url:
-        if url is None:
-            pytest.skip("no PostgreSQL here: apt-get install postgresql")
-        wait_for(url)
-        yield url.replace("tests@", f"tests:{SECRET}@")
+    return postgres_url.replace("tests@", f"tests:{SECRET}@")
 
 
 @pytest.mark.parametrize("way", ["file", "variable"])

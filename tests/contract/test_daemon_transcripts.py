@@ -11,6 +11,8 @@ from host import assistant
 
 from tailhook.plates.health import MAX_SHOWN
 
+pytestmark = pytest.mark.system
+
 MAX_PEAK_MB = 200  # of memory, for the whole daemon; it is 75 MB without a session
 MAX_DETAILS_S = 5.0
 CHECKED_S = 25.0  # after which the health check has looked twice
@@ -113,9 +115,11 @@ def test_the_last_words_are_cut_where_nobody_reads_on(own, tmp_path):
 # ---- a plate that cannot be looked at --------------------------------------------
 
 
-@pytest.mark.parametrize("error", ["MemoryError()", "RecursionError()", "KeyError('odd')", "OSError(5, 'I/O error')"])
-def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_path, error):
-    """A look at one transcript fails, whatever it is that fails."""
+ERRORS = {"m": "MemoryError()", "r": "RecursionError()", "k": "KeyError('odd')", "o": "OSError(5, 'I/O error')"}
+
+
+def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_path):
+    """Looks at some transcripts fail, each in another way."""
     looks = tmp_path / "looks"
     (own.home / "site").mkdir()
     (own.home / "site" / "sitecustomize.py").write_text(
@@ -123,25 +127,28 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
         "look_at = health.look_at\n"
         "def fail(path, since):\n"
         "    if 'bad' not in path: return look_at(path, since)\n"
-        f"    open({str(looks)!r}, 'a').write('x')\n"
-        f"    raise {error}\n"
+        "    name = path.removesuffix('.jsonl')[-1]\n"
+        f"    open({str(looks)!r}, 'a').write(name)\n"
+        f"    raise {{{', '.join(f'{name!r}: {error}' for name, error in ERRORS.items())}}}[name]\n"
         "health.look_at = fail\n"
     )
     own.env["PYTHONPATH"] = str(own.home / "site")
     own.start()
-    for name in ("a", "bad", "z"):
+    bad = [f"bad-{name}" for name in ERRORS]
+    for name in ("a", *bad, "z"):
         transcript = tmp_path / f"{name}.jsonl"
         transcript.write_text(json.dumps(assistant("Go on.")) + "\n")
         waiting_since(own, name, transcript, 60)
-    wait_until(lambda: len(own.plates()) == 3)
+    wait_until(lambda: len(own.plates()) == len(bad) + 2)
     wait_until(lambda: {own.plates()[name]["status"] for name in "az"} == {"idle"}, CHECKED_S)
-    assert looks.read_text() == "x"
+    assert sorted(looks.read_text()) == sorted(ERRORS)
     time.sleep(12)  # until after the next check
-    assert looks.read_text() == "x"  # it is looked at again only after it has changed
-    os.utime(tmp_path / "bad.jsonl", (1, 1))
-    wait_until(lambda: looks.read_text() == "xx", CHECKED_S)
-    assert own.plates()["bad"]["status"] == "awaiting_approval"
+    assert sorted(looks.read_text()) == sorted(ERRORS)  # each is looked at again only after it has changed
+    for name in bad:
+        os.utime(tmp_path / f"{name}.jsonl", (1, 1))
+    wait_until(lambda: sorted(looks.read_text()) == sorted([*ERRORS, *ERRORS]), CHECKED_S)
+    assert {own.plates()[name]["status"] for name in bad} == {"awaiting_approval"}
     own.process.terminate()
     _, said = own.process.communicate(timeout=60)
     assert own.process.returncode == 0
-    assert said.count("the session bad cannot be looked at") == 1
+    assert [said.count(f"the session {name} cannot be looked at") for name in bad] == [1] * len(bad)

@@ -6,30 +6,21 @@ from contextlib import ExitStack
 import pytest
 import sqlalchemy as sa
 from daemon import daemon_in, spooled, sse, wait_until
-from postgres import postgres, wait_for
-
-
-@pytest.fixture(scope="module")
-def url():
-    """The URL of a real server."""
-    with postgres() as server:
-        if server is None:
-            pytest.skip("PostgreSQL is not installed")
-        wait_for(server)
-        yield server
 
 
 @pytest.fixture
-def team(url, tmp_path):
+def team(postgres_url, short_path):
     """Two daemons on an empty database."""
-    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    server = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT")
     name = f"team_{os.urandom(4).hex()}"
     with server.connect() as connection:
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
     server.dispose()
     with ExitStack() as stack:
         yield [
-            stack.enter_context(daemon_in(tmp_path / word)).start("--db", url.replace("/postgres", f"/{name}"))
+            stack.enter_context(daemon_in(short_path / word)).start(
+                "--db", postgres_url.replace("/postgres", f"/{name}")
+            )
             for word in ("one", "two")
         ]
 
@@ -58,9 +49,9 @@ def test_who_listens_to_one_is_told_what_another_one_took(team):
         assert [next(told)[1]["session_id"] for _ in range(2)] == ["own", "theirs"]  # its own once
 
 
-def test_one_goes_on_when_its_connections_are_cut(team, url):
+def test_one_goes_on_when_its_connections_are_cut(team, postgres_url):
     one, two = team
-    server = sa.create_engine(url)
+    server = sa.create_engine(postgres_url)
     with server.connect() as connection:
         cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname LIKE 'team_%'"
         assert connection.execute(sa.text(cut)).scalar() >= 2

@@ -438,4 +438,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         ),
         "The blank before the label changes where the search for the end begins by one; the other is a bound.",
     ),
+    (
+        "machines/pem.py",
+        "mask_keys",
+        'close = text.find("-----", end + 8) if end >= 0 else -1',
+        ('close = text.find("-----", end + 8) if end > 0 else -1',),
+        "The search begins behind the key's beginning, so it never finds 0.",
+    ),
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from host import SANITIZER
 from usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
 
 from tailhook._core import find_keys
@@ -125,6 +126,10 @@ def test_an_option_at_the_end_of_a_line_that_goes_on_is_remembered():
     assert mask("Password:\nhunter2") == "Password:\nhunter2"
 
 
+def test_a_key_may_end_without_its_label():
+    assert mask(f"-----BEGIN KEY-----\n{'MII3' * 16}\n-----END----- b") == f"{MASK} b"
+
+
 def test_several_pem_blocks_are_masked_and_what_is_between_them_is_not():
     assert mask(f"a {PEM} b {PEM}\nc") == f"a {MASK} b {MASK}\nc"
 
@@ -209,6 +214,14 @@ def test_of_random_keys_few_are_shown(length, letters):
     assert all(MASK in mask(f"API_KEY={key}") for key in keys)
 
 
+def test_a_uuid_is_no_key_and_hides_none():
+    uuid, key = "81cae66d-1a7b-4990-83c5-b3d6bc236756", "k1L2m3N4" * 4
+    for text in (uuid, f"/tmp/{uuid}/x", f"a{uuid}b", f"{uuid}/{uuid}"):
+        assert mask(f"rm {text}") == f"rm {text}"
+    for text in (f"{uuid}/{key}", f"{key}/{uuid}", f"{key}{uuid}", f"{uuid}{key}", uuid.replace("8", "z", 1)):
+        assert mask(f"rm {text}") == f"rm {MASK}"
+
+
 @pytest.mark.parametrize("length", [32, 40, 56, 64, 96, 128])
 def test_a_digest_is_a_key_only_by_its_name(length):
     digest = ("3f786850e387550fdab836ed7e6dc881de23001b" * 4)[:length]
@@ -237,6 +250,12 @@ def test_a_command_that_is_given_no_password_stays(text):
 def test_of_a_pipe_only_what_is_written_into_it_is_masked():
     assert mask("echo a|echo pw|sudo -S ls") == f"echo a|echo {MASK} -S ls"
     assert mask("echo a | echo pw | sudo -S ls") == f"echo a | echo {MASK} | sudo -S ls"
+
+
+@pytest.mark.parametrize("password", ["hunter(2", "(hunter2", "hun(ter)2", "2hunter(x)", "hunter2)"])
+def test_a_password_with_a_bracket_is_masked_and_a_call_is_not(password):
+    assert mask(f"mysql --password {password} shop") == f"mysql --password {MASK} shop"
+    assert mask("token = next(stream); secret: config.get(name)") == "token = next(stream); secret: config.get(name)"
 
 
 def test_a_quoted_password_may_begin_with_an_ordinary_word():
@@ -309,10 +328,12 @@ def test_four_times_the_text_takes_four_times_as_long(piece):
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_command_of_any_letters_is_shown_in_a_few_milliseconds(piece):
-    start = time.process_time()
-    for _ in range(3):
+    times = []
+    for _ in range(5):
+        start = time.process_time()
         plain_words(piece * (MAX_EXAMINED_CHARS // len(piece)), 200)
-    assert time.process_time() - start < 0.06
+        times.append(time.process_time() - start)
+    assert min(times) < (0.02 if not SANITIZER else 0.2)
 
 
 def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():

@@ -55,7 +55,7 @@ HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code write
 LONGEST = 200  # characters of a name, a file's path or a command
 LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-NOBODY = (2, 111, 61)  # ENOENT, and ECONNREFUSED of Linux and of macOS: no daemon
+NO_DAEMON = (2, 111, 61)  # errno of a wake-up if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
 RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
@@ -100,7 +100,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "host": posix.uname().nodename,
     }
     append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
-    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NOBODY and may_start(event):
+    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NO_DAEMON and may_start(event):
         from tailhook.hook.launch import start_daemon
 
         start_daemon()

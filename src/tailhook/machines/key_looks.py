@@ -1,6 +1,6 @@
 """Keys without a name or a known beginning, by their looks. Loaded only for a word that is as long as one."""
 
-from tailhook.machines.secrets import MAX_KEY_CHARS, MIN_KEY_CHARS
+from tailhook.machines.secrets import MAX_KEY_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,38 +10,44 @@ MIN_RUN_CHARS = 12  # of a key, between the signs that it may hold
 KEY_SIGNS = "+/=_-"
 APART = str.maketrans(KEY_SIGNS, " " * len(KEY_SIGNS))
 DIGEST_CHARS = (32, 40, 56, 64, 96, 128)  # of MD5, SHA-1 (git's commits), SHA-2
-IDENTIFIERS = (
-    "toolu_",
-    "srvtoolu_",
-    "msg_",
-    "req_",
-    "call_",
-    "sha256-",
-    "sha384-",
-    "sha512-",
-)  # and digests in npm's form
+# Identifiers of API objects, and digests as npm writes them.
+IDENTIFIERS = ("toolu_", "srvtoolu_", "msg_", "req_", "call_", "sha256-", "sha384-", "sha512-")
 
 
 def is_key(word: str, is_named: bool) -> bool:
-    """Return whether a word looks like a key: long, and mixed in a way that words, paths and identifiers are not.
+    """Return whether a long word looks like a key: mixed in a way that words, paths and identifiers are not.
 
     is_named: whether it is called a key. Without that, a digest is not one: it names a commit or a file's contents.
     """
-    if len(word) < MIN_KEY_CHARS or word.startswith(IDENTIFIERS):
-        return False
     runs = word.translate(APART).split()
-    if not all(map(str.isalnum, runs)) or holds_uuid(runs):
+    if word.startswith(IDENTIFIERS) or not all(map(str.isalnum, runs)):
         return False
+    runs = without_uuids(runs)
     return is_mixed(runs if is_named else [run for run in runs if not is_digest(run)])
 
 
-def holds_uuid(runs: "Sequence[str]") -> bool:
-    """Return whether a UUID is among the parts of a word, which is an identifier and not a secret."""
-    return any(
-        [len(run) for run in runs[start + 1 : start + 4]] == [4, 4, 4]
-        and is_hexadecimal(runs[start][-8:])
-        and is_hexadecimal(runs[start + 4][:12])
-        for start in range(len(runs) - 4)
+def without_uuids(runs: "Sequence[str]") -> "list[str]":
+    """Return the parts of a word without those of UUIDs, which are identifiers (RFC 9562)."""
+    rest: list[str] = []
+    place = 0
+    while place < len(runs):
+        if is_uuid(runs[place : place + 5]):
+            rest += runs[place][:-8], runs[place + 4][12:]
+            place += 5
+        else:
+            rest.append(runs[place])
+            place += 1
+    return rest
+
+
+def is_uuid(runs: "Sequence[str]") -> bool:
+    """Return whether five parts of a word hold a UUID, which may have letters before and behind it."""
+    return (
+        [len(run) for run in runs[1:4]] == [4, 4, 4]
+        and len(runs) == 5
+        and len(runs[0]) >= 8
+        and len(runs[4]) >= 12
+        and is_hexadecimal("".join((runs[0][-8:], *runs[1:4], runs[4][:12])))
     )
 
 

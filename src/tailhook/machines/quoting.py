@@ -27,7 +27,7 @@ def plain_words(text: str, longest: int, without: "Mapping[int, None] | None" = 
     if last and len(text) > MAX_EXAMINED_CHARS and len(shown(last[-1])) < MAX_EXAMINED_CHARS // 2:
         lines[-1] = " ".join(last[:-1])
     kept, length = [], -1
-    for line in lines:
+    for line in filter(None, map(str.strip, lines)):
         for word in Masker().words([word for word in map(shown, line.split()) if word]):
             if word is not None:
                 kept.append(word)

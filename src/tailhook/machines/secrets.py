@@ -156,7 +156,8 @@ class Masker:
         is_sign = bare in SIGNS
         names = list(named_values(bare))
         is_header = self.before[-1:] in ("=", ":") and is_authorization(self.before[:-1])
-        is_spared = not bare or (word[0] not in QUOTES and (f" {bare.lower()} " in NOT_VALUES or "(" in bare))
+        is_spared = not bare or (word[0] not in QUOTES and (f" {bare.lower()} " in NOT_VALUES or is_call(word)))
+        is_parsers = self.before.lower() in PARSERS_WORDS and bare.lower().rstrip("=:") == "token"
         start = min(self.secret_start(bare, names, near), max(0, key - word.find(bare)))
         shown = word
         if self.is_cookie and "=" in bare:
@@ -180,8 +181,8 @@ class Masker:
             self.open_quote(word, 0)
         else:
             self.note(word, bare, names, is_sign, is_header)
-        if self.before.lower() in PARSERS_WORDS and bare.lower().rstrip("=:") == "token":
-            bare = ""
+        if is_parsers:
+            self.is_awaited, bare = False, ""
         self.before = self.before + bare if is_sign and self.before[-1:] not in ("=", ":") else bare
         return shown
 
@@ -190,9 +191,8 @@ class Masker:
         name, value = names[-1] if names else ("", 0)
         is_last = value == len(bare) and word.rstrip(QUOTES)[-1:] in ("=", ":") and word[-2:] not in ("''", '""')
         introduced = is_sign or (bare == "is" and "pass" in self.before.lower())
-        is_parsers = self.before.lower() in PARSERS_WORDS and bare.lower().rstrip("=:") == "token"
         self.is_bearer = not is_header and bare.lower() == "bearer"
-        self.is_awaited = not is_parsers and bool(
+        self.is_awaited = bool(
             (is_header and bare.lower() in SCHEMES)
             or self.is_bearer
             or (bare[:1] == "-" and len(bare) > 3 and not names and is_secret_name(bare))
@@ -353,6 +353,12 @@ def element_start(word: str) -> int:
     return close + 1 if is_secret_name(word[word.rfind("<", 0, close) + 1 : close]) else len(word)
 
 
+def is_call(word: str) -> bool:
+    """Return whether a word is a call in a program: `next(stream)`, `config.get(name);`."""
+    name, bracket, _ = word.partition("(")
+    return bracket != "" and word.rstrip(",;").endswith(")") and name.replace(".", "").isidentifier()
+
+
 def is_prose(word: str) -> bool:
     """Return whether a word is letters, hyphens between them, and no longer than words of a language are."""
     return len(word) < MIN_KEY_CHARS and word.replace("-", "").isalpha()
@@ -451,7 +457,7 @@ def mask_pem(text: str) -> str:
 def mask_line(line: str) -> str:
     """Mask one line, or several that a backslash joins."""
     words = line.split()
-    shown = list(Masker().words(words))
+    shown = list(Masker().words(words)) if words else []
     if shown == words:
         return line
     parts: list[str] = []

@@ -40,6 +40,6 @@ class Browsers:
 
 
 def known(word: str, words: set[str]) -> str | None:
-    """Return the word if it is one of those, in a time that tells nothing about them."""
+    """Return the word if it is in the set, or None. The time taken does not depend on how much of a word is equal."""
     given = word.encode("utf-8", "surrogateescape")
     return next((one for one in words if hmac.compare_digest(given, one.encode())), None)

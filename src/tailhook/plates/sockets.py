@@ -109,7 +109,7 @@ def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
 
 
 def mark_of(path: Path) -> "tuple[int, int] | None":
-    """Return what tells a file from another one with its name, None if there is no file."""
+    """Return a file's device and inode, which change if it is replaced, or None if it is missing."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
