@@ -66,8 +66,8 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
-	$(BIN)/python tests/endtoend/hosts.py -n auto --dist loadfile -k "not test_claude_times"
-	$(BIN)/python tests/endtoend/hosts.py -k test_claude_times  # measures: by itself
+	$(BIN)/python tests/endtoend/run_hosts.py -n auto --dist loadfile -k "not test_claude_times"
+	$(BIN)/python tests/endtoend/run_hosts.py -k test_claude_times  # measures: by itself
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
@@ -80,7 +80,7 @@ load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 session
 	$(BIN)/python benches/plates_load.py --spool 100000
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
-	$(BIN)/python tests/fetch_corpora.py
+	PYTHONPATH=tests $(BIN)/python -m support.fetch_corpora
 
 secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
 	$(BIN)/python ext/secret_rules.py

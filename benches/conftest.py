@@ -1,7 +1,7 @@
 """What the benchmarks read: the shared transcripts, repeated to a size that no cache holds."""
 
 import pytest
-from corpora import transcript_paths
+from support.corpora import transcript_paths
 
 SIZE = 200_000_000  # bytes
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from daemon import daemon_in, spooled, wait_until
+from support.daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import poke
 from tailhook.hook.plates import process_start

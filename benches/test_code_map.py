@@ -10,9 +10,9 @@ import cmarkgfm
 import md4c
 import pytest
 from markdown_it import MarkdownIt
-from markdown_worst_cases import WORST_CASES
-from oracles.markdown import Oracle
-from texts import assistant_prose
+from support.markdown_worst_cases import WORST_CASES
+from support.oracles.markdown import Oracle
+from support.texts import assistant_prose
 
 from tailhook.patterns import code_spans
 

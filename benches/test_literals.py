@@ -11,7 +11,7 @@ import ahocorasick
 import ahocorasick_rs
 import hyperscan
 import pytest
-from keywords import KEYWORDS
+from support.keywords import KEYWORDS
 
 from tailhook.patterns import PatternSet
 

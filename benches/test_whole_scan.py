@@ -7,7 +7,7 @@ import subprocess
 import orjson
 import pytest
 from markdown_it import MarkdownIt
-from oracles.markdown import Oracle
+from support.oracles.markdown import Oracle
 
 import tailhook
 from tailhook.machines.idle import SIGNALS

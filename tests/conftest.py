@@ -2,9 +2,9 @@
 
 import json
 
-import jwz
 import pytest
-from host import Project, Stop, tailhook
+from support.host import Project, Stop, tailhook
+from support.oracles import jwz
 
 
 @pytest.fixture

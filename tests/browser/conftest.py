@@ -4,8 +4,8 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from browser_here import launch  # noqa: E402
-from daemon import daemon_in  # noqa: E402
+from support.browser import launch  # noqa: E402
+from support.daemon import daemon_in  # noqa: E402
 
 PATIENCE = 30_000  # milliseconds that a busy machine may take
 sync_api.expect.set_options(timeout=PATIENCE)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from browser_here import launch
-from daemon import daemon_in
 from playwright.sync_api import sync_playwright
-from sessions import sessions
+from support.browser import launch
+from support.daemon import daemon_in
+from support.sessions import sessions
 
 DESKTOP, PHONE = {"width": 1080, "height": 640}, {"width": 390, "height": 780}
 # name: colours, size, whether details are open

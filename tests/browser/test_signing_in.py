@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
-from browser_here import row
 from conftest import PATIENCE
-from daemon import answers, wait_until
 from playwright.sync_api import expect
+from support.browser import row
+from support.daemon import answers, wait_until
 
 WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a secret
 

@@ -1,8 +1,8 @@
 """The web board's sound and notification, in a real browser."""
 
 import pytest
-from browser_here import row
 from playwright.sync_api import expect
+from support.browser import row
 
 WATCHED = """
 window.heard = [];

@@ -7,10 +7,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser_here import row
-from daemon import wait_until
 from playwright.sync_api import expect
-from sessions import LAST_WORDS, post_statuses_of_hours, sessions
+from support.browser import row
+from support.daemon import wait_until
+from support.sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
 PHONE = {"width": 360, "height": 740}
 HOSTILE = {

@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from daemon import daemon_in
-from postgres import postgres, wait_for
+from support.daemon import daemon_in
+from support.postgres import postgres, wait_for
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import sys
 import time
 
 import pytest
-from daemon import daemon_in, wait_until
-from person import sit
-from sessions import post_statuses_of_hours
-from terminal import Terminal
+from support.board_user import sit
+from support.daemon import daemon_in, wait_until
+from support.sessions import post_statuses_of_hours
+from support.terminal import Terminal
 from textual.widgets import Input
 
 from tailhook.board import tui

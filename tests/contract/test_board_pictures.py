@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from host import ENVIRONMENT
-from person import Person
-from terminal import Terminal
+from support.board_user import Person
+from support.host import ENVIRONMENT
+from support.terminal import Terminal
 from textual.widgets import Input
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"

@@ -6,10 +6,10 @@ import subprocess
 import threading
 import time
 
-import jwz
 import pytest
-from host import assistant, frame, looping, ralph_page
-from triage import entry, pipeline
+from support.host import assistant, frame, looping, ralph_page
+from support.oracles import jwz
+from support.triage import entry, pipeline
 
 HOOKS = 64
 

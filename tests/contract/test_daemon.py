@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
-from host import tailhook
-from usual_secrets import SECRETS, is_shown, written
+from support.daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
+from support.host import tailhook
+from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook._core import poke
 

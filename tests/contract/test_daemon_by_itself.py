@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemon import daemon_pid, wait_until
-from host import measured
+from support.daemon import daemon_pid, wait_until
+from support.host import measured
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
 # As a command of the user's own: the project's folder is not where its modules are looked for.

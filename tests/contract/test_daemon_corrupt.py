@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from daemon import answers, daemon_pid, refused, spooled, wait_until
 from sqlalchemy.exc import DatabaseError
+from support.daemon import answers, daemon_pid, refused, spooled, wait_until
 
 from tailhook.plates import opening
 from tailhook.plates.opening import found_aside, is_corrupt, set_aside

@@ -10,8 +10,8 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
-from daemon import spooled, wait_until
-from host import Project
+from support.daemon import spooled, wait_until
+from support.host import Project
 
 pytestmark = pytest.mark.system
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from daemon import SERVE, daemon_in, refused, wait_until
-from host import tailhook
+from support.daemon import SERVE, daemon_in, refused, wait_until
+from support.host import tailhook
 
 from tailhook.plates.guard import LARGEST_BODY
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from daemon import SERVE, daemon_pid, refused, wait_until
-from host import ENVIRONMENT, tailhook
+from support.daemon import SERVE, daemon_pid, refused, wait_until
+from support.host import ENVIRONMENT, tailhook
 
 SECRET = "s3cr3t-of-mine"
 PASSWORDS = [

@@ -9,7 +9,7 @@ import subprocess
 
 import httpx
 import pytest
-from daemon import STARTS, answers, daemon_pid, refused, wait_until
+from support.daemon import STARTS, answers, daemon_pid, refused, wait_until
 
 from tailhook._core import poke
 

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from daemon import answers, daemon_in, daemon_pid, wait_until
-from host import ENVIRONMENT, tailhook
+from support.daemon import answers, daemon_in, daemon_pid, wait_until
+from support.host import ENVIRONMENT, tailhook
 
 import tailhook as package
 

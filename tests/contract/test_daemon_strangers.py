@@ -14,13 +14,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from daemon import SERVE, answers, daemon_in, sse, wait_until
+from support.daemon import SERVE, answers, daemon_in, sse, wait_until
 
 from tailhook.plates.connections import MAX_STRANGERS, PATIENCE_S
 
 pytestmark = pytest.mark.system
 
-HOLDS = Path(__file__).parents[1] / "holds_connections.py"
+HOLDS = Path(__file__).parents[1] / "support" / "holds_connections.py"
 MAX_STDERR_BYTES = 10_000
 
 

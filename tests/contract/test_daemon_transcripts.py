@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from daemon import spooled, wait_until
-from host import assistant
+from support.daemon import spooled, wait_until
+from support.host import assistant
 
 from tailhook.plates.health import MAX_SHOWN
 

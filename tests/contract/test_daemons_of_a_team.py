@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 import sqlalchemy as sa
-from daemon import daemon_in, spooled, sse, wait_until
+from support.daemon import daemon_in, spooled, sse, wait_until
 
 
 @pytest.fixture

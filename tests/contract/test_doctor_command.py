@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from host import frame
+from support.host import frame
 
 
 @pytest.fixture

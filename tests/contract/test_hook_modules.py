@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from host import assistant
-from triage import entry, pipeline
+from support.host import assistant
+from support.triage import entry, pipeline
 
 import tailhook
 

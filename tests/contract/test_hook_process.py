@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-import jwz
 import pytest
-from host import MEMORABLE, assistant, looping
+from support.host import MEMORABLE, assistant, looping
+from support.oracles import jwz
 
 # ---- the argv ----------------------------------------------------------------
 

@@ -4,10 +4,10 @@ import json
 import threading
 import time
 
-import jwz
 import pytest
-from host import MEMORABLE, frame
-from payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
+from support.host import MEMORABLE, frame
+from support.host_payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
+from support.oracles import jwz
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"

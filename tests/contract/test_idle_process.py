@@ -4,9 +4,9 @@ import json
 import os
 import time
 
-import jwz
 import pytest
-from host import assistant, frame, looping
+from support.host import assistant, frame, looping
+from support.oracles import jwz
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 GO_ON = "Continue working on the task. Check your progress and either complete the task or keep iterating."

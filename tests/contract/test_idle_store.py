@@ -5,9 +5,9 @@ import os
 import sys
 import time
 
-import jwz
 import pytest
-from host import frame, looping
+from support.host import frame, looping
+from support.oracles import jwz
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 

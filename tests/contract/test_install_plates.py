@@ -6,8 +6,8 @@ import signal
 import sqlite3
 
 import pytest
-from daemon import daemon_in, refused, spooled, wait_until
-from host import Project
+from support.daemon import daemon_in, refused, spooled, wait_until
+from support.host import Project
 
 EVERY_EVENT = {
     "SessionStart",

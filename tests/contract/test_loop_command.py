@@ -6,9 +6,9 @@ import subprocess
 import time
 from functools import partial
 
-import jwz
 import pytest
-from host import SANITIZER, frame, looping
+from support.host import SANITIZER, frame, looping
+from support.oracles import jwz
 
 from tailhook.cli.bench import CASES
 from tailhook.machines.idle import SIGNALS

@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from host import MEMORABLE, SANITIZER, assistant
+from support.host import MEMORABLE, SANITIZER, assistant
 
 FLAG = ".claude/.stop_hook_active"
 

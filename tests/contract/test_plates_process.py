@@ -9,8 +9,8 @@ import time
 from collections import Counter
 
 import pytest
-from host import frame
-from usual_secrets import SECRETS, is_shown, written
+from support.host import frame
+from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.plates import LONGEST, process_start
 from tailhook.plates.app import shown

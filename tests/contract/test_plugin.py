@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from host import Stop
+from support.host import Stop
 
 import tailhook
 from tailhook.hosts.hooks import ours, values_of, with_hooks

@@ -4,7 +4,7 @@ import json
 from functools import partial
 
 import pytest
-from host import PROMPT, ralph_page
+from support.host import PROMPT, ralph_page
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from host import PROMPT, assistant, ralph_page
+from support.host import PROMPT, assistant, ralph_page
 
 KEPT = "<promise>TESTS GREEN</promise>"
 

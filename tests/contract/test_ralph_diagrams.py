@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from host import PROMPT, assistant, ralph_page
+from support.host import PROMPT, assistant, ralph_page
 
 KEPT = "<promise>TESTS GREEN</promise>"
 PAGE = ralph_page()

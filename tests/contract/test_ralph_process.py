@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from host import PROMPT, assistant, ralph_page
+from support.host import PROMPT, assistant, ralph_page
 
 KEPT = "All done. <promise>TESTS GREEN</promise>"
 

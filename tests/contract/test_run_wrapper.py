@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from daemon import daemon_in, spooled, wait_until
-from terminal import Terminal
+from support.daemon import daemon_in, spooled, wait_until
+from support.terminal import Terminal
 
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]

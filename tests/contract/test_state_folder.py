@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from host import MEMORABLE, PROMPT, assistant
+from support.host import MEMORABLE, PROMPT, assistant
 
 ATTACKER = 65534
 

@@ -7,8 +7,8 @@ import sys
 import time
 
 import pytest
-from host import SANITIZER
-from triage import Agent, entry, group, pipeline, planning
+from support.host import SANITIZER
+from support.triage import Agent, entry, group, pipeline, planning
 
 from tailhook.stores.atomic import LARGEST
 

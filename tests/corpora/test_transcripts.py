@@ -3,8 +3,8 @@
 import json
 
 import pytest
-import reference
-from corpora import transcript_paths
+from support.corpora import transcript_paths
+from support.oracles import records as oracle
 
 from tailhook import transcript
 from tailhook._core import forward_lines, parse_record, reverse_lines
@@ -15,14 +15,14 @@ def test_real_transcripts_say_what_the_json_module_reads_in_them():
     assert paths
     for path in paths:
         lines = path.read_bytes().splitlines()
-        records = [json.loads(line) for line in lines if reference.is_object(line)]
+        records = [json.loads(line) for line in lines if oracle.is_object(line)]
         with transcript.open(path) as session:
             ours = list(session)
             assert len(ours) == len(records)
             for mine, record in zip(ours, records, strict=True):
-                reference.assert_same(mine, record)
+                oracle.assert_same(mine, record)
             assert [mine.offset for mine in session.reversed()] == [mine.offset for mine in ours[::-1]]
-            assert session.last_message() == reference.last_message(records)
+            assert session.last_message() == oracle.last_message(records)
 
 
 def test_real_transcripts_read_the_same_from_both_ends():

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from host import tailhook
-from hosts import host_path
 from model import Model
+from run_hosts import host_path
+from support.host import tailhook
 
 BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h

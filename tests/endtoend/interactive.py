@@ -10,10 +10,10 @@ import time
 from contextlib import contextmanager, suppress
 
 import httpx
-from daemon import sse, wait_until
-from hosts import host_path
 from model import Model
-from terminal import Terminal
+from run_hosts import host_path
+from support.daemon import sse, wait_until
+from support.terminal import Terminal
 
 ENTER, ESCAPE, DOWN, TAB = "\r", "\x1b", "\x1b[B", "\t"
 TYPING_S = 0.4  # the host takes keys that come faster for a paste

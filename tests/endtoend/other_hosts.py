@@ -8,11 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from host import tailhook
-from hosts import FOLDER, host_path
 from model import Model, use
 from model_gemini import GeminiModel
 from model_openai import ResponsesModel
+from run_hosts import FOLDER, host_path
+from support.host import tailhook
 
 BIN = Path(sys.executable).parent
 SLOW = 120  # seconds after which a session is taken for hung

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from daemon import daemon_in, wait_until
 from model import Model, bash, use
+from support.daemon import daemon_in, wait_until
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from daemon import daemon_in, wait_until
 from interactive import DOWN, ENTER, ESCAPE, TAB, mcp_flags, session
 from model import MessagesHandler, Model, bash, use
+from support.daemon import daemon_in, wait_until
 
 CHECKS_S = 13  # longer than the host takes to notify of a permission, and the daemon to look at a transcript
 QUESTION = use(

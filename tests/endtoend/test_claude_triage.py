@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-import triage
 from model import Model, Request, bash, use
+from support import triage
 
 SUB_AGENTS = (
     "triage-investigator",

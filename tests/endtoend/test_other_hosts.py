@@ -1,10 +1,10 @@
 """The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
 
-import payloads
 import pytest
-from host import Project
-from hosts import host_path
 from other_hosts import Codex, Copilot, Gemini
+from run_hosts import host_path
+from support import host_payloads
+from support.host import Project
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 PATIENT = ("--exit", "0", "--announce")  # as docs/installing.md has it
@@ -92,7 +92,7 @@ def test_the_payload_is_the_one_of_the_contract_tests(host, tmp_path):
     host.install(*PATIENT)
     with host.model("Hm.") as model:
         host.run(model)
-    ours = getattr(payloads, host.name)(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
+    ours = getattr(host_payloads, host.name)(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
     assert {key: type(value) for key, value in host.sent()[-1].items()} == {
         key: str if value is None else type(value) for key, value in ours.items()
     }
@@ -145,7 +145,7 @@ def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
     with copilot.model(f"Not yet `{DONE}`.", DONE) as model:
         copilot.run(model)
     assert len(model.requests) == 2
-    ours = payloads.copilot_in_pascal_case(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
+    ours = host_payloads.copilot_in_pascal_case(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
     assert set(copilot.sent()[0]) == set(ours)
 
 

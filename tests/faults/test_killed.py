@@ -7,11 +7,11 @@ third, in which the store is read and written.
 import json
 import os
 
-import jwz
 import pytest
-from host import Project, assistant, frame, looping, ralph_page
-from ptrace import run_until
-from triage import entry, pipeline
+from support.host import Project, assistant, frame, looping, ralph_page
+from support.oracles import jwz
+from support.ptrace import run_until
+from support.triage import entry, pipeline
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"

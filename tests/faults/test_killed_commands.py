@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import jwz
 import pytest
-from host import PROMPT, ralph_page
-from ptrace import run_until
+from support.host import PROMPT, ralph_page
+from support.oracles import jwz
+from support.ptrace import run_until
 
 EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"
 THEIRS = '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make stop"}]}]}\n}\n'

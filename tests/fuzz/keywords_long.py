@@ -10,7 +10,7 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from keywords import KEYWORDS, found_by_re, hard_line, regexes
+from support.keywords import KEYWORDS, found_by_re, hard_line, regexes
 
 from tailhook.patterns import PatternSet
 

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from markdown_worst_cases import WORST_CASES  # noqa: E402
+from support.markdown_worst_cases import WORST_CASES  # noqa: E402
 
 SIZE = 50_000
 CALLS = 10

@@ -13,8 +13,8 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from markdown_documents import document
-from oracles.markdown import Oracle
+from support.markdown_documents import document
+from support.oracles.markdown import Oracle
 
 from tailhook.patterns import code_spans
 

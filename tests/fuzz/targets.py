@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes and fails where the code differs from its reference."""
+"""What is fuzzed: each target takes any bytes and fails where the code differs from its oracle."""
 
 import atexit
 import datetime
@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-import reference
-from every_value import PLACES, Surroundings, check
-from keywords import KEYWORDS, found_by_re, regexes
-from oracles.markdown import Oracle
-from oracles.memory_lines import Scorer
+from support.every_value import PLACES, Surroundings, check
+from support.keywords import KEYWORDS, found_by_re, regexes
+from support.oracles import records as oracle
+from support.oracles.markdown import Oracle
+from support.oracles.memory_lines import Scorer
 
 from tailhook import _core
 from tailhook.errors import RecordError
@@ -147,7 +147,7 @@ def records(data):
         value = result_of(standard, line)
         # orjson, which gives `json()`, reads these otherwise: integers over 64 bits, lone surrogates.
         if isinstance(value, dict) and not re.search(r"\\ud|inf|\d{19}", repr(value)):
-            reference.assert_same(found, value)
+            oracle.assert_same(found, value)
         elif found is not None:
             assert isinstance(found.text, str)
             try:
@@ -169,7 +169,7 @@ def last_message(data):
         if line.strip()
     ]
     if all(isinstance(value, dict) for value in values):
-        assert text == reference.last_message(values)
+        assert text == oracle.last_message(values)
 
 
 def code_map(data):

@@ -1,7 +1,7 @@
 """Every kind of value at every place of every state, config and payload: the hook answers, and so do the other machines."""
 
 import pytest
-from every_value import DECIDED, MACHINES, PLACES, Surroundings, check, contents
+from support.every_value import DECIDED, MACHINES, PLACES, Surroundings, check, contents
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ TARGETS: dict[str, str] = {
     "machines/key_looks.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/passwords.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/pem.py": "unit/test_secrets.py unit/test_quoting.py",
-    "machines/plates.py": "unit/test_plates_waits.py unit/test_plates.py unit/test_plates_health.py",
+    "machines/plates.py": "unit/test_plates_waits.py unit/test_plates_machine.py unit/test_plates_health.py",
     "machines/quoting.py": "unit/test_quoting.py unit/test_secrets.py",
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_documents import INLINES, LEAVES, document
-from markdown_worst_cases import WORST_CASES
-from oracles.markdown import Oracle
+from support.markdown_documents import INLINES, LEAVES, document
+from support.markdown_worst_cases import WORST_CASES
+from support.oracles.markdown import Oracle
 
 from tailhook.patterns import code_spans
 

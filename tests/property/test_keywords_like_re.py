@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
+from support.keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
 
 from tailhook._core import keywords as core_keywords
 from tailhook.machines.keywords import tables

@@ -3,8 +3,8 @@
 from random import Random
 
 import pytest
-from keywords import BESIDE, spelled
-from oracles.memory_lines import Scorer
+from support.keywords import BESIDE, spelled
+from support.oracles.memory_lines import Scorer
 
 from tailhook._core import score_lines
 from tailhook.machines.keywords import tables

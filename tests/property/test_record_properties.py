@@ -3,9 +3,9 @@
 import io
 import json
 
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
+from support.oracles import records as oracle
 
 from tailhook._core import parse_record, reverse_records
 from tailhook.transcript import Transcript
@@ -57,14 +57,14 @@ def written(record, order, ascii_only=False):
 @given(RECORDS, ORDERS, st.booleans())
 def test_a_record_says_what_its_object_says(record, order, ascii_only):
     ours = parse_record(written(record, order, ascii_only))
-    reference.assert_same(ours, record)
+    oracle.assert_same(ours, record)
 
 
 @given(st.lists(RECORDS, max_size=6), ORDERS)
 def test_records_and_last_message_of_a_file(records, order):
     file = io.BytesIO(b"".join(written(record, order) + b"\n" for record in records))
     assert [ours.json() for ours in reverse_records(file)] == records[::-1]
-    assert Transcript(file).last_message() == reference.last_message(records)
+    assert Transcript(file).last_message() == oracle.last_message(records)
 
 
 @given(RECORDS, ORDERS, st.lists(st.tuples(st.integers(0, 500), st.sampled_from(b'{}[]",:\\0 tx\x00\n')), min_size=1))
@@ -73,10 +73,10 @@ def test_a_mutated_line_is_good_exactly_when_the_json_module_reads_an_object(rec
     for place, byte in mutations:
         line[place % len(line)] = byte
     ours = parse_record(bytes(line))
-    if reference.is_object(bytes(line)):
-        reference.assert_same(ours, json.loads(bytes(line)))
+    if oracle.is_object(bytes(line)):
+        oracle.assert_same(ours, json.loads(bytes(line)))
     elif ours is not None:
-        assert ours.json() in reference.candidates(bytes(line))
+        assert ours.json() in oracle.candidates(bytes(line))
 
 
 @given(RECORDS, RECORDS, ORDERS, st.data())
@@ -105,4 +105,4 @@ def awaits_a_value(prefix):
         elif byte in "}]":
             closers.pop()
     text = prefix.decode("utf-8", "replace") + '""' + "".join(reversed(closers))
-    return not in_string and bool(closers) and reference.is_object(text) and prefix.rstrip()[-1:] in (b":", b"[", b",")
+    return not in_string and bool(closers) and oracle.is_object(text) and prefix.rstrip()[-1:] in (b":", b"[", b",")

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from triage import Agent, entry, pipeline
+from support.triage import Agent, entry, pipeline
 
 from tailhook.machines.triage import Entries, Facts, columns_for, decide
 from tailhook.stores.jsonfile import JsonFile, files

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from fuzz.targets import TARGETS
-from host import tailhook
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from support.host import tailhook
 
 from tailhook.cli.parser import parser
 from tailhook.hook.config import KEYS

@@ -7,8 +7,8 @@ import stat
 import sys
 from pathlib import Path
 
-import jwz
 import pytest
+from support.oracles import jwz
 
 from tailhook.stores.jwz import LOOK_BACK_BYTES, UNREMEMBERED_BYTES, Store, ulid
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from random import Random
 
-import jwz
 import pytest
+from support.oracles import jwz
 
 from tailhook.stores import jwz as store_module
 from tailhook.stores import jwz_index

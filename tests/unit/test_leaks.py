@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from host import SANITIZER
+from support.host import SANITIZER
 
 LOOP = """
 import gc, io, sys

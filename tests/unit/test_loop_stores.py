@@ -5,8 +5,8 @@ import os
 import posix
 import stat
 
-import jwz
 import pytest
+from support.oracles import jwz
 
 from tailhook._core import edit_json
 from tailhook.machines import iso

@@ -12,7 +12,7 @@ LETTERS = {"D": "DECISION", "R": "RUNBOOK", "C": "CONSTRAINT", "T": "TECH_DEBT",
 
 def passages():
     """(categories, text) of each."""
-    for line in Path(__file__).parents[1].joinpath("passages.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).parents[1].joinpath("support/passages.txt").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             labels, text = line.split("\t")
             yield {LETTERS[label] for label in labels.split(",") if label != "-"}, text

@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 import sqlalchemy as sa
 from alembic import command
-from postgres import postgres, wait_for
-from usual_secrets import SECRETS, is_shown, written
+from support.postgres import postgres, wait_for
+from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import parse_event
 from tailhook.plates.app import shown

@@ -11,9 +11,9 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from host import assistant
 from sqlalchemy.exc import IntegrityError, OperationalError
-from usual_secrets import SECRETS, is_shown, written
+from support.host import assistant
+from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event

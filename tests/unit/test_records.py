@@ -3,7 +3,7 @@
 import json
 
 import pytest
-import reference
+from support.oracles import records as oracle
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
@@ -65,7 +65,7 @@ RECORDS = [
     ids=["compact", "ascii", "spaced", "backwards"],
 )
 def test_a_record_says_what_its_object_says(record, write):
-    reference.assert_same(parse_record(write(record)), record)
+    oracle.assert_same(parse_record(write(record)), record)
 
 
 def test_names_and_values_may_be_written_with_escapes():

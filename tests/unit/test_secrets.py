@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from host import SANITIZER
-from usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
+from support.host import SANITIZER
+from support.usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
 
 from tailhook._core import find_keys
 from tailhook.machines import passwords

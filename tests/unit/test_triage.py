@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from triage import entry, group, pipeline, planning
+from support.triage import entry, group, pipeline, planning
 
 from tailhook.machines import triage
 from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, folder_name, iso_milliseconds

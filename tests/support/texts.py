@@ -4,7 +4,8 @@ import json
 from random import Random
 
 import pytest
-from corpora import transcript_paths
+
+from support.corpora import transcript_paths
 
 
 def assistant_texts():

@@ -1,7 +1,9 @@
 """Run the end-to-end tests: the real agent hosts, fetched from npm into a cache outside the tree, without a model.
 
-usage: hosts.py [PYTEST'S ARGUMENTS]    fetches the versions that package.json names, and runs the tests in a network
-                                        namespace of their own; what is not to be had here is skipped, with the reason
+usage: run_hosts.py [PYTEST'S ARGUMENTS]
+
+Fetches the versions that package.json names and runs the tests in a network namespace of their own. A host that cannot
+be fetched or run here is skipped, with the reason.
 """
 
 import os

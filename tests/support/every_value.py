@@ -12,9 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from host import assistant, frame, looping, ralph_page
-from triage import entry, pipeline
-
+from support.host import assistant, frame, looping, ralph_page
+from support.triage import entry, pipeline
 from tailhook import _core
 from tailhook.hook import process
 from tailhook.hook.memory import fingerprint_of

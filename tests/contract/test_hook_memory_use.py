@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from host import SANITIZER, assistant
+from support.host import SANITIZER, assistant
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer keeps memory of its own")
 

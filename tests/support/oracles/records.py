@@ -1,4 +1,4 @@
-"""What a record says, told once more with the json module and nothing clever: the oracle of the record tests."""
+"""The fields of a record, found with the json module: the oracle of the record tests."""
 
 import json
 

@@ -1,8 +1,7 @@
 """Which lines count for a category, written anew from the machine's page: code by markdown-it-py, words by `re`."""
 
-from keywords import regexes
-from oracles.markdown import Oracle
-
+from support.keywords import regexes
+from support.oracles.markdown import Oracle
 from tailhook.machines.keywords import tables
 from tailhook.machines.memory import CATEGORIES, NEGATION
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import jwz
+from support.oracles import jwz
 
 # What a sanitizer's runtime needs goes on to the processes that a test starts.
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
@@ -22,7 +22,7 @@ def measured(argv: list[str]) -> list[str]:
     """The argv of a hook, or where coverage is measured one that takes part in it."""
     if not COVERAGE or argv[3] == "-c":
         return argv
-    return [sys.executable, "-I", str(Path(__file__).with_name("measured_hook.py")), *argv[3:]]
+    return [sys.executable, "-I", str(Path(__file__).with_name("covered_hook.py")), *argv[3:]]
 
 
 MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory machine, two decisions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[1]
+TREE = Path(__file__).resolve().parents[2]
 FETCHED = TREE / "build" / "shared"
 FOLDERS = (Path(os.environ.get("TAILHOOK_CORPORA") or TREE.parent / "shared"), FETCHED)
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from host import ENVIRONMENT
 
+from support.host import ENVIRONMENT
 from tailhook._core import poke
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]

@@ -13,13 +13,13 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from corpora import FETCHED
+from support.corpora import FETCHED
 
 EXAMPLE = re.compile(r"^`{32} example\n(.*?)^\.\n(.*?)^`{32}$|^#{1,6} *([^\n]*)$", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:
-    """Fetch each package and write its data in the form that tests/corpora.py reads."""
+    """Fetch each package and write its data in the form that tests/support/corpora.py reads."""
     folder = FETCHED / "corpora"
     folder.mkdir(parents=True, exist_ok=True)
     for package, member, name, form in (

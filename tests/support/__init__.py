@@ -1,0 +1,27 @@
+"""What the tests share; tests import it as `from support.host import Project`.
+
+A hook's surroundings
+    host            an agent's host: a project, payloads, a transcript, and the hook run on them as a process
+    host_payloads   what hosts other than Claude Code send, and how their transcripts look
+    covered_hook    runs the hook under coverage
+    triage          a triage state, and an agent that follows the machine's instructions
+    every_value     a project for all five machines in which any one file is replaced by any value
+
+The daemon and the boards
+    daemon, postgres        a daemon and a PostgreSQL server of the test's own
+    holds_connections       a program that holds connections to a port open
+    sessions                simulated sessions for the boards
+    board_user, terminal    presses keys on the terminal board; a process in a terminal of its own
+    browser                 a headless Chromium
+    usual_secrets           secrets as people and programs write them
+
+Texts
+    corpora, fetch_corpora          test data from outside the tree, and how it is fetched
+    texts, passages.txt             Markdown as assistants write it; labelled passages for the memory machine
+    keywords                        the words of the memory machine, and lines in which they are hard to find
+    markdown_documents, markdown_worst_cases   generated Markdown
+
+Other
+    oracles     slow and simple second versions: Markdown code, records, the jwz store, memory's lines
+    ptrace      kills a process as it enters a system call
+"""

@@ -1,0 +1,1 @@
+"""Slow and simple second versions of what the package does; they share no code with it."""
