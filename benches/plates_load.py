@@ -24,7 +24,7 @@ from support.daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import poke
 from tailhook.hook.plates import process_start
-from tailhook.hosts.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tailhook.cli.bench import write_transcript
 from tailhook.cli.output import coloured, say
-from tailhook.hosts.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command, real_interpreter
 
 SIGNAL = "<loop-done>COMPLETE</loop-done>"
 STOPS = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tailhook
-from tailhook.hosts.command import argv_of
+from tailhook.install.command import argv_of
 from tailhook.stores.atomic import LARGEST, stamp_of
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"

@@ -11,7 +11,7 @@ import pytest
 from support.host import Stop
 
 import tailhook
-from tailhook.hosts.hooks import ours, values_of, with_hooks
+from tailhook.install.hooks import ours, values_of, with_hooks
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugin"

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tailhook._core import parse_json
-from tailhook.hosts.hooks import ours, values_of, with_hooks, without_hooks
+from tailhook.install.hooks import ours, values_of, with_hooks, without_hooks
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from tailhook.hosts.command import argv_of, hook_command, is_ours, is_tailhook, machines_of
-from tailhook.hosts.hooks import CAP, SettingsError, ours, values_of, with_hooks, without_hooks
+from tailhook.install.command import argv_of, hook_command, is_ours, is_tailhook, machines_of
+from tailhook.install.hooks import CAP, SettingsError, ours, values_of, with_hooks, without_hooks
 
 OTHER = {"type": "command", "command": "make stop"}
 LAYOUTS = [

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tailhook.hosts.json_text import find, items, put, raw, remove, replace
+from tailhook.install.json_text import find, items, put, raw, remove, replace
 
 
 @pytest.mark.parametrize(

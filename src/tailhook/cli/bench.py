@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
-from tailhook.hosts.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import TOPIC

@@ -3,9 +3,10 @@
 import argparse
 
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, say
+from tailhook.doctor.checks import examine
+from tailhook.doctor.finding import FAILURE, Finding
 from tailhook.hook.answer import plain
-from tailhook.hosts.doctor import FAILURE, Finding, examine
-from tailhook.hosts.settings import SCOPES
+from tailhook.install.settings import SCOPES
 
 COLOURS = {"ok": 32, "note": 36, "warning": 33, "failure": 31}
 

@@ -10,7 +10,7 @@ from tailhook.hook.answer import describe, plain
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_root
 from tailhook.hook.process import HOSTS, load_config
-from tailhook.hosts.command import configured, hook_command
+from tailhook.install.command import configured, hook_command
 
 
 def add(commands: Commands) -> None:

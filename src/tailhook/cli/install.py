@@ -13,9 +13,9 @@ from tailhook.hook.config import parsed, user_bytes
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_root, user_config
 from tailhook.hook.process import load_config
-from tailhook.hosts import hooks, settings
-from tailhook.hosts.command import configured
-from tailhook.hosts.settings import SCOPES, Settings
+from tailhook.install import hooks, settings
+from tailhook.install.command import configured
+from tailhook.install.settings import SCOPES, Settings
 from tailhook.machines import whole_number
 from tailhook.plates import places
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
 from tailhook.hook.payload import project_root
-from tailhook.hosts.hooks import SettingsError, values_of
+from tailhook.install.hooks import SettingsError, values_of
 from tailhook.stores.atomic import Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
 SCOPES = ("user", "project", "local")

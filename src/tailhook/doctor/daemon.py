@@ -3,11 +3,11 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
+from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.errors import TailhookError
 from tailhook.hook.launch import daemon_argv
 from tailhook.hook.plates import runtime_folder
@@ -18,46 +18,48 @@ LARGE_SPOOL = 32 << 20  # bytes that wait for a daemon
 
 PATIENCE = 5  # seconds for the database's server to answer
 
-T = TypeVar("T")
-Say = Callable[[str, str, str], T]  # makes a finding of its status, what was found, and what to do
+
+def finding(status: str, what: str, advice: str) -> Finding:
+    """Return a finding about the daemon."""
+    return Finding("plates", status, what, advice)
 
 
-def examine(finding: Say[T]) -> Iterator[T]:
-    """Every finding about the daemon, as `finding` makes them."""
-    yield from daemon(finding)
-    yield from private_files(finding)
+def examine() -> Iterator[Finding]:
+    """Yield every finding about the daemon."""
+    yield from daemon()
+    yield from private_files()
     waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob("events*"))
     if waiting > LARGE_SPOOL:
         what = f"{state_folder_path()}/events: {waiting >> 20} MB wait for a daemon"
-        yield finding("warning", what, "Start one, which takes them:  tailhook plates serve")
+        yield finding(WARNING, what, "Start one, which takes them:  tailhook plates serve")
 
 
-def daemon(finding: Say[T]) -> Iterator[T]:
+def daemon() -> Iterator[Finding]:
     """Whether the daemon answers; where it is away, whether it could."""
     start = "Start it, and see what it says:  tailhook plates serve"
     try:
         from tailhook.plates.client import AwayError, HangingError, request
     except ImportError as error:
         advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
-        yield finding("warning", f"the daemon cannot run: {error}", advice)
-        yield from failed_start(finding, advice)
+        yield finding(WARNING, f"the daemon cannot run: {error}", advice)
+        yield from failed_start(advice)
         return
-    yield from set_aside(finding)
+    yield from set_aside()
     try:
         figures = request("GET", "/status")
     except HangingError as error:
-        yield finding("failure", str(error), start)
+        yield finding(FAILURE, str(error), start)
     except AwayError:
-        yield from away(finding, start)
-        yield from database(finding)
+        yield from away(start)
+        yield from database()
     except TailhookError as error:
-        yield finding("failure", f"the daemon's database cannot be read: {error}", start)
+        yield finding(FAILURE, f"the daemon's database cannot be read: {error}", start)
     else:
         what = (
             f"the daemon {figures['version']} answers: {sum(figures['plates'].values())} plates,"
             f" {figures['spool_bytes']} bytes in the spool, {figures['lag_ms']['p99']:.0f} ms from hook to board (p99)"
         )
-        yield finding("ok", what, "")
+        yield finding(OK, what, "")
         if lost := figures["spool_lost"]:
             what = (
                 f"{state_folder_path()}/events: lines that were no events, or that the database refused, and that were"
@@ -68,27 +70,27 @@ def daemon(finding: Say[T]) -> Iterator[T]:
                 " there. If more come, run the daemon in a terminal, which says what the database refuses: "
                 " tailhook plates serve"
             )
-            yield finding("warning", what, advice)
+            yield finding(WARNING, what, advice)
 
 
-def away(finding: Say[T], start: str) -> Iterator[T]:
+def away(start: str) -> Iterator[Finding]:
     """Yield whether the next event can start the daemon.  start: the advice to start it by hand."""
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
-        yield finding("failure", f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
+        yield finding(FAILURE, f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
     elif places.failed_start():
-        yield from failed_start(finding, start)
+        yield from failed_start(start)
     else:
-        yield finding("note", "the daemon does not run; the next event starts it", start)
+        yield finding(NOTE, "the daemon does not run; the next event starts it", start)
 
 
-def failed_start(finding: Say[T], advice: str) -> Iterator[T]:
+def failed_start(advice: str) -> Iterator[Finding]:
     """Yield why the daemon did not start, if a hook has tried since it last ran."""
     if reason := places.failed_start():
-        yield finding("failure", f"the daemon did not start when a hook last tried: {reason}", advice)
+        yield finding(FAILURE, f"the daemon did not start when a hook last tried: {reason}", advice)
 
 
-def set_aside(finding: Say[T]) -> Iterator[T]:
+def set_aside() -> Iterator[Finding]:
     """Yield the databases that the daemon has set aside, as they were corrupt."""
     from tailhook.plates.opening import found_aside
     from tailhook.plates.options import kept_options
@@ -96,10 +98,10 @@ def set_aside(finding: Say[T]) -> Iterator[T]:
     with suppress(TailhookError):  # see `database`
         for path in found_aside(kept_options().url()):
             what = f"{path}: a corrupt database that was set aside; the sessions in it are not on the board"
-            yield finding("warning", what, "Remove it, and the files that begin with its name, if you do not need it.")
+            yield finding(WARNING, what, "Remove it, and the files that begin with its name, if you do not need it.")
 
 
-def database(finding: Say[T]) -> Iterator[T]:
+def database() -> Iterator[Finding]:
     """Yield what is wrong with the database that hooks start the daemon with, if there is one."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
@@ -111,7 +113,7 @@ def database(finding: Say[T]) -> Iterator[T]:
     try:
         url = sa.make_url(kept_options().url())
     except TailhookError as error:
-        yield finding("failure", str(error), "The daemon does not start meanwhile.")
+        yield finding(FAILURE, str(error), "The daemon does not start meanwhile.")
         return
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return
@@ -122,7 +124,7 @@ def database(finding: Say[T]) -> Iterator[T]:
         with engine.connect() as connection:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
-                yield finding("failure", what, "Install that newer version again, from a clone of its repository.")
+                yield finding(FAILURE, what, "Install that newer version again, from a clone of its repository.")
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
@@ -131,10 +133,10 @@ def database(finding: Say[T]) -> Iterator[T]:
             advice = "The daemon renames it at its next start and begins a new one:  tailhook plates serve"
         else:
             advice = "Is its server there, or its file readable?"
-        yield finding("failure", what, advice)
+        yield finding(FAILURE, what, advice)
 
 
-def private_files(finding: Say[T]) -> Iterator[T]:
+def private_files() -> Iterator[Finding]:
     """Files that nobody else may read or write."""
     for path in (
         Path(runtime_folder()),
@@ -151,8 +153,8 @@ def private_files(finding: Say[T]) -> Iterator[T]:
             continue
         except OSError as error:
             advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders of yours."
-            yield finding("failure", f"{path}: {error.strerror}", advice)
+            yield finding(FAILURE, f"{path}: {error.strerror}", advice)
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             advice = f"chmod go= '{path}', where the file is yours. Else remove it; it is made anew, yours alone."
-            yield finding("failure", f"{path}: a link, or another user's, or open to others", advice)
+            yield finding(FAILURE, f"{path}: a link, or another user's, or open to others", advice)

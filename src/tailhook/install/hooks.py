@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
 from tailhook.hook.machines import machines_with
-from tailhook.hosts import json_text
-from tailhook.hosts.command import argv_of, hook_command, is_ours, machines_of
+from tailhook.install import json_text
+from tailhook.install.command import argv_of, hook_command, is_ours, machines_of
 
 FLAGS = ("--exit", "0", "--announce")  # the answer that every version of the host obeys, and its end made known
 TIMEOUT = 10  # seconds; a hook takes milliseconds and waits 2 s at the most for its input, 2 s for a lock

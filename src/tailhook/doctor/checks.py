@@ -14,42 +14,29 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
+from tailhook.doctor import daemon
+from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
+from tailhook.doctor.trial import ROUNDS, try_hook
 from tailhook.hook import config
 from tailhook.hook.answer import describe
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hook.process import load_config
-from tailhook.hosts import board, hooks
-from tailhook.hosts.command import argv_of, configured, is_tailhook, machines_of
-from tailhook.hosts.hooks import Hook, SettingsError, hooks_of
-from tailhook.hosts.settings import SCOPES, Settings, settings_path
-from tailhook.hosts.trial import ROUNDS, try_hook
+from tailhook.install import hooks
+from tailhook.install.command import argv_of, configured, is_tailhook, machines_of
+from tailhook.install.hooks import Hook, SettingsError, hooks_of
+from tailhook.install.settings import SCOPES, Settings, settings_path
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.frontmatter import FrontMatter
 
-OK, NOTE, WARNING, FAILURE = "ok", "note", "warning", "failure"
 HOST_CAP = 8  # blocks in a row after which Claude Code (2.1.143 and later) ends the turn
 SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
 RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop, which knows no age, is asked about
 SWITCHES = ("TAILHOOK_DISABLE", "IDLE_LOOP_DISABLE")
-
-
-class Finding(NamedTuple):
-    """One thing looked at.
-
-    check: which.  status: "ok", "note", "warning", or "failure", which makes `tailhook doctor` exit 1.  what: what was
-    found, and where.  advice: what to do, "" for nothing.  figures: milliseconds and ratios, for programs.
-    """
-
-    check: str
-    status: str
-    what: str
-    advice: str = ""
-    figures: dict[str, float] = {}  # noqa: RUF012 - a NamedTuple's default
 
 
 class Installed(NamedTuple):
@@ -95,7 +82,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
 def plates() -> Iterator[Finding]:
     """Yield what is found about the daemon; a file that cannot be used is a finding too."""
     try:
-        yield from board.examine(lambda status, what, advice: Finding("plates", status, what, advice))
+        yield from daemon.examine()
     except OSError as error:
         yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 

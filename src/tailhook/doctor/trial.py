@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook.hosts.command import ENTRY, argv_of, is_ours, machines_of
+from tailhook.install.command import ENTRY, argv_of, is_ours, machines_of
 
 ROUNDS = 9  # in which the hook and bare Python take turns
 PATIENCE = 30.0  # seconds for one run: the host would wait longer

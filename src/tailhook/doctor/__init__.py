@@ -1,0 +1,1 @@
+"""Checks of an installation: the hooks, the loops, the daemon and its database."""

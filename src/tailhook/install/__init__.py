@@ -1,0 +1,1 @@
+"""Settings files of agent hosts, and the hooks that tailhook writes into them."""
