@@ -250,7 +250,7 @@ def test_the_page_on_installing_lists_every_machine_that_can_be_added():
 
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():
-    source = (ROOT / "src" / "tailhook" / "hosts" / "doctor.py").read_text()
+    source = "".join(path.read_text() for path in (ROOT / "src" / "tailhook" / "doctor").glob("*.py"))
     listed = {cells[0].strip("`") for cells in rows(TROUBLESHOOTING) if re.fullmatch("`[a-z]+`", cells[0])}
     assert listed == set(re.findall(r'Finding\("([a-z]+)"', source))
 
