@@ -200,7 +200,7 @@ def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
         ('{"idle": {"stale_after": 60}, "hook": {"machines": ["idle"]}}', None, 0),
         ('{"idel": {}}', "'idel' is not known", 0),
         ('{"idle": {"stale": 60}}', "idle.stale is not known", 0),
-        ('{"idle": 5}', "'idle' is no object", 0),
+        ('{"idle": 5}', "'idle' is not an object", 0),
         ('{"idle": {"stale_after": "60"}}', "a type that does not count", 0),
         ('{"hook": {"machines": ["idle", "lazy", 5]}}', "5, lazy", 0),
         ("{", "defaults are used", 1),

@@ -1,6 +1,9 @@
 """What a hook's process loads: its machine's few modules, found without a search, and no other."""
 
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ ALWAYS = {
     "tailhook._core",
     "tailhook.hook",
     "tailhook.hook.answer",
+    "tailhook.hook.event",
     "tailhook.hook.machines",
     "tailhook.hook.payload",
     "tailhook.hook.process",
@@ -88,6 +92,22 @@ def test_python_searches_for_no_module_but_the_package_and_its_core(project):
     begin_idle(project)
     _, searched = loaded_by(project, "type(spec.loader).__name__ != 'ModuleFinder'")
     assert searched == {"tailhook", "tailhook._core"}
+
+
+def test_the_modules_of_every_event_are_loaded_in_the_order_in_which_they_import_each_other():
+    """Then importlib is not run for any of them."""
+    entry = Path(tailhook.__file__).with_name("hook").joinpath("entry.py").read_text()
+    names = re.findall(r'"([a-z.]+)"', re.search(r"preload\((.*)\)", entry)[1])
+    assert {f"tailhook.{name}" for name in names} == {name for name in ALWAYS if name.startswith("tailhook.hook")}
+    code = (
+        "import sys; from tailhook._core import ModuleFinder; searched = []\n"
+        "class Recorder:\n"
+        "    def find_spec(name, path=None, target=None): searched.append(name)\n"
+        "sys.meta_path.insert(0, Recorder)\n"
+        f"ModuleFinder().preload(*{names}); print([name for name in searched if name.startswith('tailhook')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_source_that_changed_since_it_was_compiled_is_what_the_hook_runs(project, tmp_path):

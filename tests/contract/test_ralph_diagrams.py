@@ -99,7 +99,7 @@ STATE_FILE = {
 TRANSCRIPT = {
     "input that is no JSON": ends("the payload is invalid JSON: expected a member's name", stdin=b'{"a": 1,}'),
     "input that ends early": ends("the payload ends before it is complete", stdin=b'{"session_id": "mine"'),
-    "input that is no object": ends("the payload is no JSON object", stdin=b"[]"),
+    "input that is not an object": ends("the payload is not a JSON object", stdin=b"[]"),
     "no input": ends("the payload is empty", stdin=b""),
     "input that is JSON": goes_on("iteration 2 of 10"),
     "a file that is not there": ends("cannot be read: /nowhere", fields={"transcript_path": "/nowhere"}),

@@ -19,7 +19,7 @@ from support.oracles.memory_lines import Scorer
 from tailhook import _core
 from tailhook.errors import RecordError
 from tailhook.hook import payload
-from tailhook.hook.config import KEYS, parsed
+from tailhook.hook.config import KEYS, read_sections
 from tailhook.machines import idle, memory, ralph, triage, whole_number
 from tailhook.machines.secret_rules import KEY_BEGINNINGS
 from tailhook.machines.secrets import mask
@@ -263,7 +263,9 @@ def ralph_state(data):
     assert verdict.outcome in ("allow", "block")
     assert verdict.ended is (verdict.outcome == "allow" and verdict.why.startswith("the ralph loop ended"))
     if verdict.outcome == "block":
-        assert FrontMatter(page.set("iteration", verdict.state["iteration"]))["iteration"] == verdict.state["iteration"]
+        assert (
+            FrontMatter(page.set("iteration", verdict.change["iteration"]))["iteration"] == verdict.change["iteration"]
+        )
 
 
 def triage_state(data):
@@ -280,8 +282,8 @@ def triage_state(data):
         entries = None if columns is None else triage.Entries(triage.ALL_COLUMNS, columns)
         verdict = triage.decide(state, entries, triage.Facts(path, folder))
         assert len(verdict.reason) < 10_000
-        if verdict.state is not None:
-            file.edit(verdict.state)
+        if verdict.change is not None:
+            file.edit(verdict.change)
             with open(path, "rb") as saved:
                 assert standard(saved.read())["phase"] in ("aggregation", "meta-review", "fix-planning", "complete")
 
@@ -345,7 +347,7 @@ def payload_bytes(data):
     try:
         os.write(writer, data[:60_000])
         os.close(writer)
-        found = result_of(payload.read, reader)
+        found = result_of(payload.read_payload, reader)
     finally:
         os.close(reader)
     value = result_of(standard, data[:60_000])
@@ -353,7 +355,7 @@ def payload_bytes(data):
         assert found == value
     if isinstance(found, dict):
         payload.is_paused(found)
-        payload.text(found, "cwd")
+        payload.get_text(found, "cwd")
 
 
 def config(data):
@@ -361,7 +363,7 @@ def config(data):
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     try:
-        found = parsed("config.json", lambda path: data)
+        found = read_sections("config.json", lambda path: data)
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)

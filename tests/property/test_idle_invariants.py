@@ -64,7 +64,7 @@ def test_a_verdict_blocks_only_when_actively_iterating(state, asked):
     assert state.get("event") in ("STATE", None)
     assert age_of(state, NOW) <= STALE_AFTER
     assert not asked.paused
-    assert verdict.state["stack"][-1]["iter"] == count + 1
+    assert verdict.change["stack"][-1]["iter"] == count + 1
     assert verdict.reason.startswith(f"[ITERATION {count + 1}/{limit}] Continue working on the task.")
 
 
@@ -75,7 +75,7 @@ def test_a_loop_that_is_sent_on_ends_within_its_limit(state, asked):
         verdict = decide(state, asked, NOW + step)
         if verdict.outcome == "allow":
             break
-        state = verdict.state
+        state = verdict.change
         limit = whole_number(state["stack"][-1]["max"])
     else:
         assert limit is not None
@@ -85,15 +85,15 @@ def test_a_loop_that_is_sent_on_ends_within_its_limit(state, asked):
 @given(states, facts)
 def test_an_ended_loop_never_starts_again_by_itself(state, asked):
     verdict = decide(state, asked, NOW)
-    if verdict.ended and not verdict.state["stack"]:
-        assert verdict.state["event"] in ("DONE", "ABORT")
-        again = decide(verdict.state, asked, NOW + 1)
-        assert (again.outcome, again.state) == ("allow", None)
+    if verdict.ended and not verdict.change["stack"]:
+        assert verdict.change["event"] in ("DONE", "ABORT")
+        again = decide(verdict.change, asked, NOW + 1)
+        assert (again.outcome, again.change) == ("allow", None)
 
 
 @given(states, facts)
 def test_what_moves_keeps_the_fields_it_does_not_know(state, asked):
     verdict = decide(state, asked, NOW)
-    if isinstance(state, dict) and verdict.state is not None:
-        assert verdict.state.get("mine") == state.get("mine")
-        assert [key for key in state if key in verdict.state] == list(state)
+    if isinstance(state, dict) and verdict.change is not None:
+        assert verdict.change.get("mine") == state.get("mine")
+        assert [key for key in state if key in verdict.change] == list(state)

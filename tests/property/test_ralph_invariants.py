@@ -23,11 +23,11 @@ def test_no_state_crashes_and_a_block_has_a_prompt_and_counts_one(state, prompt,
     assert found.outcome in ("allow", "block")
     if found.outcome == "block":
         assert found.reason
-        assert int(found.state["iteration"]) == int(state.get("iteration") or 0) + 1
+        assert int(found.change["iteration"]) == int(state.get("iteration") or 0) + 1
         assert not found.ended
         assert not paused
     if session == "" and state and state.get("session_id") is not None and not found.ended:
-        assert (found.outcome, found.state) == ("allow", None)
+        assert (found.outcome, found.change) == ("allow", None)
 
 
 @given(SAID, st.booleans())

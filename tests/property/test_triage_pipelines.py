@@ -59,8 +59,8 @@ class Pipelines(RuleBasedStateMachine):
     def a_stop_and_a_turn(self):
         (file,) = files(self.folder, [], "_triage.json")
         verdict = self.stop(file)
-        if verdict.state is not None:
-            file.edit([*verdict.state, (("updated_at",), f"turn {self.turns}")])
+        if verdict.change is not None:
+            file.edit([*verdict.change, (("updated_at",), f"turn {self.turns}")])
         state = json.loads(self.path.read_text())
         self.seen.append(state["phase"])
         assert (verdict.outcome == "allow") is (state["phase"] == "complete")
@@ -74,7 +74,7 @@ class Pipelines(RuleBasedStateMachine):
     def a_stop_after_the_end_changes_nothing(self):
         (file,) = files(self.folder, [], "_triage.json")
         verdict = self.stop(file)
-        assert (verdict.outcome, verdict.state) == ("allow", None)
+        assert (verdict.outcome, verdict.change) == ("allow", None)
 
     def stop(self, file: JsonFile):
         paths = []

@@ -7,7 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from tailhook.hook.hosts import NAMES, find_host
+from tailhook.hook.machines import MACHINES
+from tailhook.hook.process import machine_hook
+from tailhook.hook.protocols import Host
+
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "tailhook"
+COLD_ROOMS = ("hook", "machines", "stores")  # what a hook may load
+COLD_MODULES = sorted(
+    ".".join(("tailhook", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for room in COLD_ROOMS
+    for path in (PACKAGE / room).rglob("*.py")
+    if path.name not in ("entry.py", "protocols.py")  # it runs a hook; for type checkers only
+)
 
 
 def test_the_arrows_between_the_rooms_point_one_way():
@@ -55,3 +68,27 @@ def test_the_core_works_in_an_interpreter_of_its_own():
     code = f"import tailhook._core; {make}; failed = run({inside!r}); assert not failed, failed"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", COLD_MODULES)
+def test_a_module_of_the_hook_can_be_imported_by_itself(module):
+    """No module needs another to be imported before it, or any package but this one."""
+    code = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import {module}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_machine_has_the_functions_that_its_row_promises(name):
+    row, hook = MACHINES[name], machine_hook(name)
+    promised = {"report" if row.get("reports") else "ask", *(["repeat"] if row.get("repeats") else [])}
+    assert {word for word in ("ask", "repeat", "report") if hasattr(hook, word)} == promised
+    assert set(row.get("user_keys", ())) <= set(row.get("keys", ()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_host_has_the_members_of_its_protocol_and_no_other(name):
+    host = find_host(name)
+    members = {word for word in vars(host) if not word.startswith("_")}
+    promised = {*Host.__annotations__, *(word for word in vars(Host) if not word.startswith("_"))}
+    assert members - {"TYPE_CHECKING"} == promised

@@ -125,18 +125,16 @@ def test_a_change_of_a_file_is_seen_whatever_its_time_size_and_inode(tmp_path):
     path.parent.mkdir()
     path.write_text(PAGE)
     home = FrontMatterFile(str(tmp_path), "x.md")
-    assert not home.has_changed()
+    assert not home.reload()
     before = path.stat()
     with path.open("r+") as out:
         out.write(PAGE.replace("iteration: 1", "iteration: 2"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert home.has_changed()
-    home.reload()
-    assert (home.page["iteration"], home.has_changed()) == ("2", False)
+    assert home.reload()
+    assert (home.page["iteration"], home.reload()) == ("2", False)
     path.unlink()
-    assert home.has_changed()
-    home.reload()
-    assert (home.gone, home.page, home.has_changed()) == (True, None, False)
+    assert home.reload()
+    assert (home.gone, home.page, home.reload()) == (True, None, False)
 
 
 def test_a_state_that_is_replaced_twice_never_gets_the_inode_that_was_read(tmp_path):

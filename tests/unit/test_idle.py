@@ -44,7 +44,7 @@ def saying(*words, **fields):
 def test_a_body_that_is_no_object_is_aborted(body):
     verdict = decide(body, Facts(), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
-    assert verdict.state == {
+    assert verdict.change == {
         "schema": 1,
         "event": "ABORT",
         "stack": [],
@@ -68,18 +68,18 @@ def test_a_body_that_is_no_object_is_aborted(body):
 )
 def test_an_empty_stack_or_a_done_event_is_idle(state):
     verdict = decide(state, saying(DONE), NOW)
-    assert (verdict.outcome, verdict.state, verdict.warning, verdict.ended) == ("allow", None, "", False)
+    assert (verdict.outcome, verdict.change, verdict.warning, verdict.ended) == ("allow", None, "", False)
 
 
 def test_an_aborted_state_without_frames_is_left_as_it_is():
     verdict = decide({"schema": 1, "event": "ABORT", "stack": []}, Facts(), NOW)
-    assert (verdict.outcome, verdict.state) == ("allow", None)
+    assert (verdict.outcome, verdict.change) == ("allow", None)
 
 
 def test_an_aborted_state_with_frames_left_over_is_cleared_and_keeps_its_other_fields():
     verdict = decide(looping(event="ABORT", reason="USER_CANCELLED", mine=[1]), Facts(), NOW)
     assert verdict.outcome == "allow"
-    assert verdict.state == {
+    assert verdict.change == {
         **looping(event="ABORT", reason="USER_CANCELLED", mine=[1]),
         "stack": [],
         "updated_at": iso(NOW),
@@ -94,7 +94,7 @@ def test_an_absent_or_null_event_is_a_state():
 @pytest.mark.parametrize("event", ["PAUSED", "state", "", 1, {}, []])
 def test_an_unknown_event_allows_and_moves_nothing(event):
     verdict = decide(looping(event=event), saying(DONE), NOW)
-    assert (verdict.outcome, verdict.state) == ("allow", None)
+    assert (verdict.outcome, verdict.change) == ("allow", None)
 
 
 # ---- 4: whose loop -----------------------------------------------------------
@@ -121,7 +121,7 @@ def test_a_named_session_alone_moves_its_loop(place, owner, asking, acts):
     verdict = decide(named, Facts(session_id=asking), NOW)
     assert (verdict.outcome == "block") is acts
     if not acts:
-        assert verdict.state is None
+        assert verdict.change is None
 
 
 def test_a_state_and_a_frame_that_name_different_sessions_act_for_neither():
@@ -136,17 +136,17 @@ def test_only_the_top_frame_and_the_state_say_whose_loop_it_is():
 
 def test_a_stale_loop_of_another_session_is_left_alone():
     verdict = decide(looping(frame(session_id="other"), age=99999), Facts(session_id="mine"), NOW)
-    assert (verdict.state, verdict.warning) == (None, "")
+    assert (verdict.change, verdict.warning) == (None, "")
 
 
 def test_an_unbound_state_can_be_refused():
-    assert decide(looping(), Facts(session_id="mine", unbound_acts=False), NOW).state is None
-    assert decide(looping(frame(session_id="mine")), Facts(session_id="mine", unbound_acts=False), NOW).state
+    assert decide(looping(), Facts(session_id="mine", unbound_acts=False), NOW).change is None
+    assert decide(looping(frame(session_id="mine")), Facts(session_id="mine", unbound_acts=False), NOW).change
 
 
 def test_the_first_session_to_stop_claims_the_loop():
     state = looping(frame(session_id=CLAIM), session_id=CLAIM)
-    moved = decide(state, Facts(session_id="mine"), NOW).state
+    moved = decide(state, Facts(session_id="mine"), NOW).change
     assert (moved["session_id"], moved["stack"][-1]["session_id"]) == ("mine", "mine")
 
 
@@ -154,12 +154,12 @@ def test_a_claim_is_saved_even_when_nothing_else_moves():
     state = looping(frame(session_id=CLAIM))
     verdict = decide(state, Facts(session_id="mine", paused=True), NOW)
     assert verdict.outcome == "allow"
-    assert verdict.state == {**state, "stack": [{**state["stack"][0], "session_id": "mine"}]}
+    assert verdict.change == {**state, "stack": [{**state["stack"][0], "session_id": "mine"}]}
 
 
 def test_a_claim_on_the_top_frame_leaves_the_outer_frames_as_they_are():
     outer = [frame(id="a", iter=4), frame(id="b", iter=5)]
-    moved = decide(looping(*outer, frame(session_id=CLAIM)), Facts(session_id="mine"), NOW).state
+    moved = decide(looping(*outer, frame(session_id=CLAIM)), Facts(session_id="mine"), NOW).change
     assert moved["stack"] == [*outer, frame(session_id="mine", iter=2)]
 
 
@@ -170,7 +170,7 @@ def test_a_stale_loop_is_done_and_never_goes_on():
     verdict = decide(looping(age=7201), Facts(), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
     assert verdict.warning == "Warning: Loop state is stale (7201 seconds old), allowing exit"
-    assert verdict.state == {**looping(), "event": "DONE", "reason": "STALENESS", "stack": [], "updated_at": iso(NOW)}
+    assert verdict.change == {**looping(), "event": "DONE", "reason": "STALENESS", "stack": [], "updated_at": iso(NOW)}
 
 
 def test_a_loop_of_exactly_the_limit_is_fresh():
@@ -178,14 +178,14 @@ def test_a_loop_of_exactly_the_limit_is_fresh():
 
 
 def test_the_limit_of_age_can_be_set():
-    assert decide(looping(age=90), Facts(), NOW, stale_after=60).state["reason"] == "STALENESS"
+    assert decide(looping(age=90), Facts(), NOW, stale_after=60).change["reason"] == "STALENESS"
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", "", 5, True, [], "2026-13-01T00:00:00Z", "2026-01-02T00:00:00+25:00"])
 def test_a_time_that_cannot_be_read_is_stale(stamp):
     verdict = decide(looping(updated_at=stamp), Facts(), NOW)
     assert verdict.warning == "Warning: Loop state is stale (unknown seconds old), allowing exit"
-    assert verdict.state["reason"] == "STALENESS"
+    assert verdict.change["reason"] == "STALENESS"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_missing_time_and_a_future_one_are_an_age_of_zero():
 
 
 def test_staleness_is_seen_before_corruption_and_before_a_signal():
-    assert decide(looping(frame(iter="x"), age=8000), saying(DONE), NOW).state["reason"] == "STALENESS"
+    assert decide(looping(frame(iter="x"), age=8000), saying(DONE), NOW).change["reason"] == "STALENESS"
 
 
 # ---- 6: corruption -----------------------------------------------------------
@@ -246,8 +246,8 @@ CORRUPT = [
 @pytest.mark.parametrize("field", ["iter", "max"])
 def test_a_count_that_is_no_whole_number_aborts(field, value):
     verdict = decide(looping(frame(**{field: value})), saying(DONE), NOW)
-    assert (verdict.outcome, verdict.state["event"], verdict.state["reason"]) == ("allow", "ABORT", "CORRUPTED")
-    assert verdict.state["stack"] == []
+    assert (verdict.outcome, verdict.change["event"], verdict.change["reason"]) == ("allow", "ABORT", "CORRUPTED")
+    assert verdict.change["stack"] == []
     assert verdict.ended
     assert field in verdict.warning
 
@@ -255,18 +255,18 @@ def test_a_count_that_is_no_whole_number_aborts(field, value):
 @pytest.mark.parametrize("missing", ["iter", "max"])
 def test_an_absent_count_aborts(missing):
     top = {key: value for key, value in frame().items() if key != missing}
-    assert decide(looping(top), Facts(), NOW).state["reason"] == "CORRUPTED"
+    assert decide(looping(top), Facts(), NOW).change["reason"] == "CORRUPTED"
 
 
 @pytest.mark.parametrize("stack", [[1], ["frame"], [None], "stack", 5, {"a": 1}])
 def test_a_stack_without_a_frame_on_top_aborts(stack):
-    assert decide(looping(stack=stack), Facts(session_id="s"), NOW).state["reason"] == "CORRUPTED"
+    assert decide(looping(stack=stack), Facts(session_id="s"), NOW).change["reason"] == "CORRUPTED"
 
 
 @pytest.mark.parametrize(("spelt", "next_count"), [("08", 9), ("0", 1), (0, 1), ("007", 8), (2**53 - 1, 2**53)])
 def test_digit_strings_count_in_base_ten(spelt, next_count):
     verdict = decide(looping(frame(iter=spelt, max=2**53)), Facts(), NOW)
-    assert verdict.state["stack"][-1]["iter"] == next_count
+    assert verdict.change["stack"][-1]["iter"] == next_count
 
 
 # ---- 7: paused ---------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_digit_strings_count_in_base_ten(spelt, next_count):
 
 def test_a_paused_session_may_stop_and_nothing_moves():
     verdict = decide(looping(), saying(DONE, paused=True), NOW)
-    assert (verdict.outcome, verdict.state, verdict.ended) == ("allow", None, False)
+    assert (verdict.outcome, verdict.change, verdict.ended) == ("allow", None, False)
 
 
 # ---- 8: completion -----------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_paused_session_may_stop_and_nothing_moves():
 def test_every_signal_of_a_mode_completes_it(mode, signal, word):
     verdict = decide(looping(frame(mode=mode)), saying(signal), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
-    assert verdict.state == {
+    assert verdict.change == {
         **looping(),
         "event": "DONE",
         "reason": word,
@@ -311,21 +311,21 @@ def test_a_signal_of_another_mode_does_not(mode, signal):
 
 def test_a_frame_without_a_mode_is_a_loop():
     top = {key: value for key, value in frame().items() if key != "mode"}
-    assert decide(looping(top), saying(DONE), NOW).state["event"] == "DONE"
+    assert decide(looping(top), saying(DONE), NOW).change["event"] == "DONE"
 
 
 def test_the_last_signal_of_the_mode_decides():
     words = (DONE, "<loop-done>STUCK</loop-done>", "<grind-done>MAX_ISSUES</grind-done>")
-    assert decide(looping(), saying(*words), NOW).state["reason"] == "STUCK"
+    assert decide(looping(), saying(*words), NOW).change["reason"] == "STUCK"
 
 
 def test_the_outer_loop_survives_the_inner_ones_completion():
     outer, inner = frame(id="outer", iter=4, session_id="s", mine=1.50), frame(id="inner", session_id="s")
     verdict = decide(looping(outer, inner), saying(DONE, session_id="s"), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
-    assert verdict.state == {**looping(outer), "updated_at": iso(NOW)}
-    resumed = decide(verdict.state, Facts(session_id="s"), NOW + 5)
-    assert resumed.state["stack"] == [{**outer, "iter": 5}]
+    assert verdict.change == {**looping(outer), "updated_at": iso(NOW)}
+    resumed = decide(verdict.change, Facts(session_id="s"), NOW + 5)
+    assert resumed.change["stack"] == [{**outer, "iter": 5}]
 
 
 @pytest.mark.parametrize("outer", [5, None, {}, frame(iter=4, max=True), frame(iter="x")])
@@ -368,12 +368,12 @@ def test_an_outer_loop_that_is_broken_is_named_all_the_same(outer):
 @pytest.mark.parametrize("count", [10, 11, 2**53])
 def test_at_the_limit_the_agent_may_stop(count):
     verdict = decide(looping(frame(iter=count)), Facts(), NOW)
-    assert (verdict.outcome, verdict.ended, verdict.state["event"]) == ("allow", True, "DONE")
-    assert (verdict.state["reason"], verdict.state["stack"]) == ("MAX_ITERATIONS", [])
+    assert (verdict.outcome, verdict.ended, verdict.change["event"]) == ("allow", True, "DONE")
+    assert (verdict.change["reason"], verdict.change["stack"]) == ("MAX_ITERATIONS", [])
 
 
 def test_a_loop_that_finishes_in_its_last_turn_finished():
-    assert decide(looping(frame(iter=10)), saying(DONE), NOW).state["reason"] == "COMPLETE"
+    assert decide(looping(frame(iter=10)), saying(DONE), NOW).change["reason"] == "COMPLETE"
 
 
 def test_going_on_counts_one_more_and_touches_nothing_else():
@@ -385,7 +385,7 @@ def test_going_on_counts_one_more_and_touches_nothing_else():
         "Check your progress and either complete the task or keep iterating."
     )
     assert (verdict.outcome, verdict.ended) == ("block", False)
-    assert verdict.state == {
+    assert verdict.change == {
         **state,
         "updated_at": iso(NOW),
         "stack": [outer, frame(iter=4, mine={"a": [1]})],

@@ -144,7 +144,10 @@ def test_the_newest_message_is_parsed_once(project):
     home = loop.find([str(project)])
     assert home.state is home.state
     first = home.state
-    home.reload()
+    assert not home.reload()
+    assert home.state is first
+    jwz.post(project, json.dumps(STATE))
+    assert home.reload()
     assert home.state is not first
     assert home.state == first
 

@@ -225,14 +225,14 @@ def test_a_category_passes_at_its_threshold(category):
 
 
 def test_the_summary_is_told_once_and_not_of_nothing():
-    assert verdict(tool_uses=20, tools=1).state is True
+    assert verdict(tool_uses=20, tools=1).change is True
     assert verdict(tool_uses=20, tools=1, summarized=True).outcome == "allow"
-    assert verdict(BOTH, tool_uses=20, tools=1, summarized=True).state is False
+    assert verdict(BOTH, tool_uses=20, tools=1, summarized=True).change is False
     assert verdict(thresholds={**THRESHOLDS, "SESSION_SUMMARY": 0.0}).outcome == "allow"
 
 
 def test_the_summary_passes_at_its_threshold():
-    assert verdict(tool_uses=10, tools=1, exchanges=0).state is True
+    assert verdict(tool_uses=10, tools=1, exchanges=0).change is True
     assert verdict(tool_uses=9, tools=1, exchanges=2).outcome == "allow"
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import tailhook
 from tailhook._core import ModuleFinder
 
 HEADER = struct.Struct("<4sIII")  # PEP 552: magic number, flags, the source's time and size
@@ -119,3 +120,50 @@ def test_modules_of_others_are_left_to_python(source, name):
 
 def test_a_module_without_a_search_path_is_left_to_python():
     assert ModuleFinder().find_spec("tailhook.hook", None) is None
+
+
+# ---- modules that are loaded before they are imported ------------------------
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package tailhook.room with two modules, of which `second` imports `first`; returns its folder."""
+    room = tmp_path / "room"
+    room.mkdir()
+    (room / "__init__.py").write_text("")
+    (room / "first.py").write_text("WORD = 'one'\n")
+    (room / "second.py").write_text("from tailhook.room.first import WORD\nWORDS = [WORD, 'two']\n")
+    for path in room.iterdir():
+        py_compile.compile(str(path))
+    monkeypatch.setattr(tailhook, "__path__", [str(tmp_path)])
+    yield room
+    for name in [name for name in sys.modules if name.startswith("tailhook.room")]:
+        del sys.modules[name]
+    vars(tailhook).pop("room", None)
+
+
+def test_a_module_that_is_loaded_first_is_as_if_it_were_imported(package):
+    ModuleFinder().preload("room", "room.first", "room.second")
+    room, second = sys.modules["tailhook.room"], sys.modules["tailhook.room.second"]
+    assert second.WORDS == ["one", "two"]
+    assert (second.__package__, second.__file__) == ("tailhook.room", str(package / "second.py"))
+    assert (room.__package__, room.__path__) == ("tailhook.room", [str(package)])
+    assert room.second is second
+    assert tailhook.room is room
+    assert second.__spec__.parent == "tailhook.room"
+
+
+def test_a_module_whose_bytecode_is_outdated_is_left_to_its_import(package):
+    (package / "first.py").write_text("WORD = 'changed'\n")
+    ModuleFinder().preload("room", "room.first", "room.second")
+    assert [name for name in sys.modules if name.startswith("tailhook.room")] == ["tailhook.room"]
+
+
+def test_a_module_that_fails_is_not_left_behind(package):
+    path = package / "second.py"
+    path.write_text("1 / 0\n")
+    py_compile.compile(str(path))
+    with pytest.raises(ZeroDivisionError):
+        ModuleFinder().preload("room", "room.second")
+    assert "tailhook.room.second" not in sys.modules
+    assert not hasattr(sys.modules["tailhook.room"], "second")

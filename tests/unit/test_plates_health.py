@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from support.host import assistant
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
+from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
 from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
 from tailhook.plates import health
 from tailhook.plates.db import Database
@@ -1028,7 +1028,7 @@ def padded(path, number, *records):
 @pytest.mark.parametrize(("beyond", "at"), [(0, 1000), (1, None)])
 def test_a_transcript_is_read_as_far_back_as_a_hook_reads_it(tmp_path, beyond, at):
     line = record("assistant", "Done.", 1000)
-    path = padded(tmp_path / "t", FARTHEST - len(line) - 1 + beyond, line)
+    path = padded(tmp_path / "t", MAX_TRANSCRIPT_BYTES - len(line) - 1 + beyond, line)
     assert look_at(path).at == at
     assert last_words(path) == ("Done." if at else None)
 
@@ -1036,7 +1036,7 @@ def test_a_transcript_is_read_as_far_back_as_a_hook_reads_it(tmp_path, beyond, a
 @pytest.mark.parametrize(("beyond", "at"), [(0, 2000), (1, 1000)])
 def test_a_line_that_a_hook_passes_over_is_passed_over(tmp_path, beyond, at):
     own = record("user", "X", 2000)
-    long = own.replace("X", "x" * (LONGEST_LINE - len(own) + 1 + beyond))
+    long = own.replace("X", "x" * (MAX_RECORD_BYTES - len(own) + 1 + beyond))
     path = write(tmp_path / "t", record("assistant", "Done.", 1000), long)
     assert look_at(path).at == at
 
@@ -1119,7 +1119,7 @@ def test_a_transcript_is_looked_at_again_if_another_event_has_come(tmp_path, loo
 
 def test_more_empty_lines_than_a_hook_reads_are_passed_over(tmp_path):
     line = record("assistant", "Done.", 1000)
-    for number, at in ((MAX_LINES - 1, 1000), (MAX_LINES, None)):
+    for number, at in ((MAX_RECORDS - 1, 1000), (MAX_RECORDS, None)):
         path = write(tmp_path / "t", record("user", "Please.", 500), line)
         with open(path, "ab") as out:
             out.write(b"\n" * number)

@@ -44,25 +44,25 @@ def test_broken_counts_come_before_everything_else():
 
 def test_absent_and_null_counts_are_0():
     found = verdict(iteration=None, max_iterations=None)
-    assert (found.outcome, found.state) == ("block", {"iteration": "1"})
-    assert decide({}, PROMPT, asked()).state == {"iteration": "1"}
+    assert (found.outcome, found.change) == ("block", {"iteration": "1"})
+    assert decide({}, PROMPT, asked()).change == {"iteration": "1"}
 
 
 def test_leading_zeros_are_decimal():
-    assert verdict(iteration="08").state == {"iteration": "9"}
+    assert verdict(iteration="08").change == {"iteration": "9"}
     assert verdict(iteration="09", max_iterations="0010").outcome == "block"
 
 
 def test_a_count_may_be_larger_than_a_double_can_hold():
     found = verdict(iteration=str(2**53), max_iterations="1" + "0" * 40)
-    assert (found.outcome, found.state) == ("block", {"iteration": str(2**53 + 1)})
+    assert (found.outcome, found.change) == ("block", {"iteration": str(2**53 + 1)})
     assert verdict(max_iterations="9" * 64).outcome == "block"
 
 
 @pytest.mark.parametrize("value", ["false", "False", "FALSE"])
 def test_a_loop_that_is_switched_off_is_left(value):
     found = verdict("<promise>GREEN</promise>", active=value)
-    assert (found.outcome, found.state, found.ended) == ("allow", None, False)
+    assert (found.outcome, found.change, found.ended) == ("allow", None, False)
 
 
 @pytest.mark.parametrize("value", ["true", None, "yes", ""])
@@ -87,16 +87,16 @@ def test_any_other_value_of_active_runs(value):
 def test_a_loop_acts_on_its_own_session_alone(owner, session, acts):
     found = verdict(facts=asked(session_id=session), session_id=owner)
     assert found.outcome == ("block" if acts else "allow")
-    assert acts or (found.state, found.ended) == (None, False)
+    assert acts or (found.change, found.ended) == (None, False)
 
 
 def test_a_loop_without_a_session_can_be_refused():
     found = verdict(facts=asked(session_id="mine", unbound_acts=False))
-    assert (found.outcome, found.state, found.ended) == ("allow", None, False)
+    assert (found.outcome, found.change, found.ended) == ("allow", None, False)
 
 
 def test_a_claim_becomes_the_session():
-    assert verdict(facts=asked(session_id="mine"), session_id="claim").state == {
+    assert verdict(facts=asked(session_id="mine"), session_id="claim").change == {
         "iteration": "4",
         "session_id": "mine",
     }
@@ -123,8 +123,8 @@ def test_the_limit_is_before_a_problem_and_a_promise_after_it():
 
 def test_a_paused_session_leaves_the_loop_but_claims_it():
     facts = Facts("mine", paused=True, problem=lambda: "no transcript")
-    assert (verdict(facts=facts).outcome, verdict(facts=facts).state) == ("allow", None)
-    assert verdict(facts=facts, session_id="claim").state == {"session_id": "mine"}
+    assert (verdict(facts=facts).outcome, verdict(facts=facts).change) == ("allow", None)
+    assert verdict(facts=facts, session_id="claim").change == {"session_id": "mine"}
     assert verdict(facts=facts, iteration="10").ended
 
 
@@ -141,7 +141,7 @@ def test_an_empty_prompt_ends_the_loop():
 
 def test_otherwise_the_prompt_is_fed_back():
     found = verdict("Still red.")
-    assert (found.outcome, found.reason, found.state, found.ended) == ("block", PROMPT, {"iteration": "4"}, False)
+    assert (found.outcome, found.reason, found.change, found.ended) == ("block", PROMPT, {"iteration": "4"}, False)
     assert found.why == "iteration 4/10"
     assert "iteration 4 of 10" in found.message
     assert "<promise>GREEN</promise>" in found.message

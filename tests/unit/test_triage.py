@@ -213,7 +213,7 @@ TABLE = [
     ),
     ("fix_planning null", pipeline("fix-planning"), "allow", None, None),
     ("groups null", pipeline("fix-planning", fix_planning={"groups": None}), "allow", None, None),
-    ("a group that is no object", pipeline("fix-planning", fix_planning={"groups": {"g": 5}}), "allow", None, None),
+    ("a group that is not an object", pipeline("fix-planning", fix_planning={"groups": {"g": 5}}), "allow", None, None),
     ("unknown sub-phase", in_group(sub_phase="thinking"), "allow", None, None),
     ("plans_written a string", in_group(plans_written="5"), "allow", None, None),
     ("plans_written true", in_group(plans_written=True), "allow", None, None),
@@ -227,7 +227,7 @@ TABLE = [
 @pytest.mark.parametrize(("condition", "state", "decision", "agent", "moves"), TABLE, ids=[row[0] for row in TABLE])
 def test_each_row(condition, state, decision, agent, moves):
     found = verdict(state)
-    assert (found.outcome, found.state) == (decision, moves)
+    assert (found.outcome, found.change) == (decision, moves)
     if decision == "block":
         assert f"**{agent}**" in found.reason
         assert f"State file: {PATH}" in found.reason
@@ -242,10 +242,10 @@ def test_each_row(condition, state, decision, agent, moves):
 def test_a_group_may_have_any_name(name):
     fields = {"false_positive": True, "group_id": name}
     found = verdict(pipeline("meta-review", entry(0, **fields), entry(1, **fields), meta_review=DONE))
-    assert list(found.state[0][1]["groups"]) == [name]
+    assert list(found.change[0][1]["groups"]) == [name]
     assert found.reason.isprintable() or "\x1b" not in found.reason
     moving = verdict(pipeline("fix-planning", fix_planning=planning(group(name, plans_written=5))))
-    assert moving.state == [sub_phase("synthesis", name)]
+    assert moving.change == [sub_phase("synthesis", name)]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_ten_thousand_groups_that_are_done_are_passed_in_one_call():
 def test_groups_are_in_the_order_of_first_appearance_with_the_first_ones_root_cause():
     names = ["z", "a", "z", "m", "a", "z"]
     entries = [entry(n, false_positive=True, group_id=name) for n, name in enumerate(names)]
-    groups = verdict(pipeline("meta-review", *entries, meta_review=DONE)).state[0][1]["groups"]
+    groups = verdict(pipeline("meta-review", *entries, meta_review=DONE)).change[0][1]["groups"]
     assert [(name, one["entry_count"], one["root_cause"]) for name, one in groups.items()] == [
         ("z", 3, "cause 0"),
         ("a", 2, "cause 1"),
@@ -389,21 +389,21 @@ def test_without_a_plans_folder_in_the_state_the_default_is_named(fields):
 
 def test_a_turn_that_was_blocked_before_may_end():
     found = verdict(pipeline("triage", entry(0, "pending")), stop_hook_active=True)
-    assert (found.outcome, found.state) == ("allow", None)
+    assert (found.outcome, found.change) == ("allow", None)
 
 
 def test_while_active_a_turn_goes_on_as_long_as_the_state_moves():
     state = pipeline("triage", entry(0, "pending"))
     assert verdict(state, stop_hook_active=True, while_active=True, moved=lambda: True).outcome == "block"
     found = verdict(state, stop_hook_active=True, while_active=True, moved=lambda: False)
-    assert (found.outcome, found.state) == ("allow", None)
+    assert (found.outcome, found.change) == ("allow", None)
     assert verdict(state, while_active=True, moved=lambda: False).outcome == "block"
     assert verdict(state, stop_hook_active=True, while_active=True).outcome == "block"
 
 
 def test_a_paused_session_leaves_the_pipeline():
     found = verdict(pipeline("triage"), paused=True)
-    assert (found.outcome, found.state) == ("allow", None)
+    assert (found.outcome, found.change) == ("allow", None)
 
 
 def test_a_pipeline_that_names_a_session_is_that_sessions():

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 from tailhook.cli.output import CommandError, Commands, coloured, command, say
 from tailhook.hook.answer import plain
-from tailhook.hook.config import parsed, user_bytes
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.config import read_sections, user_bytes
+from tailhook.hook.event import load_config
+from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
-from tailhook.hook.process import load_config
 from tailhook.install import hooks, settings
-from tailhook.install.command import configured
 from tailhook.install.settings import SCOPES, Settings
 from tailhook.machines import whole_number
 from tailhook.plates import places
@@ -128,7 +127,7 @@ def wanted(text: str, arguments: argparse.Namespace, before: str | None = None) 
     """The text with the hooks that the arguments ask for; before: what it was without any, where that is known."""
     form = arguments.form or hooks.installed_form(text) or "exec"
     names = chosen(hooks.installed_machines(text), arguments)
-    reports = names is None and "plates" in configured_machines(arguments.scope)
+    reports = names is None and "plates" in machines_in_force(arguments.scope)
     return hooks.with_hooks(text, names, form, arguments.block_cap, before, reports)
 
 
@@ -142,18 +141,18 @@ def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Se
     added, left_out = set(arguments.added or ()), set(arguments.left_out or ())
     if both := added & left_out:
         raise CommandError(f"{', '.join(sorted(both))}: named by --with and by --without")
-    base = set(installed or configured_machines(arguments.scope))
+    base = set(installed or machines_in_force(arguments.scope))
     names = [name for name in MACHINES if name in (base | added) - left_out]
     if not names:
         raise CommandError("no machine is left to ask. To remove the hooks: tailhook uninstall")
     return names
 
 
-def configured_machines(scope: str) -> list[str]:
-    """The machines of the configuration that is in force wherever these settings are."""
+def machines_in_force(scope: str) -> list[str]:
+    """Return the machines of the configuration that is in force where these settings are."""
     if scope == "user":
-        return configured(parsed(user_config(), user_bytes))
-    return configured(load_config(project_root({})))
+        return configured_machines(read_sections(user_config(), user_bytes))
+    return configured_machines(load_config(project_root({})))
 
 
 def entries(arguments: argparse.Namespace) -> str:

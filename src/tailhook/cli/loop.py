@@ -19,10 +19,11 @@ from tailhook.cli.output import (
     say,
 )
 from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
+from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, git_file
-from tailhook.hook.process import load_config
 from tailhook.machines import CLAIM, Verdict, idle, iso, shown
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
@@ -271,5 +272,5 @@ def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
 
 
 def stale_after() -> float:
-    """Seconds after which a loop counts as abandoned, as configured."""
-    return float(load_config(project_root({})).get("idle", {}).get("stale_after", idle.STALE_AFTER))
+    """Return the seconds after which a loop of this project counts as abandoned."""
+    return idle_hook.stale_after(load_config(project_root({})))

@@ -5,9 +5,9 @@ from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, report
 from tailhook.hook.answer import plain
-from tailhook.hook.memory import Mark, Session, load_config
+from tailhook.hook.event import HookEvent
+from tailhook.hook.memory import Mark, Session, read_memory_config
 from tailhook.hook.payload import project_root
-from tailhook.hook.process import Event
 from tailhook.machines import memory
 
 
@@ -23,8 +23,8 @@ def add(commands: Commands) -> None:
 
 def explain(arguments: argparse.Namespace) -> None:
     """Print every line that scored, and the totals beside the thresholds."""
-    event = Event({"transcript_path": arguments.transcript}, "Stop")
-    settings = memory.Settings(load_config(project_root({})))
+    event = HookEvent({"transcript_path": arguments.transcript}, "Stop")
+    settings = memory.Settings(read_memory_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
     try:
         session = Session(event, settings.max_messages, Mark.none())

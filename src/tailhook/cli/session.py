@@ -7,19 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
+from tailhook.hook.hosts import NAMES, claude_code, find_host
+from tailhook.hook.protocols import Host
 from tailhook.machines import whole_number
 
-BLOCK_CAP = 8  # consecutive blocks after which Claude Code (2.1.143 and later) ends the turn
-# The other hosts', by a variable of their agents' shells; 0 for none (Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102).
-OTHER_CAPS = {"CODEX_SESSION_ID": 0, "GEMINI_CLI": 0, "COPILOT_CLI": 8}
 LONGEST_PROMPT = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 Run = Callable[[argparse.Namespace], int | None]
 
 
 def session_id() -> str:
-    """The session whose agent runs this command, "" outside of one."""
-    return os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    """Return the session whose agent runs this command, "" outside of one."""
+    return os.environ.get(claude_code.SHELL_VARIABLE, "")
 
 
 def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
@@ -55,16 +54,22 @@ def read_prompt(arguments: argparse.Namespace) -> str:
 
 
 def warn_of_cap(limit: int | None) -> None:
-    """Say so when the host would end the turn before the loop's own limit.  limit: None for none."""
-    other = None if session_id() else next((name for name in OTHER_CAPS if name in os.environ), None)
-    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
-    if other:
-        cap: int | None = OTHER_CAPS[other]
-        row, advice = "in a row", "When it did, prompt it again: the loop goes on."
-    else:
-        cap = whole_number(word) if word else BLOCK_CAP
-        row = "in a row without tool use"
-        advice = "Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 in its settings' env to lift that."
+    """Print a warning if the host would end the turn before the loop's own limit.
+
+    limit: None if the loop has none.
+    """
+    host = current_host()
+    word = os.environ.get(host.BLOCK_CAP_VARIABLE) if host.BLOCK_CAP_VARIABLE else None
+    cap = whole_number(word) if word else host.BLOCK_CAP
+    row, advice = "in a row", "When it did, prompt it again: the loop goes on."
+    if host.BLOCK_CAP_VARIABLE:
+        row, advice = "in a row without tool use", f"Set {host.BLOCK_CAP_VARIABLE}=0 in its settings' env to lift that."
     if cap and (limit is None or limit > cap):
         own = "this loop has no limit" if limit is None else f"this loop after {limit}"
         sys.stderr.write(f"tailhook: the host ends a turn after {cap} blocks {row}, {own}.\n          {advice}\n")
+
+
+def current_host() -> Host:
+    """Return the host whose agent runs this command; Claude Code if none can be recognized."""
+    hosts = [find_host(name) for name in NAMES]
+    return next((host for host in hosts if host.SHELL_VARIABLE and host.SHELL_VARIABLE in os.environ), hosts[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 from tailhook.cli.output import Commands, add_json, command, group, report
 from tailhook.hook.answer import plain
-from tailhook.hook.process import Event
+from tailhook.hook.event import HookEvent
 from tailhook.hook.triage import Pipeline, decide, find
 from tailhook.machines import format_value
 from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries
@@ -21,13 +21,13 @@ def add(commands: Commands) -> None:
 
 def status(arguments: argparse.Namespace) -> None:
     """Phase, counts, groups, and what the next stop would get."""
-    event = Event({}, "Stop")
+    event = HookEvent({}, "Stop")
     pipeline = find(event)
     facts = facts_of(event, pipeline)
     report(arguments, facts, *table(facts))
 
 
-def facts_of(event: Event, pipeline: Pipeline | None) -> dict[str, Any]:
+def facts_of(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
     """What a program is told."""
     if pipeline is None:
         return {"path": None, "phase": None, "entries": None, "groups": [], "verdict": None}

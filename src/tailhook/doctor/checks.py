@@ -18,12 +18,14 @@ from tailhook.doctor import daemon
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.doctor.trial import ROUNDS, try_hook
 from tailhook.hook import config
+from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.event import load_config
+from tailhook.hook.hosts import claude_code
+from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.hook.process import load_config
 from tailhook.install import hooks
-from tailhook.install.command import argv_of, configured, is_tailhook, machines_of
+from tailhook.install.command import argv_of, is_tailhook, machines_of
 from tailhook.install.hooks import Hook, SettingsError, hooks_of
 from tailhook.install.settings import SCOPES, Settings, settings_path
 from tailhook.machines import CLAIM, idle, whole_number
@@ -31,7 +33,6 @@ from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.frontmatter import FrontMatter
 
-HOST_CAP = 8  # blocks in a row after which Claude Code (2.1.143 and later) ends the turn
 SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
@@ -61,7 +62,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
         if text is not None and path not in found:
             found[path] = hooks.values_of(text)
     settings = load_config(project_root({}))
-    installed = list(installations(found, configured(settings)))
+    installed = list(installations(found, configured_machines(settings)))
     if not installed:
         yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
     timed: set[tuple[str, ...]] = set()
@@ -166,19 +167,21 @@ def beside(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
 
 
 def cap(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """The host's limit on blocks in a row."""
-    set_to = [(path, values["env"][hooks.CAP]) for path, values in found.items() if hooks.CAP in values.get("env", {})]
-    if not set_to and (word := os.environ.get(hooks.CAP)):
+    """Yield what the host's limit on blocks in a row is, and where it is set."""
+    variable = claude_code.BLOCK_CAP_VARIABLE
+    set_to = [(path, values["env"][variable]) for path, values in found.items() if variable in values.get("env", {})]
+    if not set_to and (word := os.environ.get(variable)):
         set_to = [("the environment", word)]
     if not set_to:
-        what = f"the host ends a turn after {HOST_CAP} blocks in a row without tool use, whatever a loop's limit is"
+        count = f"{claude_code.BLOCK_CAP} blocks in a row without tool use"
+        what = f"the host ends a turn after {count}, whatever a loop's limit is"
         yield Finding("cap", WARNING, what, "Lift that:  tailhook install --block-cap 0")
         return
     for path, value in set_to:
         number = whole_number(value)
         if number is None:
             advice = "Set a whole number:  tailhook install --block-cap 0"
-            yield Finding("cap", WARNING, f"{path}: {hooks.CAP} is {value!r}, not a whole number", advice)
+            yield Finding("cap", WARNING, f"{path}: {variable} is {value!r}, not a whole number", advice)
             continue
         words = f"after {number} blocks in a row" if number else "however many blocks there are in a row: never"
         yield Finding("cap", OK, f"{path}: the host ends a turn {words}")
@@ -212,7 +215,7 @@ def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iter
     try:
         values = parse_json(read())
         if not isinstance(values, dict):
-            raise ValueError("the file is no JSON object")
+            raise ValueError("the file is not a JSON object")
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
@@ -233,17 +236,17 @@ def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
             yield f"the section {section!r} is not known"
             continue
         if not isinstance(keys, dict):
-            yield f"the section {section!r} is no object"
+            yield f"the section {section!r} is not an object"
             continue
         for key, value in keys.items():
             if key not in config.KEYS[section]:
                 yield f"the key {section}.{key} is not known"
-            elif of_project and (section, key) in config.USERS_ALONE:
+            elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} counts in the user's own file only"
-            elif not config.known({key: value}, config.KEYS[section]):
+            elif not config.usable_values({key: value}, config.KEYS[section]):
                 yield f"{section}.{key} is {value!r}, of a type that does not count"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
-                yield f"hook.machines names what is no machine: {', '.join(sorted(strangers))}"
+                yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
 
 
 def state_files() -> Iterator[Finding]:
@@ -276,7 +279,7 @@ def loops(settings: "config.Config") -> Iterator[Finding]:
     folders = list(project_folders({}))
     home = loop.find(folders)
     state = home.state if home else None
-    stale_after = settings.get("idle", {}).get("stale_after", idle.STALE_AFTER)
+    stale_after = idle_hook.stale_after(settings)
     if home and isinstance(state, dict) and state.get("event") not in ("DONE", "ABORT") and state.get("stack"):
         now = time.time()
         age = idle.age_of(state, now)
@@ -300,7 +303,7 @@ def loops(settings: "config.Config") -> Iterator[Finding]:
 
 def owned_by(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:
     """Whose a live loop is, when it is not this session's."""
-    session = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session = os.environ.get(claude_code.SHELL_VARIABLE, "")
     if owner in (None, CLAIM) or owner == session:
         return
     advice = f"Its own session alone moves it. To take it over:  {command} adopt"

@@ -1,6 +1,7 @@
-"""The configuration as the hook reads it: the user's file, and the project's over it.
+"""The configuration: the user's file, and the project's on top of it.
 
-A project's file comes with its clone, so what would let a stranger write elsewhere is the user's alone.
+A project's file comes with its clone, so a key that would let a stranger write elsewhere counts only in the
+user's file.
 """
 
 import posix
@@ -13,32 +14,37 @@ from tailhook.stores.atomic import TOO_LARGE, open_folder, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    from tailhook.hook.protocols import Kind
 
     Config = dict[str, dict[str, Any]]
 
-# Every section and key that is read, with the type its value must have. A value of another type counts as absent.
-KEYS: "dict[str, dict[str, type | tuple[type, ...]]]" = {
-    "hook": {"machines": list, "unbound": str, "log": str},
+# Every section and key, and what each key may hold. A value of another kind counts as absent.
+KEYS: "dict[str, Mapping[str, Kind]]" = {
+    "hook": {"machines": "texts", "unbound": "text", "log": "text"},
     **{name: machine["keys"] for name, machine in MACHINES.items() if "keys" in machine},
 }
+USER_KEYS = {"hook": ("log",), **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()}}
 MAX_SECONDS = 2**53  # a larger number cannot be a time
-USERS_ALONE = (("hook", "log"), ("plates", "autostart"))
 
 
 def load(project: str) -> "Config":
-    """The sections of both files, the values of the project's over the user's.
+    """Return the sections of both files, with the project's values in place of the user's.
 
-    project: the project's root.  A file that is not there has no sections; a broken one has none either, and a line on
-    stderr says so.
+    Prints a warning for a file that cannot be read; it counts as empty, as does one that is missing.
+
+    project: the project's root.
     """
-    config = parsed(user_config(), user_bytes)
-    ours = parsed(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
-    for section, key in USERS_ALONE:
-        ours[section].pop(key, None)
-    if folders := ours["triage"].get("state_dirs"):
-        ours["triage"]["state_dirs"] = [path for path in folders if stays_below(path)]
+    config = read_sections(user_config(), user_bytes)
+    ours = read_sections(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
+    for section, values in ours.items():
+        for key in USER_KEYS.get(section, ()):
+            values.pop(key, None)
+        for key, kind in KEYS[section].items():
+            if kind == "paths" and key in values:
+                values[key] = [path for path in values[key] if stays_below(path)]
     return {section: {**config[section], **ours[section]} for section in KEYS}
 
 
@@ -48,12 +54,12 @@ def stays_below(path: str) -> bool:
 
 
 def user_bytes(path: str) -> bytes:
-    """The user's file; a link to it is the user's own choice."""
+    """Return the user's file; a link to it is the user's own choice. Raises OSError."""
     return read_file(path, flags=posix.O_CLOEXEC | posix.O_NONBLOCK)
 
 
 def project_bytes(project: str) -> bytes:
-    """The project's file, not through a link."""
+    """Return the project's file, unless it is a link. Raises OSError."""
     folder = open_folder(project, ".claude")
     try:
         return read_file("tailhook.json", folder)
@@ -61,12 +67,12 @@ def project_bytes(project: str) -> bytes:
         posix.close(folder)
 
 
-def parsed(path: str, read: "Callable[[str], bytes]") -> "Config":
-    """The known sections of one file, each with the values of the right type."""
+def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
+    """Return the known sections of one file, each with its usable values. Prints a warning for a broken file."""
     try:
         found = parse_json(read(path))
         if not isinstance(found, dict):
-            raise ValueError("the file is no JSON object")
+            raise ValueError("the file is not a JSON object")
     except OSError as error:
         if error.errno == TOO_LARGE:
             warn(f"tailhook: {path}: {error.strerror}. The defaults are used.")
@@ -74,24 +80,43 @@ def parsed(path: str, read: "Callable[[str], bytes]") -> "Config":
     except ValueError as error:
         warn(f"tailhook: {path}: {error}. The defaults are used.")
         found = {}
-    return {section: known(found.get(section), types) for section, types in KEYS.items()}
+    return {section: usable_values(found.get(section), kinds) for section, kinds in KEYS.items()}
 
 
-def known(values: object, types: "dict[str, type | tuple[type, ...]]") -> "dict[str, Any]":
-    """Return the values of one section that can be used; of a list those members that can."""
+def usable_values(values: object, kinds: "Mapping[str, Kind]") -> "dict[str, Any]":
+    """Return the values of one section that have the kind of their key; of a list, those members that have it."""
     if not isinstance(values, dict):
         return {}
-    usable = {key: values[key] for key, kind in types.items() if is_usable(values.get(key), kind)}
-    return {
-        key: [item for item in value if isinstance(item, str) and is_path(item)] if isinstance(value, list) else value
-        for key, value in usable.items()
-    }
+    usable: dict[str, Any] = {}
+    for key, kind in kinds.items():
+        value = values.get(key)
+        if kind in ("texts", "paths", "objects"):
+            if isinstance(value, list):
+                wanted = is_object if kind == "objects" else is_text
+                usable[key] = [member for member in value if wanted(member)]
+        elif IS_USABLE[kind](value):
+            usable[key] = value
+    return usable
 
 
-def is_usable(value: object, kind: "type | tuple[type, ...]") -> bool:
-    """Return whether a value has the type of its key, and a number is one of seconds: finite and not negative."""
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        return False
-    if isinstance(value, str):
-        return is_path(value)
-    return not isinstance(value, (int, float)) or isinstance(value, bool) or 0 <= value <= MAX_SECONDS
+def is_text(value: object) -> bool:
+    """Return whether a value is a string that the system could take as a path."""
+    return isinstance(value, str) and is_path(value)
+
+
+def is_flag(value: object) -> bool:
+    """Return whether a value is true or false."""
+    return isinstance(value, bool)
+
+
+def is_seconds(value: object) -> bool:
+    """Return whether a value is a number of seconds: finite and not negative."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
+
+
+def is_object(value: object) -> bool:
+    """Return whether a value is a JSON object."""
+    return isinstance(value, dict)
+
+
+IS_USABLE = {"text": is_text, "flag": is_flag, "seconds": is_seconds}

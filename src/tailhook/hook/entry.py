@@ -6,7 +6,9 @@ sys.path.insert(0, __file__[: -len("/tailhook/hook/entry.py")])
 
 from tailhook._core import ModuleFinder
 
-sys.meta_path.insert(0, ModuleFinder())
+finder = ModuleFinder()
+sys.meta_path.insert(0, finder)
+finder.preload("hook", "hook.answer", "hook.machines", "hook.payload", "hook.event", "hook.process")
 
 from tailhook.hook.process import main  # noqa: E402 - found by the finder
 

@@ -1,67 +1,65 @@
-"""The idle machine's stop: the loop found, its state decided on, and saved."""
+"""The idle machine's hook: it finds the loop, has its state decided on, and saves it."""
 
 from tailhook._core import signals
-from tailhook.hook.answer import warn
+from tailhook.hook.event import CLOCK_TOLERANCE_S
+from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, is_paused
-from tailhook.hook.process import CLOCK_SLACK
 from tailhook.machines import idle
 from tailhook.stores import loop
 
-FIRST_READ_SECONDS = 3.0  # how long a stop reads a large store that was not read before
+FIRST_READ_TIMEOUT_S = 3.0  # for a large store that was not read before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
-    from tailhook.hook.process import Event
+    from tailhook.hook.config import Config
+    from tailhook.hook.event import HookEvent
     from tailhook.machines import Verdict
     from tailhook.stores.fallback import FileLoop
     from tailhook.stores.loop import JwzLoop
 
 
-def ask(event: "Event") -> "Verdict | None":
+def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     """Decide and save the new state; return the verdict, or None if there is no loop.
 
-    Reads the store (a large one for at most FIRST_READ_SECONDS when it is new) and the transcript (at most 64 MiB), and
-    again under the store's lock if there is something to save. Raises OSError if the state cannot be read.
+    Reads the store (a large one for at most FIRST_READ_TIMEOUT_S when it is new) and the transcript (at most 64 MiB),
+    and the store again under its lock if there is something to save. Raises OSError if the state cannot be read.
     """
-    if is_disabled(event):
-        return None
-    home = loop.find(event.folders, FIRST_READ_SECONDS)
+    home = find(event)
     if home is None:
         return None
-    verdict = decide(event, home)
-    if verdict.state is not None:
-        # Decided once without the lock, to read the transcript before it is taken; what counts is the second time.
-        try:
-            with home.lock():
-                home.reload()
-                verdict = decide(event, home)
-                if verdict.state is not None:
-                    home.save(verdict.state, event.now)
-        except OSError as error:
-            warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
-            return None
-    return verdict
+
+    def save(verdict: "Verdict[dict[str, Any]]") -> None:
+        if verdict.change is not None:
+            home.save(verdict.change, event.now)
+
+    return decide_and_save(home, lambda: decide(event, home), save)
 
 
-def is_disabled(event: "Event") -> bool:
-    """Whether the machine is switched off in this project."""
-    return exists(f"{event.root}/.idle-disabled")
+def find(event: "HookEvent") -> "JwzLoop | FileLoop | None":
+    """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
+    if exists(f"{event.root}/.idle-disabled"):
+        return None
+    return loop.find(event.folders, FIRST_READ_TIMEOUT_S)
 
 
-def decide(event: "Event", home: "JwzLoop | FileLoop") -> "Verdict":
+def decide(event: "HookEvent", home: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
     """Decide what happens to the loop."""
     state = home.state
 
     def words() -> "Sequence[str]":
-        return signals(event.final_text(idle.words_since(state, event.now, CLOCK_SLACK)))
+        return signals(event.final_text(idle.words_since(state, event.now, CLOCK_TOLERANCE_S)))
 
-    return idle.decide(state, facts_of(event, words), event.now, stale_after(event))
+    return idle.decide(state, facts_of(event, words), event.now, stale_after(event.config))
 
 
-def facts_of(event: "Event", words: "Callable[[], Sequence[str]]" = tuple) -> idle.Facts:
-    """Return what the machine decides on.  words: the signals in the final text; none if not given."""
+def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = tuple) -> idle.Facts:
+    """Return what the machine decides on.
+
+    words: returns the signals in the final text; without it there are none.
+    """
     return idle.Facts(
         session_id=event.session_id,
         paused=is_paused(event.payload),
@@ -72,18 +70,18 @@ def facts_of(event: "Event", words: "Callable[[], Sequence[str]]" = tuple) -> id
     )
 
 
-def stale_after(event: "Event") -> float:
+def stale_after(config: "Config") -> float:
     """Return the seconds after which a loop counts as abandoned."""
-    return float(event.setting("idle", "stale_after", idle.STALE_AFTER))
+    return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER))
 
 
-def tell_again(event: "Event") -> str:
-    """Return what the agent must know of its loop, "" if this session has none."""
-    home = None if is_disabled(event) else loop.find(event.folders, FIRST_READ_SECONDS)
+def repeat(event: "HookEvent") -> str:
+    """Return what the agent must know of its loop after a compaction, "" if this session has none."""
+    home = find(event)
     state = home.state if home else None
     facts = facts_of(event)
     if home is None or not isinstance(state, dict):
         return ""
-    if idle.decide(state, facts, event.now, stale_after(event)).outcome != "block":
+    if idle.decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
         return ""
     return f"A loop is running in this session.\n{idle.briefing(state, home.goal, facts)}"

@@ -7,10 +7,12 @@ from tailhook.machines import iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tailhook.machines import Verdict
 
 
-def write(path: str, now: float, machine: str, verdict: "Verdict | None", seconds: float) -> None:
+def write(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", seconds: float) -> None:
     """Append time, machine, decision, why and milliseconds, separated by tabs; a failure to write changes nothing."""
     decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
     line = "\t".join((iso(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))

@@ -1,40 +1,20 @@
-"""The registry of machines: one row for each, in the order in which a hook asks them.
+"""The registry of machines: one row for each, in the order in which a hook asks them; and how a state is changed.
 
 Whatever lists machines reads it: the hook, its configuration, the commands, install, doctor and the tests of the
 documentation. To add a machine, add a row here, `tailhook.hook.<name>` and `tailhook.machines.<name>`.
 """
 
-from tailhook.hook.answer import COMPACT
+from tailhook.hook.answer import COMPACT, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, TypedDict
+    from collections.abc import Callable, Mapping
+    from typing import Any, Literal, TypeVar
 
-    class Machine(TypedDict, total=False):
-        """What a hook must know of a machine before it imports it.
+    from tailhook.hook.protocols import Machine, State
+    from tailhook.machines import Verdict
 
-        marker_files: paths in a project's folders; one of them must exist, or the machine is not asked. Default: it is
-            always asked.
-        marker_setting: the machine's configuration key that stands in for the marker files.
-        default: asked if no machine is named. Default: False.
-        reports: reports every event and decides nothing. Default: it decides about stops.
-        exit_code: of a block. Default: 0.
-        style: of a block's JSON. Default: with spaces.
-        repeats: repeats its live loop to the agent after a compaction. Default: False.
-        takes_broken_payload: asked even if the payload cannot be read. Default: False.
-        keys: its configuration keys, each with the type of its value. Default: none.
-        """
-
-        marker_files: tuple[str, ...]
-        marker_setting: str
-        default: bool
-        reports: bool
-        exit_code: int
-        style: int
-        repeats: bool
-        takes_broken_payload: bool
-        keys: dict[str, type | tuple[type, ...]]
-
+    Change = TypeVar("Change")
 
 MACHINES: "dict[str, Machine]" = {
     "idle": {
@@ -42,7 +22,7 @@ MACHINES: "dict[str, Machine]" = {
         "default": True,
         "exit_code": 2,
         "repeats": True,
-        "keys": {"stale_after": (int, float), "next_issue": str},
+        "keys": {"stale_after": "seconds", "next_issue": "text"},
     },
     "ralph": {
         "marker_files": (".claude/ralph-loop.local.md",),
@@ -61,13 +41,46 @@ MACHINES: "dict[str, Machine]" = {
         "marker_setting": "state_dirs",
         "default": True,
         "style": COMPACT,
-        "keys": {"while_active": str, "state_dirs": list},
+        "keys": {"while_active": "text", "state_dirs": "paths"},
     },
-    "memory": {"exit_code": 2, "keys": {"profile": str}},
-    "plates": {"reports": True, "keys": {"autostart": bool}},
+    "memory": {"exit_code": 2, "keys": {"profile": "text"}},
+    "plates": {"reports": True, "keys": {"autostart": "flag"}, "user_keys": ("autostart",)},
 }
 
 
 def machines_with(field: "Literal['default', 'repeats', 'reports']") -> list[str]:
     """Return the machines for which a field is set."""
     return [name for name, machine in MACHINES.items() if machine.get(field)]
+
+
+def configured_machines(config: "Mapping[str, Any]") -> list[str]:
+    """Return the machines that a configuration names, or the default ones, in the order in which they are asked."""
+    wanted = config.get("hook", {}).get("machines")
+    return machines_with("default") if wanted is None else [name for name in MACHINES if name in wanted]
+
+
+def decide_and_save(
+    state: "State", decide: "Callable[[], Verdict[Change] | None]", save: "Callable[[Verdict[Change]], None]"
+) -> "Verdict[Change] | None":
+    """Decide about a state and save its change; return the verdict, or None if it cannot be saved.
+
+    Decides first without the lock, as that may read a whole transcript. If there is something to save, takes the lock,
+    reads the state again, and decides again if another process has changed it meanwhile. Prints a warning if the state
+    cannot be saved.
+
+    decide: returns the verdict on the state as it was last read.
+    save: writes the change of a verdict. Raises OSError.
+    """
+    verdict = decide()
+    if verdict is None or verdict.change is None:
+        return verdict
+    try:
+        with state.lock():
+            if state.reload():
+                verdict = decide()
+            if verdict is not None and verdict.change is not None:
+                save(verdict)
+    except OSError as error:
+        warn(f"tailhook: {state.path}: {error}. The state could not be saved; the agent may stop.")
+        return None
+    return verdict

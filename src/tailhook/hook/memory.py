@@ -3,8 +3,9 @@
 import posix
 
 from tailhook._core import fingerprint, parse_json, reverse_messages, score_lines, write_json
-from tailhook.hook.payload import is_paused, text
-from tailhook.hook.process import LONGEST_LINE, MAX_LINES, ends_with
+from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, ends_with
+from tailhook.hook.machines import decide_and_save
+from tailhook.hook.payload import get_text, is_paused
 from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
     Lock,
@@ -20,11 +21,11 @@ from tailhook.stores.atomic import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hook.process import Event
+    from tailhook.hook.event import HookEvent
 
 FLAG = ".stop_hook_active"
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
-MAX_TRANSCRIPT_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
+MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 # What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
 NOT_WORDS = (
     b"<command-",
@@ -39,12 +40,12 @@ NOT_WORDS = (
 )
 
 
-def ask(event: "Event") -> Verdict | None:
+def ask(event: "HookEvent") -> "Verdict[bool] | None":
     """Decide what to report, and make flag and mark if there is something; return None if the machine is switched off.
 
     Reads the project's memory-config.json, and back through the transcript (at most 16 MiB).
     """
-    settings = memory.Settings(load_config(event.root))
+    settings = memory.Settings(read_memory_config(event.root))
     if not settings.enabled:
         return None
     if is_paused(event.payload):
@@ -52,30 +53,30 @@ def ask(event: "Event") -> Verdict | None:
     flag = Flag(event.root, event.session_id)
     if flag.lets_go(event.now):
         return Verdict("allow", "this session was told a moment ago")
-    mark = Mark(event.session_id or event.transcript_path())
+    mark = Mark(flag, event.session_id or event.transcript_path())
     try:
         session = Session(event, settings.max_messages, mark)
     except (OSError, ValueError) as error:
         return Verdict("allow", f"the transcript cannot be read: {error}")
     tuned = event.setting("memory", "profile") == "tuned"
-    verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
-    if session.is_cut:
-        verdict.why += f"; only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of text were scored"
-    if verdict.outcome == "block":
-        try:
-            with flag.lock():
-                if mark.has_changed():
-                    return Verdict("allow", "another hook of this session was faster")
-                flag.make(event.now)  # before the mark: killed in between, the session is told later
-                mark.make(session.end, session.said, mark.summarized or bool(verdict.state))
-        except OSError as error:
-            why = f"it could not be kept that this session was told: {error}"
-            return Verdict("allow", why, warning=f"tailhook: memory: {why}. Nothing is reported; the agent may stop.")
-    return verdict
+
+    def decide() -> "Verdict[bool]":
+        if mark.is_outdated:
+            return Verdict("allow", "another hook of this session was faster")
+        verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
+        if session.is_cut:
+            verdict.why += f"; only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of text were scored"
+        return verdict
+
+    def save(verdict: "Verdict[bool]") -> None:
+        flag.make(event.now)  # before the mark: if the hook is killed between them, the session is told later
+        mark.make(session.end, session.said, mark.summarized or bool(verdict.change))
+
+    return decide_and_save(mark, decide, save)
 
 
-def load_config(root: str) -> object:
-    """The JSON value of the project's `memory-config.json`, None when there is none that can be read."""
+def read_memory_config(root: str) -> object:
+    """Return the JSON value of the project's `memory-config.json`, None if it cannot be read."""
     try:
         folder = open_folder(root, ".claude", "memory")
     except OSError:
@@ -102,13 +103,13 @@ class Session:
     end: where the transcript ends, in bytes.  said: a fingerprint of the newest text.
     """
 
-    def __init__(self, event: "Event", count: int, mark: "Mark") -> None:
+    def __init__(self, event: "HookEvent", count: int, mark: "Mark") -> None:
         """Raises OSError or ValueError if the transcript cannot be read."""
         self.messages: list[tuple[bool, bytes]] = []
         self.tools: list[str] = []
         self.is_cut = False
         self.room = memory.MAX_TEXT_BYTES
-        newest = text(event.payload, "last_assistant_message")
+        newest = get_text(event.payload, "last_assistant_message")
         said = newest.encode("utf-8", "surrogatepass")
         self.said = fingerprint_of(said)
         bare = newest.strip()  # for comparison only: blank space at the beginning may make a line code
@@ -118,8 +119,8 @@ class Session:
         try:
             self.end = posix.fstat(fd).st_size
             start = mark.end if mark.end <= self.end else 0
-            start = max(start, self.end - MAX_TRANSCRIPT_BYTES)
-            for is_assistant, words, tools in reverse_messages(fd, start, self.end, LONGEST_LINE, MAX_LINES):
+            start = max(start, self.end - MAX_READ_BYTES)
+            for is_assistant, words, tools in reverse_messages(fd, start, self.end, MAX_RECORD_BYTES, MAX_RECORDS):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
                     continue
@@ -179,14 +180,23 @@ def fingerprint_of(words: bytes) -> int:
 class Mark:
     """What a session was told of already, in the private state folder.
 
-    end: the transcript's end then, 0 for never.  said: a fingerprint of the newest words then, which the transcript may
-    have got only later.  summarized: whether its summary was reported.
+    path: the file's path.
+    end: where the transcript ended then, in bytes; 0 if it was told of nothing.
+    said: a fingerprint of the newest words then, which the transcript may have got only later.
+    summarized: whether its summary was reported.
+    is_outdated: whether another hook has told the session of something since this was read.
     """
 
-    def __init__(self, session: str) -> None:
-        """session: its id, or another word for it."""
+    def __init__(self, flag: "Flag", session: str) -> None:
+        """Read the mark.
+
+        session: the session's id, or another name for it.
+        """
+        self.flag = flag
         self.name = f"{fingerprint_of(session.encode('utf-8', 'surrogatepass')):016x}.memory"
-        self.data = self.data_now()
+        self.path = f"{state_folder_path()}/{self.name}"
+        self.data = self.read()
+        self.is_outdated = False
         self.end, self.said, self.summarized = 0, 0, False
         try:
             found = parse_json(self.data)
@@ -197,24 +207,29 @@ class Mark:
 
     @classmethod
     def none(cls) -> "Mark":
-        """The mark of a session that was told of nothing."""
+        """Return the mark of a session that was told of nothing."""
         mark = cls.__new__(cls)
         mark.end, mark.said, mark.summarized = 0, 0, False
         return mark
 
-    def data_now(self) -> bytes:
-        """The file's bytes, none where there is no file that can be read."""
+    def read(self) -> bytes:
+        """Return the file's bytes, none if it cannot be read."""
         try:
-            return read_file(f"{state_folder_path()}/{self.name}")
+            return read_file(self.path)
         except OSError:
             return b""
 
-    def has_changed(self) -> bool:
-        """Whether another hook told the session of something since this was read."""
-        return self.data_now() != self.data
+    def lock(self) -> Lock:
+        """Return the lock to hold until flag and mark are made; make the flag's folder. Raises OSError."""
+        return self.flag.lock()
+
+    def reload(self) -> bool:
+        """Look at the file again; return whether it had changed."""
+        self.is_outdated = self.read() != self.data
+        return self.is_outdated
 
     def make(self, end: int, said: int, summarized: bool) -> None:
-        """Keep it. Only under the flag's lock. Raises OSError."""
+        """Write it. Only under the lock. Raises OSError."""
         fields = {"end": end, "said": said, "summarized": summarized}
         replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
 

@@ -1,4 +1,4 @@
-"""The hook's input: one JSON object on stdin, and what it says of the session and the project."""
+"""The hook's input: one JSON object on stdin, and the folders of its project."""
 
 import posix
 from time import monotonic
@@ -12,25 +12,28 @@ if TYPE_CHECKING:
 
     Payload = dict[str, Any]
 
-SECONDS = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
-CHUNK = 1 << 16  # bytes that are read at a time: what a pipe holds
-LARGEST = 64 << 20
-PAUSING = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent when they end
+PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
+PIPE_BYTES = 1 << 16  # that are read at a time: what a pipe holds
+MAX_PAYLOAD_BYTES = 64 << 20
+WAKING_TASKS = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent
 BOM = b"\xef\xbb\xbf"
 
 
-def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
-    """The payload: the first JSON object that comes, complete within 2 s; None when it does not come, or without end.
+def read_payload(fd: int = 0, first_byte_timeout: float = PAYLOAD_TIMEOUT_S) -> "Payload | None":
+    """Return the first JSON object on stdin; None if it does not come within 2 s, or is too large.
 
-    first: seconds to wait for the first byte; 0 takes what is there.  Raises ValueError for anything else than an
-    object. Does not wait for the end of input once the object is complete: hosts do not always close stdin.
+    Does not wait for the end of input once the object is complete: hosts do not always close stdin.
+
+    first_byte_timeout: seconds to wait for the first byte; 0 takes what is already buffered.
+
+    Raises ValueError if it is not an object, or not complete.
     """
-    framer, data, deadline = JsonFramer(), bytearray(), monotonic() + SECONDS
-    end, left = -1, first
+    framer, data, deadline = JsonFramer(), bytearray(), monotonic() + PAYLOAD_TIMEOUT_S
+    end, left = -1, first_byte_timeout
     while end < 0:
-        if len(data) >= LARGEST or not wait_readable(fd, left):
+        if len(data) >= MAX_PAYLOAD_BYTES or not wait_readable(fd, left):
             return None
-        chunk = posix.read(fd, CHUNK)
+        chunk = posix.read(fd, PIPE_BYTES)
         if not chunk:
             raise ValueError("the payload ends before it is complete" if data else "the payload is empty")
         data += chunk
@@ -43,24 +46,24 @@ def read(fd: int = 0, first: float = SECONDS) -> "Payload | None":
     except ValueError as error:
         raise ValueError(f"the payload is {error}") from None
     if not isinstance(payload, dict):
-        raise ValueError("the payload is no JSON object")
+        raise ValueError("the payload is not a JSON object")
     return payload
 
 
-def text(payload: "Payload", key: str) -> str:
-    """The string member `key`, "" when it is absent or no string."""
+def get_text(payload: "Payload", key: str) -> str:
+    """Return the string `payload[key]`, "" if it is missing or not a string."""
     value = payload.get(key)
     return value if isinstance(value, str) else ""
 
 
 def is_paused(payload: "Payload") -> bool:
-    """Whether a background task of the payload will wake the agent again (a dev server will not)."""
+    """Return whether a background task of the payload will wake the agent again (a dev server will not)."""
     tasks = payload.get("background_tasks")
     for task in tasks if isinstance(tasks, list) else ():
         if not isinstance(task, dict) or task.get("status") not in (None, "running"):
             continue
         kind = task.get("type")
-        if isinstance(kind, str) and any(word in kind.lower() for word in PAUSING):
+        if isinstance(kind, str) and any(word in kind.lower() for word in WAKING_TASKS):
             return True
     return False
 
@@ -69,17 +72,17 @@ def is_paused(payload: "Payload") -> bool:
 
 
 def environment(name: bytes) -> str:
-    """An environment variable, "" when it is not set."""
+    """Return an environment variable, "" if it is not set."""
     return posix.environ.get(name, b"").decode("utf-8", "surrogateescape")
 
 
 def folder_of(name: bytes) -> str:
-    """A folder that the environment names, one spelling for each (locks go by it), "" when it names none."""
+    """Return the folder that a variable names, without a slash at its end; "" if it is not set."""
     return environment(name).rstrip("/")
 
 
 def project_root(payload: "Payload") -> str:
-    """The folder that the files we make go to."""
+    """Return the project's folder, where tailhook makes its files."""
     if root := folder_of(b"CLAUDE_PROJECT_DIR"):
         return root
     cwd = working_folder(payload)
@@ -87,7 +90,7 @@ def project_root(payload: "Payload") -> str:
 
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
-    """The folders a project's files are looked for in, in order, each once."""
+    """Yield the folders in which a project's files are looked for, in order, each once."""
     root = folder_of(b"CLAUDE_PROJECT_DIR")
     if root:
         yield root
@@ -101,7 +104,7 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 def working_folder(payload: "Payload") -> str:
     """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone."""
-    cwd = text(payload, "cwd")
+    cwd = get_text(payload, "cwd")
     if cwd.startswith("/") and is_path(cwd):
         return cwd
     try:
@@ -113,7 +116,7 @@ def working_folder(payload: "Payload") -> str:
 
 
 def upwards(folder: str) -> "Iterator[str]":
-    """`folder` and its parents, up to the root."""
+    """Yield `folder` and its parents, up to the root."""
     folder = folder.rstrip("/")
     while folder:
         yield folder
@@ -131,7 +134,7 @@ def is_path(name: str) -> bool:
 
 
 def user_config() -> str:
-    """Where the user's configuration is, or would be."""
+    """Return the path of the user's configuration, whether it exists or not."""
     base = environment(b"XDG_CONFIG_HOME")
     if not base.startswith("/"):
         base = f"{environment(b'HOME')}/.config"
@@ -139,7 +142,7 @@ def user_config() -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether something is at `path`, a broken link included."""
+    """Return whether something is at `path`, a broken link included."""
     try:
         posix.lstat(path)
     except OSError:

@@ -9,7 +9,7 @@ import sys
 from time import clock_gettime_ns
 
 from tailhook._core import poke, write_json
-from tailhook.hook.payload import environment, text, working_folder
+from tailhook.hook.payload import environment, get_text, working_folder
 from tailhook.stores.atomic import SAFE, read_file, state_folder_path
 from tailhook.stores.spool import append
 
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tailhook.hook.event import HookEvent
     from tailhook.hook.payload import Payload
-    from tailhook.hook.process import Event
 
 # Events of the host, and the design's names, with which a hook without `hook_event_name` is started (--event).
 KINDS = {
@@ -60,7 +60,7 @@ RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its com
 RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
 
-def tell(event: "Event", blocked: bool = False) -> None:
+def report(event: "HookEvent", blocked: bool = False) -> None:
     """Append an event of a session to the spool, wake the daemon, and start it if there is none.
 
     blocked: a machine blocked the stop and sent the agent on.
@@ -86,12 +86,12 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "transcript_size": size_of(event.transcript_path()),
         "git_branch": git_branch(event.root),
         "tool_name": tool_name(payload)[:LONGEST],
-        "tool_use_id": text(payload, "tool_use_id")[:LONGEST],
-        "agent_id": text(payload, "agent_id")[:LONGEST],
+        "tool_use_id": get_text(payload, "tool_use_id")[:LONGEST],
+        "agent_id": get_text(payload, "agent_id")[:LONGEST],
         "tool_params": tool_params(payload),
         "error": error_of(payload),
-        "source": text(payload, "source")[:LONGEST] if kind == "session_start" else "",
-        "by_host": kind == "prompt_submit" and text(payload, "prompt").startswith(HOSTS_PROMPT),
+        "source": get_text(payload, "source")[:LONGEST] if kind == "session_start" else "",
+        "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
         "run_id": environment(RUN_ID),
         "pid": pid,
         "pid_started": process_start(pid),
@@ -106,12 +106,12 @@ def tell(event: "Event", blocked: bool = False) -> None:
         start_daemon()
 
 
-def kind_of(event: "Event") -> str:
+def kind_of(event: "HookEvent") -> str:
     """Return the type of the event that is reported, or "" if it is not reported."""
     if event.name == "Notification":
-        return NOTIFICATIONS.get(text(event.payload, "notification_type"), "")
+        return NOTIFICATIONS.get(get_text(event.payload, "notification_type"), "")
     if event.name == "PostCompact":  # a person asked for the compaction while the agent was idle, or it is in a turn
-        return "turn_ended" if text(event.payload, "trigger") == "manual" else ""
+        return "turn_ended" if get_text(event.payload, "trigger") == "manual" else ""
     kind = KINDS.get(event.name, "")
     if kind in ("stop", "session_start", "session_end", "stop_failure") and event.payload.get("agent_id"):
         return ""  # a sub-agent's
@@ -120,9 +120,9 @@ def kind_of(event: "Event") -> str:
 
 def tool_name(payload: "Payload") -> str:
     """Return the tool that the event is about, or what the names of an MCP server's tools begin with, or ""."""
-    server = text(payload, "mcp_server_name")
+    server = get_text(payload, "mcp_server_name")
     if not server:
-        return text(payload, "tool_name")
+        return get_text(payload, "tool_name")
     return "mcp__" + "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in server
     )
@@ -145,9 +145,9 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
         done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
         return {"todos_done": done, "todos": len(todos)}
     for name in ("file_path", "notebook_path"):
-        if path := text(given, name):
+        if path := get_text(given, name):
             return {"file_path": path[-LONGEST:]}
-    if command := text(given, "command"):
+    if command := get_text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
         return {"command": plain_words(command, LONGEST)}
@@ -230,6 +230,6 @@ def runtime_folder() -> str:
     return f"{state_folder_path()}/run"
 
 
-def may_start(event: "Event") -> bool:
+def may_start(event: "HookEvent") -> bool:
     """Return whether the user wants a daemon that starts by itself."""
     return environment(b"TAILHOOK_NO_AUTOSTART") != "1" and event.setting("plates", "autostart") is not False

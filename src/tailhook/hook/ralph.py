@@ -1,48 +1,43 @@
-"""The ralph machine's stop: the state file found, decided on, and rewritten or removed."""
+"""The ralph machine's hook: it finds the state file, has it decided on, and rewrites or removes it."""
 
 from tailhook._core import promises
-from tailhook.hook.answer import plain, warn
-from tailhook.hook.payload import is_paused, text
-from tailhook.hook.process import CLOCK_SLACK
-from tailhook.machines import Verdict, iso, ralph
+from tailhook.hook.answer import plain
+from tailhook.hook.event import CLOCK_TOLERANCE_S
+from tailhook.hook.machines import decide_and_save
+from tailhook.hook.payload import get_text, is_paused
+from tailhook.machines import iso, ralph
 from tailhook.stores.ralph import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailhook.hook.process import Event
+    from tailhook.hook.event import HookEvent
+    from tailhook.machines import Verdict
     from tailhook.stores.ralph import RalphFile
 
 
-def ask(event: "Event") -> "Verdict | None":
-    """The verdict, saved; None where there is no loop."""
+def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
+    """Decide, then rewrite or remove the state file; return the verdict, or None if there is no loop.
+
+    Reads the state file, and the transcript (at most 64 MiB) if the payload does not decide. Adds a line to the loop's
+    log. Raises OSError if the state file cannot be read.
+    """
     home = find(event.folders)
     if home is None:
         return None
-    verdict = decide(event, home)
-    if verdict.ended or verdict.state:
-        # Decided once without the lock, to read the transcript before it is taken; what counts is the second time.
-        try:
-            with home.lock():
-                if home.has_changed():
-                    home.reload()
-                    if home.gone:
-                        return None
-                    verdict = decide(event, home)
-                save(home, verdict)
-        except OSError as error:
-            warn(f"tailhook: {home.path}: {error}. The loop's state could not be saved; the agent may stop.")
-            return None
-    home.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
+    verdict = decide_and_save(
+        home, lambda: None if home.gone else decide(event, home), lambda verdict: save(home, verdict)
+    )
+    if verdict is not None:
+        home.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
     return verdict
 
 
-def save(home: "RalphFile", verdict: Verdict) -> None:
-    """Rewrite or remove the state file; one that cannot be removed makes the hook fail. Raises OSError."""
-    if not verdict.ended:
-        if verdict.state:
-            home.write(verdict.state)
+def save(home: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
+    """Rewrite or remove the state file; if it cannot be removed, make the verdict a failure. Raises OSError."""
+    if verdict.change:
+        home.write(verdict.change)
         return
     try:
         home.remove()
@@ -52,13 +47,13 @@ def save(home: "RalphFile", verdict: Verdict) -> None:
         verdict.warning = f"tailhook: {home.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
 
 
-def decide(event: "Event", home: "RalphFile") -> Verdict:
-    """What the machine says of this event."""
+def decide(event: "HookEvent", home: "RalphFile") -> "Verdict[ralph.Values]":
+    """Decide what happens to the loop."""
 
     def problem() -> str:
         if event.broken:
             return event.broken
-        if text(event.payload, "last_assistant_message").strip():
+        if get_text(event.payload, "last_assistant_message").strip():
             return ""
         missing = "the payload has no last message, and its transcript "
         path = event.transcript_path()
@@ -69,7 +64,7 @@ def decide(event: "Event", home: "RalphFile") -> Verdict:
         return f"{missing}has {what}: {path}" if what else ""
 
     def kept(own_line: bool) -> "Sequence[str]":
-        since = None if home.changed > event.now else home.changed - CLOCK_SLACK
+        since = None if home.changed > event.now else home.changed - CLOCK_TOLERANCE_S
         return promises(event.final_text(since), own_line)
 
     facts = ralph.Facts(
@@ -78,13 +73,13 @@ def decide(event: "Event", home: "RalphFile") -> Verdict:
         problem=problem,
         promises=kept,
         unbound_acts=event.unbound_acts(),
-        line=home.page.line if home.page else int,
+        line=home.line_of,
     )
     return ralph.decide(home.state, home.prompt, facts)
 
 
-def tell_again(event: "Event") -> str:
-    """What the agent must know of its loop, "" when this session has none."""
+def repeat(event: "HookEvent") -> str:
+    """Return what the agent must know of its loop after a compaction, "" if this session has none."""
     home = find(event.folders)
     if home is None or home.state is None:
         return ""

@@ -1,8 +1,8 @@
-"""The triage machine's stop: the pipeline's state found, decided on, and saved before the answer."""
+"""The triage machine's hook: it finds the pipeline's state, has it decided on, and saves it."""
 
 from tailhook._core import fingerprint
 from tailhook.hook.answer import warn
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, triage
 from tailhook.stores.atomic import read_file, replace_file
@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from tailhook.hook.process import Event
+    from tailhook.hook.event import HookEvent
+    from tailhook.stores.atomic import Lock
 
 ENDING = "_triage.json"
 
 
 class Pipeline:
-    """One state file, as the machine reads it.  state: the value without its entries; None where it cannot be read."""
+    """One state file, as the machine reads it.
+
+    state: the value without its entries; None if it cannot be read.
+    entries: None if they are missing or not an array.
+    problem: why the file cannot be read, "" if it can.
+    """
 
     __slots__ = ("entries", "file", "problem", "state")
 
@@ -27,8 +33,24 @@ class Pipeline:
         self.file = file
         self.read()
 
+    @property
+    def path(self) -> str:
+        """The file's path."""
+        return self.file.path
+
+    def lock(self) -> "Lock":
+        """Return the lock to hold from `reload` until the state is saved."""
+        return self.file.lock()
+
+    def reload(self) -> bool:
+        """Read the state again if the file has changed; return whether it had. Raises OSError."""
+        if not self.file.has_changed():
+            return False
+        self.read()
+        return True
+
     def read(self) -> None:
-        """Look into the file's bytes."""
+        """Read the state; note what is wrong with it."""
         self.state: object = None
         self.entries: triage.Entries | None = None
         self.problem = ""
@@ -52,43 +74,38 @@ class Pipeline:
             self.problem = str(error)
 
     def is_complete(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Return whether nothing is left to do."""
         return isinstance(self.state, dict) and self.state.get("phase") == "complete"
 
 
-def ask(event: "Event") -> Verdict | None:
-    """The verdict, saved; None where no pipeline is under way."""
+def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
+    """Decide and save the new state; return the verdict, or None if no pipeline is under way.
+
+    Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
+    the verdict is a block, keeps a hash of the state in the private state folder.
+    """
     pipeline = find(event)
     if pipeline is None:
         return None
-    verdict = decide(event, pipeline)
-    if verdict.state is not None:
-        try:
-            with pipeline.file.lock():
-                if pipeline.file.has_changed():
-                    pipeline.read()
-                    verdict = decide(event, pipeline)
-                if verdict.state is not None:
-                    changed = (("updated_at",), triage.iso_milliseconds(event.now))
-                    pipeline.file.edit([*verdict.state, changed])
-        except (OSError, KeyError) as error:
-            warn(
-                f"tailhook: {pipeline.file.path}: {error}. The pipeline's state could not be saved; the agent may stop."
-            )
-            return None
-    if verdict.outcome == "block" and while_active(event):
+
+    def save(verdict: "Verdict[triage.Edits]") -> None:
+        changed = (("updated_at",), triage.iso_milliseconds(event.now))
+        pipeline.file.edit([*(verdict.change or ()), changed])
+
+    verdict = decide_and_save(pipeline, lambda: decide(event, pipeline), save)
+    if verdict is not None and verdict.outcome == "block" and while_active(event):
         try:
             remember(pipeline.file)
         except OSError as error:
-            warn(f"tailhook: {pipeline.file.path}: {error}. What this block saw could not be kept.")
+            warn(f"tailhook: {pipeline.path}: {error}. What this block saw could not be kept.")
             if event.payload.get("stop_hook_active") is True:
                 return Verdict("allow", "it cannot be known whether anything changed since the last block")
     return verdict
 
 
-def decide(event: "Event", pipeline: Pipeline) -> Verdict:
-    """What the machine says of this event."""
-    path = pipeline.file.path
+def decide(event: "HookEvent", pipeline: Pipeline) -> "Verdict[triage.Edits]":
+    """Decide what happens to the pipeline."""
+    path = pipeline.path
     facts = triage.Facts(
         path=path,
         plans=f"{path.rpartition('/')[0]}/fix_plans",
@@ -104,8 +121,8 @@ def decide(event: "Event", pipeline: Pipeline) -> Verdict:
     return triage.decide(pipeline.state, pipeline.entries, facts)
 
 
-def find(event: "Event") -> Pipeline | None:
-    """The first pipeline that is not complete: folders in order, in each the names in byte order."""
+def find(event: "HookEvent") -> Pipeline | None:
+    """Return the first pipeline that is not complete: folders in order, in each the names in byte order."""
     for folder, names in state_folders(event):
         for file in files(folder, names, ENDING):
             pipeline = Pipeline(file)
@@ -114,10 +131,10 @@ def find(event: "Event") -> Pipeline | None:
     return None
 
 
-def state_folders(event: "Event") -> "Iterator[tuple[str, list[str]]]":
-    """Where states are looked for: a folder, and the names below it that must not be links."""
+def state_folders(event: "HookEvent") -> "Iterator[tuple[str, list[str]]]":
+    """Yield where states are looked for: a folder, and the names below it that must not be links."""
     configured = event.setting("triage", "state_dirs")
-    for path in configured or MACHINES["triage"]["marker_files"]:
+    for path in configured or MACHINES["triage"].get("marker_files", ()):
         if isinstance(path, str) and path.startswith("/"):
             yield path, []
         elif isinstance(path, str):
@@ -125,8 +142,8 @@ def state_folders(event: "Event") -> "Iterator[tuple[str, list[str]]]":
                 yield folder, [name for name in path.split("/") if name not in ("", ".")]
 
 
-def while_active(event: "Event") -> bool:
-    """Whether a turn that was blocked before is blocked again as long as the state moves."""
+def while_active(event: "HookEvent") -> bool:
+    """Return whether a turn that was blocked before is blocked again as long as the state changes."""
     return bool(event.setting("triage", "while_active") == "progress")
 
 
@@ -134,7 +151,7 @@ def while_active(event: "Event") -> bool:
 
 
 def remember(file: JsonFile) -> None:
-    """Keep a hash of the state. Raises OSError."""
+    """Keep a hash of the state in the private state folder. Raises OSError."""
     replace_file(file.private_file(".seen"), f"{fingerprint(file.data()):016x}\n".encode())
 
 

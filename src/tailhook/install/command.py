@@ -5,10 +5,9 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import tailhook.hook
-from tailhook.hook.machines import MACHINES, machines_with
+from tailhook.hook.machines import MACHINES
 
 ENTRY = "/tailhook/hook/entry.py"
 
@@ -58,9 +57,3 @@ def machines_of(argv: Sequence[str]) -> list[str] | None:
     """The machines that the argv of a hook names; None where it leaves them to the configuration."""
     named = {name for word in argv if not word.startswith("-") for name in word.split(",")}
     return [name for name in MACHINES if name in named] or None
-
-
-def configured(values: Mapping[str, Any]) -> list[str]:
-    """The machines that a configuration (`tailhook.hook.process.load_config`) has asked."""
-    wanted = values.get("hook", {}).get("machines", machines_with("default"))
-    return [name for name in MACHINES if name in wanted]

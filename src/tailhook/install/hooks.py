@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
+from tailhook.hook.hosts import claude_code
 from tailhook.hook.machines import machines_with
 from tailhook.install import json_text
 from tailhook.install.command import argv_of, hook_command, is_ours, machines_of
@@ -35,7 +36,7 @@ REPORTED = {
     "SessionEnd": None,
 }
 EVENTS = ("Stop", "SessionStart", *REPORTED)
-CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+CAP = claude_code.BLOCK_CAP_VARIABLE
 
 
 class SettingsError(TailhookError):
@@ -60,13 +61,13 @@ def values_of(text: str) -> dict[str, Any]:
     """The settings as values.  Raises SettingsError where they have not the shape that the host reads."""
     values = parse_json(text.lstrip("\ufeff"))
     if not isinstance(values, dict):
-        raise SettingsError("the settings are no JSON object")
+        raise SettingsError("the settings are not a JSON object")
     for name in ("hooks", "env"):
         if not isinstance(values.get(name, {}), dict):
-            raise SettingsError(f'"{name}" is no object')
+            raise SettingsError(f'"{name}" is not an object')
     for event, groups in values.get("hooks", {}).items():
         if event in EVENTS and not isinstance(groups, list):
-            raise SettingsError(f'"hooks" has for "{event}" no list')
+            raise SettingsError(f'"hooks" has no list for "{event}"')
     return values
 
 

@@ -5,7 +5,12 @@ from time import gmtime, strftime
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Generic, TypeVar
+
+    Change = TypeVar("Change")
+else:  # importing `typing` would take longer than a hook does
+    Change = "Change"
+    Generic = {Change: object}
 
 LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
 LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
@@ -16,22 +21,25 @@ ORDINARY = (
 CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
 
 
-class Verdict:
+class Verdict(Generic[Change]):
     """What happens to one stop.
 
-    outcome: "block", "allow", or "fail": an allow whose state cannot be brought to its end.  state: what to save, None
-    where nothing moves.  why: str, for the log and, when `ended`, for the person.  reason: str, the words to the agent
-    when blocking.  warning: str for stderr, "" for none.  ended: bool, whether a loop ended here.  message: str for the
-    person, also if no loop ended, "" for none.
+    outcome: "block", "allow", or "fail" (an allow whose state cannot be brought to its end).
+    why: the reason of the decision, for the log and, if `ended`, for the person.
+    change: what to save, of a type of the machine's own; None if nothing changes.
+    reason: the words to the agent when blocking.
+    warning: a line for stderr, "" for none.
+    ended: whether a loop ended here.
+    message: words for the person, also if no loop ended, "" for none.
     """
 
-    __slots__ = ("ended", "message", "outcome", "reason", "state", "warning", "why")
+    __slots__ = ("change", "ended", "message", "outcome", "reason", "warning", "why")
 
     def __init__(
         self,
         outcome: str,
         why: str,
-        state: "Any" = None,
+        change: "Change | None" = None,
         reason: str = "",
         warning: str = "",
         ended: bool = False,
@@ -39,7 +47,7 @@ class Verdict:
     ) -> None:
         self.outcome = outcome
         self.why = why
-        self.state = state
+        self.change = change
         self.reason = reason
         self.warning = warning
         self.ended = ended
@@ -59,7 +67,7 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
 
 
 def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
-    """`value` as a count, None for what is no whole number from 0 to `largest`; up to 64 digits count too, base 10."""
+    """Return a count: an int, or a string of at most 64 decimal digits; None if it is another value or over `largest`."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:

@@ -61,7 +61,7 @@ class Facts:
         self.next_issue = next_issue
 
 
-def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> Verdict:
+def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> "Verdict[dict[str, Any]]":
     """What the next stop does to `state`.
 
     state: the topic's newest body, any JSON value.  facts: Facts.  now: Unix seconds.  stale_after: seconds.
@@ -101,7 +101,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         wrong = "iter" if count is None else "max"
         return Verdict(
             "allow",
-            f"corrupted: {wrong} is no whole number",
+            f"corrupted: {wrong} is not a whole number",
             ended_state(claimed, "ABORT", now, "CORRUPTED"),
             warning=f"Warning: Loop state is corrupted ({wrong} is not a whole number), allowing exit",
             ended=True,
@@ -120,7 +120,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     return iterate(claimed, count + 1, limit, facts, now)
 
 
-def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float) -> Verdict:
+def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float) -> "Verdict[dict[str, Any]]":
     """Block, and count the turn that follows."""
     *outer, top = state["stack"]
     reason = (

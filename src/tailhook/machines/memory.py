@@ -98,8 +98,8 @@ class Facts:
         return [line for line in self.lines if line[0] == place]
 
 
-def decide(facts: Facts) -> Verdict:
-    """Decide what is to be saved before the agent stops. The verdict's `state` is whether the summary is among it."""
+def decide(facts: Facts) -> "Verdict[bool]":
+    """Decide what is to be saved before the agent stops. The verdict's change is whether the summary is among it."""
     items = []
     for category in CATEGORIES:
         lines = facts.of(category)

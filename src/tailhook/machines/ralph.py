@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    Values = dict[str, str]  # to write into the front matter; without any, the file is removed
+
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
 LARGEST_COUNT = 10**64  # as large as digits can say; no other reader's doubles are in the way here
@@ -44,11 +46,11 @@ class Facts:
         self.line = line
 
 
-def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> Verdict:
-    """What the next stop does to the loop.
+def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values]":
+    """Decide what happens to the loop when the agent stops.
 
-    state: the front matter's values by key, null as None; None when there is no front matter.  prompt: what follows it.
-    Of the verdict `state` are the values to write into the front matter; `ended` says that the file goes.
+    state: the front matter's values by key, null as None; None if there is no front matter.
+    prompt: the text after the front matter.
     """
     if state is None:
         return ended("the state file has no front matter (--- lines around `key: value` lines at its beginning)")
@@ -83,9 +85,9 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     )
 
 
-def ended(why: str) -> Verdict:
-    """The end of a loop: its file goes, and the person is told."""
-    return Verdict("allow", f"the ralph loop ended: {why}", ended=True)
+def ended(why: str) -> "Verdict[Values]":
+    """Return the verdict that ends a loop: its file is removed, and the person is notified."""
+    return Verdict("allow", f"the ralph loop ended: {why}", {}, ended=True)
 
 
 def is_inactive(state: "Mapping[str, str | None]") -> bool:
@@ -101,7 +103,7 @@ def is_live(state: "Mapping[str, str | None] | None") -> bool:
 
 
 def number(state: "Mapping[str, str | None]", key: str) -> int | None:
-    """A count of the state: 0 when it is absent, None when it is no whole number."""
+    """A count of the state: 0 when it is absent, None when it is not a whole number."""
     value = state.get(key)
     return 0 if value is None else whole_number(value, LARGEST_COUNT)
 

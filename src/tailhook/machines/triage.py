@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    Edit = tuple[tuple[str, ...], object]
+    Edit = tuple[tuple[str, ...], object]  # a path in the state, and the value that goes there
+    Edits = list[Edit]
 
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
@@ -71,14 +72,14 @@ class Entries:
                 yield number
 
     def groups(self) -> "dict[str, list[int]]":
-        """The false positives by group, in order of first appearance. BrokenError for an id that is no string."""
+        """The false positives by group, in order of first appearance. BrokenError for an id that is not a string."""
         groups: dict[str, list[int]] = {}
         for number in self.false_positives():
             group_id = self.group_id[number]
             if group_id is None:
                 continue
             if not isinstance(group_id, str):
-                raise BrokenError(f"the group_id of entry {number} is no string")
+                raise BrokenError(f"the group_id of entry {number} is not a string")
             groups.setdefault(group_id, []).append(number)
         return groups
 
@@ -118,14 +119,14 @@ class BrokenError(Exception):
     """The state is not what it should be; the message says in what."""
 
 
-def decide(state: object, entries: Entries | None, facts: Facts) -> Verdict:
-    """What the next stop does to the pipeline.
+def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
+    """Decide what happens to the pipeline when the agent stops.
 
-    state: the file's value without its entries.  entries: None where they are no array.
-    Of the verdict `state` are edits, [(path, value)…], None where nothing moves.
+    state: the file's value without its entries.
+    entries: None if they are missing or not an array.
     """
     if not isinstance(state, dict):
-        return broken("the state is no object", facts)
+        return broken("the state is not an object", facts)
     if facts.stop_hook_active and not facts.while_active:
         return Verdict("allow", "this turn was blocked before (stop_hook_active)")
     if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
@@ -154,7 +155,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> Verdict:
 # ---- phase triage ------------------------------------------------------------
 
 
-def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
     """Investigate what is pending; when nothing is, on to the aggregation."""
     entries = required(entries)
     if pending := entries.pending():
@@ -168,7 +169,7 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
 # ---- phase aggregation -------------------------------------------------------
 
 
-def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
     """Aggregate; then review the rules, if there is a false positive."""
     entries = required(entries)
     status = status_of(state, "aggregation")
@@ -184,7 +185,7 @@ def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Fact
 # ---- phase meta-review -------------------------------------------------------
 
 
-def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> Verdict:
+def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
     """Review the rules; then plan fixes, if a group has more than one false positive."""
     entries = required(entries)
     status = status_of(state, "meta_review")
@@ -226,7 +227,7 @@ def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[st
 # ---- phase fix-planning ------------------------------------------------------
 
 
-def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
+def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> "Verdict[Edits]":
     """Plan the fix of one group after the other."""
     fix_planning = section(state, "fix_planning")
     groups = section(fix_planning, "groups", "fix_planning")
@@ -235,12 +236,12 @@ def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> Verdict:
     edits: list[Edit] = []
     for group_id, group in groups.items():
         if not isinstance(group, dict):
-            raise BrokenError(f"group {format_value(group_id)} is no object")
+            raise BrokenError(f"group {format_value(group_id)} is not an object")
         if group.get("sub_phase") == "complete":
             continue
         verdict = in_group(Group(group_id, groups, plans), facts)
         if verdict is not None:
-            verdict.state = [*edits, *(verdict.state or ())] or None
+            verdict.change = [*edits, *(verdict.change or ())] or None
             return verdict
         edits.append((("fix_planning", "groups", group_id, "sub_phase"), "complete"))
     return complete("every group has its task", edits)
@@ -291,7 +292,7 @@ def folder_name(group: str, groups: "Iterable[str]") -> str:
     raise KeyError(group)
 
 
-def in_group(group: Group, facts: Facts) -> Verdict | None:
+def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
     """Decide what a group needs; return None if its task is written."""
 
     def move(sub_phase: str) -> "list[Edit]":
@@ -326,17 +327,17 @@ def in_group(group: Group, facts: Facts) -> Verdict | None:
 # ---- verdicts ----------------------------------------------------------------
 
 
-def block(where: str, reason: str, edits: "list[Edit] | None" = None) -> Verdict:
+def block(where: str, reason: str, edits: "list[Edit] | None" = None) -> "Verdict[Edits]":
     """Send the agent on."""
     return Verdict("block", f"on to {where}" if edits else where, edits, reason)
 
 
-def complete(why: str, edits: "Sequence[Edit]" = ()) -> Verdict:
+def complete(why: str, edits: "Sequence[Edit]" = ()) -> "Verdict[Edits]":
     """The end of the pipeline."""
     return Verdict("allow", f"the pipeline is complete: {why}", [*edits, (("phase",), "complete")], ended=True)
 
 
-def broken(what: str, facts: Facts) -> Verdict:
+def broken(what: str, facts: Facts) -> "Verdict[Edits]":
     """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
     words = f"tailhook: {shown(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
     return Verdict("allow", what, warning=words, message=words)
@@ -347,14 +348,14 @@ def broken(what: str, facts: Facts) -> Verdict:
 
 def required(entries: Entries | None) -> Entries:
     if entries is None:
-        raise BrokenError("entries is no array")
+        raise BrokenError("entries is not an array")
     return entries
 
 
 def section(state: "dict[str, Any]", key: str, of: str = "the state") -> "dict[str, Any]":
     value = state.get(key)
     if not isinstance(value, dict):
-        raise BrokenError(f"{key} of {of} is no object")
+        raise BrokenError(f"{key} of {of} is not an object")
     return value
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from tailhook.errors import TailhookError
+from tailhook.hook.event import load_config
 from tailhook.hook.launch import daemon_argv, spawn
 from tailhook.hook.payload import project_root
-from tailhook.hook.process import load_config
 from tailhook.plates import places
 
 PATIENCE = 5.0  # seconds for a daemon to answer, or to start

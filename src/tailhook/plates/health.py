@@ -18,9 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
+from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
 from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.hook.plates import process_start as ticks_at_start
-from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -259,8 +259,8 @@ def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     try:
         with opened(path) as file:
             facts = os.fstat(file.fileno())
-            lines = reverse_lines(file, max(0, facts.st_size - FARTHEST), None, LONGEST_LINE)
-            records = ((line, record) for at, line in islice(lines, MAX_LINES) if (record := parse_record(line, at)))
+            lines = reverse_lines(file, max(0, facts.st_size - MAX_TRANSCRIPT_BYTES), None, MAX_RECORD_BYTES)
+            records = ((line, record) for at, line in islice(lines, MAX_RECORDS) if (record := parse_record(line, at)))
             for line, record in islice(records, CALLS_BACK if since.calls else RECORDS_BACK):
                 sight.see(line, record)
                 if sight.is_complete:
@@ -378,7 +378,7 @@ def last_words(path: str) -> str | None:
     """
     try:
         with opened(path) as file:
-            _, texts = last_message(file, FARTHEST, LONGEST_LINE, MAX_LINES)
+            _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
     except (OSError, ValueError):
         return None
     words = b"\n".join(text for text, _ in texts)[: (MAX_SHOWN + MAX_EXAMINED_CHARS + 1) * MAX_LETTER_BYTES]

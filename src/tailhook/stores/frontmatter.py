@@ -109,6 +109,7 @@ class FrontMatterFile:
         self.name = name
         self.path = f"{project}/.claude/{name}"
         self.folder = open_folder(project, ".claude")
+        self.data: bytes | None = None
         self.reload()
 
     def __del__(self) -> None:
@@ -119,19 +120,23 @@ class FrontMatterFile:
         """Return the lock to hold from `reload` to `replace`."""
         return Lock(private_file(self.folder, self.name, ".lock"))
 
-    def reload(self) -> None:
-        """Read the file again. It is not an error if it is gone by now. Raises OSError."""
+    def reload(self) -> bool:
+        """Read the file again; return whether it had changed. It is not an error if it is gone. Raises OSError."""
+        before, self.data = self.data, self.read()
         self.page: FrontMatter | None = None
         self.changed = 0.0
-        self.data = self.read()
         self.gone = self.data is None
-        if self.data is None:
-            return
+        if self.data is not None:
+            self.parse(self.data)
+        return self.data != before
+
+    def parse(self, data: bytes) -> None:
+        """Note what the file's bytes say, and when it was modified. Raises OSError."""
         try:
             self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
-            self.page = FrontMatter(self.data.decode("utf-8", "surrogateescape"))
+            self.page = FrontMatter(data.decode("utf-8", "surrogateescape"))
         except (FileNotFoundError, ValueError):
-            return
+            pass
 
     def read(self) -> bytes | None:
         """Return the file's bytes, or None if it is gone. Raises OSError."""
@@ -142,10 +147,6 @@ class FrontMatterFile:
         except OSError as error:
             error.filename = self.path
             raise
-
-    def has_changed(self) -> bool:
-        """Return whether the file's bytes are others than those that were read. Raises OSError."""
-        return self.read() != self.data
 
     def replace(self, text: str) -> None:
         """Put `text` in place of the file's. Only under the lock. Raises OSError."""

@@ -35,9 +35,14 @@ class JwzLoop:
         """The lock to hold from `reload` to `save`."""
         return self.store.lock()
 
-    def reload(self) -> None:
-        """Read the newest message again. Raises OSError."""
-        self.newest = self.store.newest(TOPIC)
+    def reload(self) -> bool:
+        """Read the newest message again; return whether there is a newer one. Raises OSError."""
+        newest = self.store.newest(TOPIC)
+        before = self.newest
+        if newest and before and (newest.offset, newest.id, newest.body) == (before.offset, before.id, before.body):
+            return False
+        self.newest = newest
+        return newest is not before
 
     @property
     def state(self) -> object:

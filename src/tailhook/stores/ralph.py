@@ -34,6 +34,10 @@ class RalphFile(FrontMatterFile):
         body = self.page.body if self.page else ""
         return body if body.isascii() else body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
+    def line_of(self, key: str) -> int:
+        """Return the number, from 1, of the line that `key` is on; 0 without front matter."""
+        return self.page.line(key) if self.page else 0
+
     def write(self, values: "Mapping[str, str]") -> None:
         """Write values into the front matter, each in its place. Only under the lock. Raises OSError."""
         page, text = self.page, ""

@@ -1,0 +1,162 @@
+"""One hook event: what the machines ask about it, found out when it is first asked."""
+
+import posix
+from time import time
+
+from tailhook._core import last_message
+from tailhook.hook.machines import MACHINES, configured_machines
+from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from tailhook.hook.config import Config
+    from tailhook.hook.payload import Payload
+
+    # What `tailhook._core.last_message` returns: the outcome, and each text with its time.
+    NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
+    # An open transcript, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES and MAX_RECORDS.
+    TranscriptReader = Callable[[int, int, int, int], NewestMessage]
+
+CLOCK_TOLERANCE_S = 2.0  # by which a record may be older than a state and still count
+MAX_TRANSCRIPT_BYTES = 64 << 20  # that are read, from the end
+MAX_RECORD_BYTES = 16 << 20  # a longer record is skipped
+MAX_RECORDS = 250_000  # that are read; 64 MiB of a real transcript have a quarter as many
+TAIL_BYTES = 1 << 20  # that are read if the payload holds the last text block already
+
+
+class HookEvent:
+    """One hook event.
+
+    payload: the host's, with Claude Code's names.
+    broken: why the payload cannot be read, "" if it can.
+    name: the event's, by Claude Code's name.
+    now: the time, in Unix seconds.
+    root: the project's folder, where tailhook makes its files.
+    folders: the folders in which a project's files are looked for, in order.
+    """
+
+    def __init__(self, payload: "Payload", name: str, broken: str = "") -> None:
+        self.payload = payload
+        self.broken = broken
+        self.name = get_text(payload, "hook_event_name") or name
+        self.session_id = get_text(payload, "session_id")
+        self.now = time()
+        self.root = project_root(payload)
+        self.folders = list(project_folders(payload))
+        self.config = load_config(self.root)
+        self.newest: NewestMessage | None = None
+        self.reader: TranscriptReader = last_message
+
+    def is_stop(self) -> bool:
+        """Return whether the machines decide about it: an agent's own stop, not a sub-agent's."""
+        return self.name in ("Stop", "") and not self.payload.get("agent_id")
+
+    def machines(self) -> "Sequence[str]":
+        """Return the configured machines, in the order in which they are asked."""
+        return configured_machines(self.config)
+
+    def concerns(self, name: str) -> bool:
+        """Return whether a machine could have something to decide."""
+        machine = MACHINES[name]
+        if self.broken and not machine.get("takes_broken_payload"):
+            return False
+        if self.setting(name, machine.get("marker_setting", "")):
+            return True
+        return "marker_files" not in machine or has_marker_files(name, self.folders)
+
+    def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
+        """Return a value of the configuration."""
+        return self.config.get(section, {}).get(key, default)
+
+    def unbound_acts(self) -> bool:
+        """Return whether any session may act on a state that names no session."""
+        return bool(self.setting("hook", "unbound") != "refuse")
+
+    def final_text(self, since: float | None = None) -> bytes:
+        """Return the agent's last message in UTF-8, as it was written: blank space at its beginning may make it code.
+
+        The payload holds only the message's last text block. If the transcript's newest message ends with it, the whole
+        message is returned (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). Its time is checked, as
+        an older message could end the same way.
+
+        since: how old a message of the transcript may be (Unix seconds); None for any age.
+        """
+
+        def is_fresh(at: float | None) -> bool:
+            return since is None or at is None or at >= since
+
+        said = get_text(self.payload, "last_assistant_message")
+        bare = said.strip()
+        _, texts = self.newest_message(TAIL_BYTES if bare else MAX_TRANSCRIPT_BYTES)
+        if not bare:
+            return b"\n".join(words for words, at in texts if is_fresh(at))
+        written = b"\n".join(words for words, _ in texts)
+        if ends_with(written, bare) and is_fresh(texts[-1][1]):
+            return written
+        return said.encode("utf-8", "surrogatepass")
+
+    def newest_message(self, max_bytes: int = MAX_TRANSCRIPT_BYTES) -> "NewestMessage":
+        """Return the newest assistant message, as `last_message` does; ("unreadable", []) without a transcript.
+
+        Reads the transcript at the first call only.
+
+        max_bytes: how much of the transcript's end is read.
+        """
+        if self.newest is None:
+            self.newest = "unreadable", []
+            try:
+                fd = posix.open(self.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+            except (OSError, ValueError):
+                return self.newest
+            try:
+                self.newest = self.reader(fd, max_bytes, MAX_RECORD_BYTES, MAX_RECORDS)
+            except OSError:
+                pass
+            finally:
+                posix.close(fd)
+        return self.newest
+
+    def transcript_path(self) -> str:
+        """Return the path of the transcript that the payload names, "" if it names none."""
+        path = get_text(self.payload, "transcript_path")
+        return f"{environment(b'HOME')}{path[1:]}" if path.startswith("~/") else path
+
+    def folder(self, path: str) -> str | None:
+        """Return the absolute form of `path` if it is a folder; a relative path is below the project's root."""
+        path = path if path.startswith("/") else f"{self.root}/{path}"
+        try:
+            is_folder = posix.stat(path).st_mode & 0o170000 == 0o040000
+        except (OSError, ValueError):
+            return None
+        return path if is_folder else None
+
+
+def has_marker_files(name: str, folders: "Iterable[str]") -> bool:
+    """Return whether one of the folders holds a marker file of the machine."""
+    return any(exists(f"{folder}/{path}") for folder in folders for path in MACHINES[name].get("marker_files", ()))
+
+
+def ends_with(written: bytes, bare: str) -> bool:
+    """Return whether a message ends with words that have no blank space around them; blank space after them is ignored.
+
+    written: UTF-8; a lone surrogate is three bytes.
+    """
+    end = written.rstrip()
+    if end[-1:] >= b"\x80" or b"\x1c" <= end[-1:] <= b"\x1f":  # possibly blank space that bytes.rstrip does not know
+        return written.decode("utf-8", "surrogatepass").rstrip().endswith(bare)
+    return end.endswith(bare.encode("utf-8", "surrogatepass"))
+
+
+def load_config(root: str) -> "Config":
+    """Return the configuration of the user and of the project at `root`.
+
+    Imports the module that reads it only if there is a file.
+    """
+    if exists(user_config()) or exists(f"{root}/.claude/tailhook.json"):
+        from tailhook.hook.config import load
+
+        return load(root)
+    return {}

@@ -1,0 +1,22 @@
+"""Agent hosts: one module for each, with everything that differs from one host to another.
+
+Inside tailhook, events and fields have Claude Code's names. Its hook therefore needs no translation and imports none of
+these modules; the hook of another host imports that host's alone. To add a host, add its module, with the members of
+`tailhook.hook.protocols.Host`, and its name to NAMES.
+"""
+
+NAMES = ("claude-code", "codex", "gemini", "cursor", "copilot")
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.hook.protocols import Host
+
+
+def find_host(name: str) -> "Host":
+    """Import and return the module of a host.
+
+    name: one of NAMES.
+    """
+    module = name.replace("-", "_")
+    host: Host = __import__(f"tailhook.hook.hosts.{module}", None, None, ("EVENTS",))
+    return host

@@ -1,0 +1,36 @@
+"""Copilot CLI (1.0.102). It writes its transcript 100 ms after the agent has stopped."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+EVENTS = {"agentStop": "Stop", "userPromptSubmitted": "UserPromptSubmit"}
+FIELDS = {
+    "sessionId": "session_id",
+    "transcriptPath": "transcript_path",
+    "agentName": "agent_id",
+    "agent_name": "agent_id",  # for hooks that are registered under names in PascalCase
+}
+READS_EXIT_2 = False
+WRITES_LATE = True
+LISTS_ANSWERS = False
+RECORD_MARK = b"assistant"
+SHELL_VARIABLE = "COPILOT_CLI"
+BLOCK_CAP = 8  # with tool use or without
+BLOCK_CAP_VARIABLE = ""
+
+
+def add_fields(payload: "dict[str, Any]") -> None:
+    """Change nothing: renaming is enough."""
+
+
+def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
+    """Return a block without the message for the person; there is no word for anything else."""
+    return {"decision": "block", "reason": fields["reason"]} if "decision" in fields else {}
+
+
+def content_of(record: "Mapping[str, Any]") -> object:
+    """Return the agent's words in a record: {"type": "assistant.message", "data": {"content": "..."}}."""
+    message = record.get("data")
+    return message.get("content") if record.get("type") == "assistant.message" and isinstance(message, dict) else None

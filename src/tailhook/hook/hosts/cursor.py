@@ -1,0 +1,41 @@
+"""Cursor, as its documentation of hooks describes it (autumn 2026). A block is a message that follows up."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+EVENTS = {"beforeSubmitPrompt": "UserPromptSubmit"}  # `stop`, `sessionStart` and so on differ by a capital letter only
+FIELDS = {"conversation_id": "session_id"}
+READS_EXIT_2 = False
+WRITES_LATE = False
+LISTS_ANSWERS = False
+RECORD_MARK = b"assistant"
+SHELL_VARIABLE = ""
+BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
+BLOCK_CAP_VARIABLE = ""
+
+
+def add_fields(payload: "dict[str, Any]") -> None:
+    """Add the folder, and whether the agent was sent on before; make the end of a turn by a person a failure.
+
+    With the status "aborted" or "error" the agent did not stop by itself.
+    """
+    if payload["hook_event_name"] == "Stop" and payload.get("status") in ("aborted", "error"):
+        payload["hook_event_name"] = "StopFailure"
+    roots = payload.get("workspace_roots")
+    if isinstance(roots, list) and roots:
+        payload.setdefault("cwd", roots[0])
+    if "loop_count" in payload:
+        payload.setdefault("stop_hook_active", payload["loop_count"] not in (0, None))
+
+
+def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
+    """Return a block as a message that follows up; there is no word for anything else."""
+    return {"followup_message": fields["reason"]} if "decision" in fields else {}
+
+
+def content_of(record: "Mapping[str, Any]") -> object:
+    """Return the agent's words in a record: {"role": "assistant", "message": {"content": [BLOCK, ...]}}."""
+    message = record.get("message")
+    return message.get("content") if record.get("role") == "assistant" and isinstance(message, dict) else None

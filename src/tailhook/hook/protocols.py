@@ -1,0 +1,110 @@
+"""What the modules of a machine offer each other. For type checkers only: a hook never imports this module."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, TypedDict
+
+from tailhook.hook.event import HookEvent
+from tailhook.machines import Verdict
+from tailhook.stores.atomic import Lock
+
+# What a configuration key may hold: a text, true or false, a number of seconds, or a list of texts, of folders
+# (a project's own file may name only folders inside the project) or of objects.
+Kind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
+
+
+class Machine(TypedDict, total=False):
+    """What a hook must know of a machine before it imports it.
+
+    marker_files: paths in a project's folders; one of them must exist, or the machine is not asked. Default: it is
+        always asked.
+    marker_setting: the machine's configuration key that stands in for the marker files.
+    default: asked if no machine is named. Default: False.
+    reports: reports every event and decides nothing. Default: it decides about stops.
+    exit_code: of a block. Default: 0.
+    style: of a block's JSON. Default: with spaces.
+    repeats: repeats its live loop to the agent after a compaction. Default: False.
+    takes_broken_payload: asked even if the payload cannot be read. Default: False.
+    keys: its configuration keys, and what each may hold. Default: none.
+    user_keys: those of its keys that a project's own file may not set. Default: none.
+    """
+
+    marker_files: tuple[str, ...]
+    marker_setting: str
+    default: bool
+    reports: bool
+    exit_code: int
+    style: int
+    repeats: bool
+    takes_broken_payload: bool
+    keys: dict[str, Kind]
+    user_keys: tuple[str, ...]
+
+
+class State(Protocol):
+    """A machine's state on disk, as it was read."""
+
+    @property
+    def path(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    def lock(self) -> Lock:
+        """Return the lock to hold from `reload` until the state is saved."""
+        ...
+
+    def reload(self) -> bool:
+        """Read the state again; return whether it had changed. Raises OSError."""
+        ...
+
+
+class MachineHook(Protocol):
+    """The module `tailhook.hook.<name>` of a machine."""
+
+    def ask(self, event: HookEvent) -> "Verdict[Any] | None":
+        """Decide about a stop; return None if there is nothing to decide. A machine that decides has it."""
+        ...
+
+    def repeat(self, event: HookEvent) -> str:
+        """Return what the agent must know again after a compaction, or "". A machine that `repeats` has it."""
+        ...
+
+    def report(self, event: HookEvent, blocked: bool) -> None:
+        """Report an event of any kind. A machine that `reports` has it."""
+        ...
+
+
+class Host(Protocol):
+    """The module `tailhook.hook.hosts.<name>` of an agent host.
+
+    EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
+    FIELDS: Claude Code's names of payload fields by the host's.
+    READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
+    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
+    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
+    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
+    SHELL_VARIABLE: an environment variable of the host's shells, "" if it has none.
+    BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
+    BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if nothing does.
+    """
+
+    EVENTS: Mapping[str, str]
+    FIELDS: Mapping[str, str]
+    READS_EXIT_2: bool
+    WRITES_LATE: bool
+    LISTS_ANSWERS: bool
+    RECORD_MARK: bytes
+    SHELL_VARIABLE: str
+    BLOCK_CAP: int
+    BLOCK_CAP_VARIABLE: str
+
+    def add_fields(self, payload: dict[str, Any]) -> None:
+        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
+        ...
+
+    def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an answer in the host's words; empty if the host has no word for it."""
+        ...
+
+    def content_of(self, record: Mapping[str, Any]) -> object:
+        """Return what the agent says in a record of the transcript: a text, or a list of blocks; None for nothing."""
+        ...

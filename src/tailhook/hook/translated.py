@@ -1,0 +1,129 @@
+"""The event of another host than Claude Code: its payload in Claude Code's names, and the answer in the host's."""
+
+import posix
+from time import monotonic, sleep
+
+from tailhook._core import parse_json, reverse_lines, unix_time
+from tailhook.hook.answer import SPACED, answer
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
+from tailhook.hook.payload import get_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tailhook.hook.event import NewestMessage
+    from tailhook.hook.payload import Payload
+    from tailhook.hook.protocols import Host
+
+LATE_TRANSCRIPT_TIMEOUT_S = 1.0
+POLL_INTERVAL_S = 0.01
+
+
+def translate_event_name(host: "Host", name: str) -> str:
+    """Return Claude Code's name of a host's event."""
+    return host.EVENTS.get(name) or name[:1].upper() + name[1:]
+
+
+def translate_payload(host: "Host", theirs: "Payload") -> "Payload":
+    """Return a host's payload with Claude Code's fields beside its own."""
+    ours = dict(theirs)
+    for name, our_name in host.FIELDS.items():
+        if name in theirs:
+            ours.setdefault(our_name, theirs[name])
+    ours["hook_event_name"] = translate_event_name(host, get_text(theirs, "hook_event_name"))
+    host.add_fields(ours)
+    return ours
+
+
+class TranslatedEvent(HookEvent):
+    """An event of another host than Claude Code."""
+
+    def __init__(self, host: "Host", theirs: "Payload", name: str, broken: str) -> None:
+        super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken)
+        self.host = host
+        self.reader = self.read_newest
+        self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
+        if not self.transcript_path():
+            self.newest = "unknown", []
+
+    def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
+        """Write the answer in the host's words, one line of JSON on stdout; nothing if the host has no word for it."""
+        if theirs := self.host.answer(fields):
+            answer(dict(theirs), style)
+
+    def exit_code(self, wanted: int | None) -> int | None:
+        """Return the exit code of a block, None if each machine has its own."""
+        return wanted if self.host.READS_EXIT_2 else 0
+
+    def final_text(self, since: float | None = None) -> bytes:
+        """Return the agent's last message; of a payload that lists several, the one that the transcript has last."""
+        if self.host.LISTS_ANSWERS:
+            answers = get_text(self.payload, "last_assistant_message").rstrip()
+            for words, _ in self.newest_message(TAIL_BYTES)[1]:
+                last = words.decode("utf-8", "surrogatepass")
+                if answers.endswith(last.strip()):
+                    self.payload["last_assistant_message"] = last
+        return super().final_text(since)
+
+    def newest_message(self, max_bytes: int = MAX_TRANSCRIPT_BYTES) -> "NewestMessage":
+        """Return the newest assistant message in the host's own transcript.
+
+        If the transcript is late, polls it for up to LATE_TRANSCRIPT_TIMEOUT_S until it has a record at least as new as
+        the stop. Without any words the outcome is "unknown": what another host's transcript lacks ends no loop.
+        """
+        deadline = monotonic() + LATE_TRANSCRIPT_TIMEOUT_S
+        while self.newest is None:
+            outcome, texts = super().newest_message(max_bytes)
+            self.newest = outcome if texts else "unknown", texts
+            if self.is_late and monotonic() < deadline:
+                self.newest = None
+                sleep(POLL_INTERVAL_S)
+        return self.newest
+
+    def read_newest(self, fd: int, max_bytes: int, max_record_bytes: int, max_records: int) -> "NewestMessage":
+        """Return the newest message in an open transcript, as `tailhook._core.last_message` does.
+
+        Notes whether the transcript is late, by the time of its newest record.
+        """
+        start = max(0, posix.fstat(fd).st_size - max_bytes)
+        newest = None
+        for _, line in reverse_lines(fd, start, None, max_record_bytes):
+            max_records -= 1
+            if max_records < 0:
+                break
+            if newest is None:
+                newest = unix_time(get_text(parse_record(line), "timestamp")) or 0
+                self.is_late = self.is_late and round(newest * 1000) < self.stopped_at_ms()
+            if self.host.RECORD_MARK not in line:
+                continue
+            record = parse_record(line)
+            words = join_texts(self.host.content_of(record))
+            if words.strip():
+                return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(get_text(record, "timestamp")))]
+        return "unknown", []
+
+    def stopped_at_ms(self) -> float:
+        """Return when the agent stopped, in Unix milliseconds; 0 if the payload does not say."""
+        stamp = self.payload.get("timestamp")
+        if isinstance(stamp, str):
+            return round((unix_time(stamp) or 0) * 1000)
+        return stamp if isinstance(stamp, (int, float)) else 0
+
+
+def parse_record(line: bytes) -> "dict[str, Any]":
+    """Return a transcript's record, empty if the line is not a JSON object."""
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def join_texts(content: object) -> str:
+    """Return a message's content as one text: a string, or the texts of a list of blocks, a line break between them."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = [get_text(block, "text") for block in blocks if isinstance(block, dict)]
+    return "\n".join(text for text in texts if text.strip())
