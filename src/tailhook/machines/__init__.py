@@ -67,7 +67,7 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
 
 
 def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
-    """Return a count: an int, or a string of at most 64 decimal digits; None if it is another value or over `largest`."""
+    """Return a count: an int, or a string of at most 64 decimal digits; None for another value, or over `largest`."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:
