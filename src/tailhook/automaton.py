@@ -29,7 +29,7 @@ NO_CLASS = 2  # columns of a row that are no classes: the state's depth and its 
 
 
 def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, word: bool) -> bytes:
-    """The table of `patterns`, pairs of a name's number and what to find.
+    """Return the table of `patterns`, pairs of a name's number and what to find.
 
     Raises ValueError for a pattern that is empty, or blank where blank space has no length (`word`), and for
     a set whose table would pass 1 GiB.
@@ -71,15 +71,16 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
 FOLDED = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
 SPELLINGS = {letter: [letter, *(other for other in FOLDED if FOLDED[other] == letter)] for letter in "isk"}
 FOLD = str.maketrans(FOLDED | {chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
-MOST_SPELLINGS = 6
+MAX_SPELLINGS = 6
 
 
 def encoded(text: str) -> bytes:
+    """Return a text in UTF-8; a lone surrogate is three bytes."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
-    """`pattern` in folded letters and, for `word`, with one space for each run of blank space."""
+    """Return `pattern` in folded letters and, for `word`, with one space for each run of blank space."""
     if not pattern:
         raise ValueError("a pattern is empty: it would match everywhere")
     if word:
@@ -91,7 +92,7 @@ def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
 
 
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
-    """Where the anchor stands in the pattern's bytes (start, end), and its spellings."""
+    """Return where the anchor stands in the pattern's bytes (start, end), and its spellings."""
     anchors = list(spans(pattern, ignore_case, word))
     start, end = min(anchors, key=lambda span: likelihood(encoded(pattern[slice(*span)])))
     letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
@@ -100,18 +101,18 @@ def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[
 
 
 def spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
-    """What may be an anchor: the longest parts without blank space (`word`) and of few spellings."""
+    """Return what may be an anchor: the longest parts without blank space (`word`) and with few spellings."""
     start, ways = 0, 1
     for at, letter in enumerate(pattern):
         blank = word and letter == " "
         more = len(SPELLINGS.get(letter, letter)) if ignore_case else 1
-        if start < at and (blank or ways * more > MOST_SPELLINGS):
+        if start < at and (blank or ways * more > MAX_SPELLINGS):
             yield start, at
         if blank:
             start, ways = at + 1, 1
             continue
         ways *= more
-        while ways > MOST_SPELLINGS:
+        while ways > MAX_SPELLINGS:
             ways //= len(SPELLINGS.get(pattern[start], " "))
             start += 1
     if start < len(pattern):
@@ -134,7 +135,7 @@ class Automaton(NamedTuple):
 
 
 def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bool) -> Automaton:
-    """The automaton of `literals`, each with its outputs: (number of a pattern, length of the literal)."""
+    """Return the automaton of `literals`, each with its outputs: (number of a pattern, length of the literal)."""
     import ahocorasick
 
     trie = ahocorasick.Automaton()
@@ -204,8 +205,8 @@ BUCKETS = 8  # of a group
 GROUPS = 2  # at most
 WINDOW = 6  # bytes, at most
 FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
-MOST_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
-FARTHEST = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
+MAX_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
+MAX_WINDOW_OFFSET = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
 HASHED = 4  # bytes of a window, at most
 HASH_BITS = 11
 ASCII_CASE = 0x20202020
@@ -229,16 +230,18 @@ TRIPLE_SHARE = 0.006
 
 
 def rarity(literal: bytes) -> float:
+    """Return the share of the places of prose that have this literal, if its bytes were independent."""
     return prod(SHARE[byte] for byte in literal)
 
 
 def commonness(window: bytes) -> float:
-    """How often prose has this window, if it holds one of the commonest triples."""
+    """Return how often prose has this window, if it holds one of the commonest triples."""
     rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
     return max((TRIPLE_SHARE * rarity(other) for other in rest), default=0.0)
 
 
 def likelihood(literal: bytes) -> float:
+    """Return the share of the places of prose that have this literal: the larger of two estimates."""
     return max(rarity(literal), commonness(literal))
 
 
@@ -256,7 +259,7 @@ SHARES = Shares({ANY: 1.0})
 
 
 def spread(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
-    """The nibbles of each byte of a window; a window cut short takes anything behind its end."""
+    """Return the nibbles of each byte of a window. A window that is cut short takes any byte after its end."""
     masks = []
     for byte in window:
         cases = {byte, byte ^ 32} if ignore_case and ord("a") <= byte <= ord("z") else {byte}
@@ -265,23 +268,28 @@ def spread(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
 
 
 class Bucket:
+    """Literals that the prefilter does not tell apart, and the nibbles that their windows have."""
+
     def __init__(self, width: int) -> None:
         self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal
         self.masks = [0] * width
         self.passing = 0.0  # the share of the places of prose that have a window of this bucket
 
     def passing_with(self, window: tuple[int, ...]) -> float:
+        """Return the share of the places of prose that would pass the bucket with one more window."""
         passing = 1.0
         for mask, more in zip(self.masks, window, strict=True):
             passing *= SHARES[mask | more]
         return passing
 
     def add(self, literal: bytes, window: tuple[int, ...]) -> None:
+        """Add a literal by its window."""
         self.passing = self.passing_with(window)
         self.members[literal] = window
         self.masks = [mask | more for mask, more in zip(self.masks, window, strict=True)]
 
     def remove(self, literal: bytes) -> None:
+        """Remove a literal."""
         members, self.members = self.members, {}
         self.masks, self.passing = [0] * len(self.masks), 0.0
         del members[literal]
@@ -290,8 +298,16 @@ class Bucket:
 
 
 class Prefilter(NamedTuple):
+    """The tables of the prefilter.
+
+    groups: of eight buckets; 0 if there is no prefilter.
+    reach: by how many bytes a window may begin after its literal's start.
+    hashed: bits of a window's first four bytes.
+    slots: the index in `checks` of each hash.
+    """
+
     groups: int = 0  # of eight buckets; 0: no prefilter
-    reach: int = 0  # the farthest window begins so many bytes behind its literal's start
+    reach: int = 0  # by how many bytes a window may begin after its literal's start
     hashed: int = 0  # bits of a window's first four bytes
     nibbles: bytes = bytes(GROUPS * WINDOW * 2 * 16)
     slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
@@ -299,8 +315,12 @@ class Prefilter(NamedTuple):
 
 
 def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
+    """Return the tables of the prefilter, which skips the places of a text where no literal can be.
+
+    Spreads the literals over the buckets so that few places of prose pass any.
+    """
     ordered = sorted(literals)
-    if len(ordered) > MOST_LITERALS:
+    if len(ordered) > MAX_LITERALS:
         return Prefilter()
     groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (GROUPS, WINDOW)
     buckets = [Bucket(width) for _ in range(groups * BUCKETS)]
@@ -308,7 +328,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     choices = {
         literal: [
             (commonness(literal[at : at + width]), spread(literal[at : at + width], width, ignore_case), at)
-            for at in range(min(max(len(literal) - width, 0), FARTHEST) + 1)
+            for at in range(min(max(len(literal) - width, 0), MAX_WINDOW_OFFSET) + 1)
         ]
         for literal in ordered
     }
@@ -345,7 +365,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
-    """Letters of both cases are alike when case is ignored (so are some other bytes: no harm)."""
+    """Return a hash in which letters of both cases are alike if case is ignored (so are some other bytes: no harm)."""
     number = int.from_bytes(bytes(byte | 32 for byte in window) if ignore_case else window, "little")
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
 
@@ -365,5 +385,5 @@ def check(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tup
 
 
 def certainty(words: tuple[int, ...]) -> int:
-    """How many bits of the text the check looks at."""
+    """Return how many bits of the text the check looks at."""
     return sum(word.bit_count() for word in words[2:4])

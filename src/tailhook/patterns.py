@@ -131,6 +131,7 @@ Match(name='limit', start=10, end=15, line=1, in_code=False)]
         return matches[-1] if matches else None
 
     def options(self) -> dict[str, bool]:
+        """Return the keyword arguments of the constructor."""
         return {name: getattr(self, name) for name in ("own_line", "outside_code", "ignore_case", "word")}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -142,11 +143,15 @@ Match(name='limit', start=10, end=15, line=1, in_code=False)]
 
 
 def rebuilt(patterns: Mapping[str, tuple[str, ...]], options: dict[str, bool]) -> PatternSet:
+    """Return a pattern set that was pickled."""
     return PatternSet(patterns, **options)
 
 
 def by_name(patterns: Mapping[str, str | Sequence[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """What to find, by name; refuses what is no set of patterns."""
+    """Return the texts to find, by name.
+
+    Raises TypeError or ValueError if they are not a set of patterns.
+    """
     if isinstance(patterns, str | bytes):
         raise TypeError(f"patterns is a single {type(patterns).__name__}: give a list of strings, or strings by name")
     if not isinstance(patterns, Mapping):

@@ -13,7 +13,7 @@ import pytest
 
 import tailhook
 from tailhook.install.command import argv_of
-from tailhook.stores.atomic import LARGEST, stamp_of
+from tailhook.stores.atomic import MAX_READ_FILE_BYTES, stamp_of
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 THEIRS = (
@@ -328,7 +328,7 @@ def make_link_to_itself(path):
 
 def make_large_file(path):
     path.touch()
-    os.truncate(path, LARGEST + 1)
+    os.truncate(path, MAX_READ_FILE_BYTES + 1)
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall", "doctor"])

@@ -10,7 +10,7 @@ import pytest
 from support.host import SANITIZER
 from support.triage import Agent, entry, group, pipeline, planning
 
-from tailhook.stores.atomic import LARGEST
+from tailhook.stores.atomic import MAX_READ_FILE_BYTES
 
 WAITING = pipeline("triage", entry(0, "pending"))
 MOVING = pipeline("triage", entry(0))
@@ -260,7 +260,7 @@ def test_while_active_a_state_of_17_mb_goes_on(project):
     progress(project)
     state = pipeline("triage", entry(0, "pending"), *(entry(n, reasoning="é" * 4500) for n in range(1, 2000)))
     path = project.triage(json.dumps(state, ensure_ascii=False))
-    assert path.stat().st_size > LARGEST
+    assert path.stat().st_size > MAX_READ_FILE_BYTES
     assert blocked_for(project.stop("Hm."), "triage-investigator")
     path.write_text(json.dumps({**state, "updated_at": "now"}, ensure_ascii=False))
     assert blocked_for(project.stop("Hm.", stop_hook_active=True), "triage-investigator")

@@ -250,7 +250,7 @@ def idle_state(data):
     if verdict.outcome == "block":
         top = state["stack"][-1]
         assert whole_number(top["iter"]) < whole_number(top["max"])
-        assert idle.age_of(state, NOW) <= idle.STALE_AFTER
+        assert idle.age_of(state, NOW) <= idle.STALE_AFTER_S
     idle.is_live(state, NOW)
 
 

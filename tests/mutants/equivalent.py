@@ -26,10 +26,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/ralph.py",
         "",
-        "LARGEST_COUNT = 10**64 # as large as digits can say; no other reader's doubles are in the way here",
+        "MAX_RALPH_COUNT = 10**64 # only tailhook reads this file, so counts may exceed 2**53",
         (
-            "LARGEST_COUNT = 11**64 # as large as digits can say; no other reader's doubles are in the way here",
-            "LARGEST_COUNT = 10** 65 # as large as digits can say; no other reader's doubles are in the way here",
+            "MAX_RALPH_COUNT = 11**64 # only tailhook reads this file, so counts may exceed 2**53",
+            "MAX_RALPH_COUNT = 10** 65 # only tailhook reads this file, so counts may exceed 2**53",
         ),
         "A count has at most 64 digits, so any limit from 10**64 - 1 on admits all of them.",
     ),
@@ -216,10 +216,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/ralph.py",
         "",
-        "LARGEST_LOG = 1_000_000 # bytes; then it starts anew",
+        "MAX_LOG_BYTES = 1_000_000 # bytes; then it starts anew",
         (
-            "LARGEST_LOG = 999999 # bytes; then it starts anew",
-            "LARGEST_LOG = 1000001 # bytes; then it starts anew",
+            "MAX_LOG_BYTES = 999999 # bytes; then it starts anew",
+            "MAX_LOG_BYTES = 1000001 # bytes; then it starts anew",
         ),
         LOG,
     ),
@@ -236,12 +236,12 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/spool.py",
         "",
-        "FULL = 16 << 20 # bytes from which on a file gets another name",
+        "MAX_SPOOL_FILE_BYTES = 16 << 20 # bytes from which on a file gets another name",
         (
-            "FULL = 17 << 20 # bytes from which on a file gets another name",
-            "FULL = 15 << 20 # bytes from which on a file gets another name",
-            "FULL = 16 << 21 # bytes from which on a file gets another name",
-            "FULL = 16 << 19 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 17 << 20 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 15 << 20 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 21 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 19 # bytes from which on a file gets another name",
         ),
         TUNING,
     ),

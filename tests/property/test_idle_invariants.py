@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tailhook.machines import iso, whole_number
-from tailhook.machines.idle import SIGNALS, STALE_AFTER, Facts, age_of, decide
+from tailhook.machines.idle import SIGNALS, STALE_AFTER_S, Facts, age_of, decide
 
 NOW = 1_767_312_245
 
@@ -62,7 +62,7 @@ def test_a_verdict_blocks_only_when_actively_iterating(state, asked):
     assert limit is not None
     assert count < limit
     assert state.get("event") in ("STATE", None)
-    assert age_of(state, NOW) <= STALE_AFTER
+    assert age_of(state, NOW) <= STALE_AFTER_S
     assert not asked.paused
     assert verdict.change["stack"][-1]["iter"] == count + 1
     assert verdict.reason.startswith(f"[ITERATION {count + 1}/{limit}] Continue working on the task.")

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from tailhook.stores.atomic import (
-    CHUNK,
-    LARGEST,
+    MAX_READ_FILE_BYTES,
+    READ_BYTES,
     TOO_LARGE,
     Lock,
     LockTimeoutError,
@@ -64,9 +64,9 @@ def test_the_state_folder_is_private_and_below_home(tmp_path, monkeypatch):
 def test_a_file_without_an_end_is_not_read(tmp_path):
     path = tmp_path / "file"
     path.touch()
-    os.truncate(path, LARGEST)
-    assert len(read_file(str(path))) == LARGEST
-    os.truncate(path, LARGEST + 1)
+    os.truncate(path, MAX_READ_FILE_BYTES)
+    assert len(read_file(str(path))) == MAX_READ_FILE_BYTES
+    os.truncate(path, MAX_READ_FILE_BYTES + 1)
     with pytest.raises(OSError, match="larger than 16 MB") as caught:
         read_file(str(path))
     assert caught.value.errno == errno.EFBIG == TOO_LARGE
@@ -152,7 +152,7 @@ def test_a_file_of_many_pieces_is_read_whole_and_no_piece_is_copied_for_the_next
             return Piece(bytes(self) + more)
 
     path = tmp_path / "file"
-    path.write_bytes(data := os.urandom(3 * CHUNK + 1))
+    path.write_bytes(data := os.urandom(3 * READ_BYTES + 1))
     read = os.read
     monkeypatch.setattr("tailhook.stores.atomic.posix.read", lambda fd, size: Piece(read(fd, size)))
     assert read_file(str(path)) == data

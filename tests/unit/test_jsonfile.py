@@ -8,7 +8,7 @@ import pytest
 
 from tailhook.stores import jsonfile
 from tailhook.stores.atomic import TOO_LARGE, Lock, LockTimeoutError
-from tailhook.stores.jsonfile import HOLE, MAX_FILE_BYTES, PIECE, files
+from tailhook.stores.jsonfile import HOLE, MAX_FILE_BYTES, ROWS_PIECE_BYTES, files
 
 ROWS = [{"n": number} for number in range(3)]
 
@@ -58,7 +58,7 @@ def written(folder, state):
 
 
 def test_an_array_of_many_pieces_is_laid_out_whole(tmp_path):
-    state = {"phase": "a", "rows": [{"n": number, "text": "x" * 50} for number in range(PIECE // 10)]}
+    state = {"phase": "a", "rows": [{"n": number, "text": "x" * 50} for number in range(ROWS_PIECE_BYTES // 10)]}
     found = written(tmp_path, state)
     found.columns("rows", column_of_n)
     found.edit([(("phase",), "b")])

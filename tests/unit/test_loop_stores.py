@@ -13,7 +13,7 @@ from tailhook.machines import iso
 from tailhook.stores import atomic, loop
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.loop import FALLBACK, JwzLoop
-from tailhook.stores.ralph import LARGEST_LOG, LONGEST_LINE, RalphFile
+from tailhook.stores.ralph import MAX_LOG_BYTES, MAX_LOG_LINE_CHARS, RalphFile
 from tailhook.stores.ralph import find as find_ralph
 
 NOW = 1_767_312_245.0
@@ -307,11 +307,11 @@ def test_ralphs_log_grows_and_starts_anew_once_it_is_large(project):
     ralph.log("two\udcff")
     assert log.read_bytes() == b"one\ntwo\\udcff\n"
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    ralph.log("x" * (LONGEST_LINE + 1))
-    assert log.read_text().splitlines()[-1] == "x" * LONGEST_LINE
-    os.truncate(log, LARGEST_LOG)
+    ralph.log("x" * (MAX_LOG_LINE_CHARS + 1))
+    assert log.read_text().splitlines()[-1] == "x" * MAX_LOG_LINE_CHARS
+    os.truncate(log, MAX_LOG_BYTES)
     ralph.log("still there")
-    assert log.stat().st_size == LARGEST_LOG + len("still there\n")
+    assert log.stat().st_size == MAX_LOG_BYTES + len("still there\n")
     ralph.log("new")
     assert log.read_text() == "new\n"
 

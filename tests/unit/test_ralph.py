@@ -3,7 +3,7 @@
 import pytest
 
 from tailhook._core import promises
-from tailhook.machines.ralph import Facts, briefing, decide, folded, is_live
+from tailhook.machines.ralph import Facts, briefing, decide, is_live, normalize_space
 
 PROMPT = "Make the tests pass."
 
@@ -203,7 +203,7 @@ def test_a_promise_in_code_or_without_its_tags_is_none(said):
     assert verdict(said).outcome == "block"
 
 
-def test_white_space_is_folded_on_both_sides():
+def test_white_space_is_normalize_space_on_both_sides():
     said = "<promise>\n ALL\u00a0TESTS\t\n GREEN </promise>"
     assert verdict(said, completion_promise="  ALL TESTS  GREEN ").ended
 
@@ -229,7 +229,7 @@ def test_a_promise_may_be_asked_for_on_its_own_line(said, kept):
 
 
 def test_folding_knows_unicode_spaces():
-    assert folded("\u2003a\u3000b\x1fc\n") == "a b c"
+    assert normalize_space("\u2003a\u3000b\x1fc\n") == "a b c"
 
 
 def test_what_is_not_needed_is_not_asked_for():

@@ -350,9 +350,9 @@ def test_the_reason_asks_for_one_entry_or_for_the_number_of_them():
 def test_the_list_of_entries_is_cut_once_it_is_longer_than_the_limit(monkeypatch):
     state = pipeline("triage", *(entry(n, "pending") for n in range(3)))
     length = sum(len(line) for line in verdict(state).reason.split("\n") if line.startswith("- entries["))
-    monkeypatch.setattr(triage, "LONGEST_LIST", length)
+    monkeypatch.setattr(triage, "MAX_LIST_CHARS", length)
     assert "that follow" not in verdict(state).reason
-    monkeypatch.setattr(triage, "LONGEST_LIST", length - 1)
+    monkeypatch.setattr(triage, "MAX_LIST_CHARS", length - 1)
     assert "that follow" in verdict(state).reason
 
 

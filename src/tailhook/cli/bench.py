@@ -50,11 +50,11 @@ class Case:
 
 
 def nothing(folder: Path) -> None:
-    """No state."""
+    """Leave the project without a state."""
 
 
 def idle_loop(age: int) -> Callable[[Path], Path]:
-    """A loop that changed `age` seconds ago."""
+    """Return a function that makes a loop which changed `age` seconds ago."""
 
     def begin(folder: Path) -> Path:
         now = time.time()
@@ -70,7 +70,7 @@ def idle_loop(age: int) -> Callable[[Path], Path]:
 
 
 def ralph_loop(folder: Path) -> Path:
-    """A ralph loop."""
+    """Make a ralph loop."""
     path = folder / ".claude" / "ralph-loop.local.md"
     path.parent.mkdir()
     path.write_text("---\niteration: 3\nmax_iterations: 10\ncompletion_promise: GREEN\n---\n\nMake the tests pass.\n")
@@ -78,7 +78,7 @@ def ralph_loop(folder: Path) -> Path:
 
 
 def triage_pipeline(folder: Path) -> Path:
-    """A pipeline with entries to investigate."""
+    """Make a pipeline with entries to investigate."""
     path = folder / ".claude" / "triage_state" / "bench_triage.json"
     path.parent.mkdir(parents=True)
     entries = [{"name": f"f{n}", "route": "llm-triage", "status": "pending", "result": None} for n in range(20)]
@@ -87,7 +87,7 @@ def triage_pipeline(folder: Path) -> Path:
 
 
 def memory_folder(folder: Path) -> Path:
-    """What the memory machine keeps: its flag."""
+    """Make what the memory machine keeps: its flag."""
     (folder / ".claude").mkdir()
     return folder / ".claude" / ".stop_hook_active"
 
@@ -158,12 +158,12 @@ def bench(arguments: argparse.Namespace) -> int:
 
 
 def over(rows: Sequence[dict[str, Any]], limit: float | None) -> list[int]:
-    """The numbers of the rows whose ratio is over the limit."""
+    """Return the indices of the rows whose ratio is over the limit."""
     return [number for number, row in enumerate(rows) if limit and row["ratio"] > limit]
 
 
 def waiting_stops(folder: Path) -> list["Stop"]:
-    """A stop for each case and size, each run once: that checks what it decides, and fills the caches."""
+    """Return a stop for each case and size. Runs each once: that checks what it decides, and fills the caches."""
     stops = [Stop(folder / f"{number}-{size}", case, size) for number, case in enumerate(CASES) for size in COMPARED]
     for stop in stops:
         stop.check()
@@ -171,7 +171,7 @@ def waiting_stops(folder: Path) -> list["Stop"]:
 
 
 def measure(stops: Sequence["Stop"], rounds: int, against: list[str] | None = None) -> dict[str, Any]:
-    """Medians in milliseconds, of rounds in which every hook and bare Python take their turns."""
+    """Return medians in milliseconds, of rounds in which every hook and bare Python take turns."""
     bare = [real_interpreter(), "-I", "-S", "-c", "pass"]
     bare_times: list[float] = []
     times: dict[tuple[str, str], list[float]] = {(stop.case.name, stop.size): [] for stop in stops}
@@ -209,7 +209,7 @@ def measure(stops: Sequence["Stop"], rounds: int, against: list[str] | None = No
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that `percent` of all do not exceed."""
+    """Return the smallest value that `percent` of all do not exceed."""
     return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]
 
 
@@ -260,7 +260,10 @@ class Stop:
 
 
 def write_transcript(path: Path, size: int, said: str) -> None:
-    """A transcript of about `size` bytes whose last message is `said`; beyond 1 GB the file's beginning is a hole."""
+    """Write a transcript of about `size` bytes whose last message is `said`.
+
+    Beyond 1 GB the file's beginning is a hole.
+    """
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
     asked = [{"type": "text", "text": "Please go on with the next one."}]
     told = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
@@ -279,7 +282,10 @@ def write_transcript(path: Path, size: int, said: str) -> None:
 
 
 def record(kind: str, content: list[dict[str, str]], number: int) -> bytes:
-    """A line of a transcript as Claude Code writes it.  number: its message's; lines of one message have the same."""
+    """Return a line of a transcript as Claude Code writes it.
+
+    number: its message's; lines of one message have the same.
+    """
     message = {"id": f"msg_{number}", "role": kind, "content": content}
     fields = {"type": kind, "message": message, "uuid": "u", "timestamp": iso(time.time())}
     return f"{json.dumps(fields, separators=(',', ':'))}\n".encode()
@@ -302,7 +308,7 @@ def spawn(argv: list[str], stop: Stop) -> float:
 
 
 def table(facts: dict[str, Any], limit: float | None) -> list[str]:
-    """The figures as lines for a person."""
+    """Return the figures as lines for a person."""
     bare = facts["bare"]
     head = f"{'hook':<42}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"
     lines = [

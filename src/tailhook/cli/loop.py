@@ -99,7 +99,7 @@ def start(arguments: argparse.Namespace) -> None:
 
 
 def read_goal(arguments: argparse.Namespace) -> str:
-    """The prompt. A loop without an issue or a filter needs one."""
+    """Return the prompt. Raises UsageError if it is missing and the loop has neither an issue nor a filter."""
     goal = read_prompt(arguments)
     if not goal and arguments.mode == "loop":
         raise UsageError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
@@ -107,7 +107,10 @@ def read_goal(arguments: argparse.Namespace) -> str:
 
 
 def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
-    """The state of the loop that the new one is nested in or replaces, None for none. Only under the lock."""
+    """Return the state of the loop that the new one is nested in or replaces, None if there is none.
+
+    Only under the lock. Raises CommandError if a loop runs and the arguments do not say what becomes of it.
+    """
     state = home.state
     if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
         if arguments.push:
@@ -125,7 +128,7 @@ def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> di
 
 
 def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
-    """The frame of a loop that begins."""
+    """Return the frame of a loop that begins."""
     frame: dict[str, Any] = {
         "id": f"{arguments.mode}-{int(now)}-{os.getpid()}",
         "mode": arguments.mode,
@@ -179,7 +182,7 @@ def store_prompt(frame_id: str, goal: str) -> str:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """The state, its age, and what the next stop would get."""
+    """Print the state, its age, and what the next stop would get."""
     now = time.time()
     home = loops.find(project_folders({}))
     state = home.state if home else None
@@ -255,7 +258,7 @@ def end(home: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
 
 
 def running(now: float) -> JwzLoop | FileLoop:
-    """This project's live loop; CommandError where there is none."""
+    """Return this project's live loop. Raises CommandError if there is none."""
     home = loops.find(project_folders({}))
     if home is None:
         raise CommandError("no loop runs here")
@@ -264,7 +267,7 @@ def running(now: float) -> JwzLoop | FileLoop:
 
 
 def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
-    """The state of a live loop; CommandError for any other."""
+    """Return the state of a live loop. Raises CommandError if it is not live."""
     state = home.state
     if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
         raise CommandError(f"{plain(home.path)}: no loop runs here")

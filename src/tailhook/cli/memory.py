@@ -73,7 +73,7 @@ def shown(words: bytes) -> str:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """The facts as lines for a person."""
+    """Return the facts as lines for a person."""
     lines = [f"The last {found['messages']} messages, profile {found['profile']}."]
     if found["cut"]:
         lines.append(f"Only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of their text were scored.")

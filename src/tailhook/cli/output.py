@@ -66,12 +66,12 @@ def group(commands: Commands, name: str, about: str, example: str) -> Commands:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The flag of every command that prints facts."""
+    """Add the flag of every command that prints facts."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def whole(word: str) -> int:
-    """A whole number from 0 on, as an argument's type."""
+    """Parse an argument as a whole number from 0 on."""
     number = whole_number(word)
     if number is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
@@ -79,7 +79,7 @@ def whole(word: str) -> int:
 
 
 def positive(word: str) -> int:
-    """A whole number from 1 on, as an argument's type."""
+    """Parse an argument as a whole number from 1 on."""
     number = whole_number(word)
     if not number:
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
@@ -87,18 +87,18 @@ def positive(word: str) -> int:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Facts for a program; halves of surrogate pairs, which UTF-8 has not, are written as JSON's escapes."""
+    """Print facts for a program. Lone surrogates, which UTF-8 has not, are written as JSON's escapes."""
     words = json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
     sys.stdout.write(f"{words}\n")
 
 
 def say(*lines: str) -> None:
-    """Lines for a person."""
+    """Print lines for a person."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def report(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:
-    """What was done or found, for a program or for a person."""
+    """Print what was done or found, for a program or for a person."""
     if arguments.json:
         print_json(facts)
     else:
@@ -106,7 +106,7 @@ def report(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str)
 
 
 def coloured(words: str, colour: int) -> str:
-    """`words` in an ANSI colour where stdout has colours: a terminal, NO_COLOR (https://no-color.org) not set."""
+    """Return `words` in an ANSI colour if stdout is a terminal and NO_COLOR (https://no-color.org) is not set."""
     plain = not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
     if os.environ.get("NO_COLOR") or (plain and not os.environ.get("FORCE_COLOR")):
         return words

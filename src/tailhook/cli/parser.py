@@ -19,7 +19,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of every command."""
+    """Return the parser of every command."""
     top = argparse.ArgumentParser(
         prog="tailhook",
         description="Answers coding-agent hooks in milliseconds, however huge the transcript.",

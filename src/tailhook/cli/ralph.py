@@ -15,7 +15,7 @@ from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
 from tailhook.stores.frontmatter import quoted
 
-LONGEST_REASON = 10_000  # characters of a hook's answer that a host shows whole
+MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whole
 
 
 def add(commands: Commands) -> None:
@@ -50,7 +50,7 @@ def start(arguments: argparse.Namespace) -> None:
         prompt = sys.stdin.read().strip()
     if not prompt:
         raise UsageError("the prompt is empty. Say what is to be done: tailhook ralph start Make the tests pass.")
-    promise = ralph.folded(arguments.completion_promise)
+    promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise holds {ralph.TAGS[1]}, which would end it before its end: it could not be kept")
     found = store.find(project_folders({}))
@@ -69,16 +69,16 @@ def start(arguments: argparse.Namespace) -> None:
     if not (promise or arguments.max_iterations):
         lines.append("Without a promise and without a limit this loop ends only by: tailhook ralph cancel")
     report(arguments, facts, *lines)
-    if len(prompt) > LONGEST_REASON:
+    if len(prompt) > MAX_SHOWN_CHARS:
         sys.stderr.write(
             f"tailhook: the prompt has {len(prompt):,} characters. Hosts show a preview of what is over "
-            f"{LONGEST_REASON:,}: keep the details in a file and name it in the prompt.\n"
+            f"{MAX_SHOWN_CHARS:,}: keep the details in a file and name it in the prompt.\n"
         )
     warn_of_cap(arguments.max_iterations or None)
 
 
 def page(limit: int, promise: str, prompt: str) -> str:
-    """The state file of a loop that begins."""
+    """Return the state file of a loop that begins."""
     return "\n".join(
         (
             "---",
@@ -97,11 +97,11 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 
 def refuse_live(force: bool) -> None:
-    """CommandError when a loop runs and is not to be ended. Only under the lock."""
+    """Raise CommandError if a loop runs and is not to be ended. Only under the lock."""
     home = store.find(project_folders({}))
     state = home.state if home else None
     if home and state and ralph.is_live(state) and not force:
-        count = ralph.number(state, "iteration")
+        count = ralph.parse_count(state, "iteration")
         raise CommandError(
             f"{plain(home.path)}: a ralph loop runs already, at iteration {count}. "
             "End it with `tailhook ralph cancel`, or use --force."
@@ -112,7 +112,7 @@ def refuse_live(force: bool) -> None:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """The state file's values, and the prompt."""
+    """Print the state file's values, and the prompt."""
     home = store.find(project_folders({}))
     state = home.state if home else None
     active = ralph.is_live(state)
@@ -154,7 +154,7 @@ def cancel(arguments: argparse.Namespace) -> None:
         home.reload()
         state = home.state
         home.remove()
-    count = ralph.number(state, "iteration") if state else None
+    count = ralph.parse_count(state, "iteration") if state else None
     report(
         arguments,
         {"path": home.path, "iteration": count},
@@ -163,7 +163,7 @@ def cancel(arguments: argparse.Namespace) -> None:
 
 
 def running() -> store.RalphFile:
-    """This project's state file; CommandError where there is none."""
+    """Return this project's state file. Raises CommandError if there is none."""
     home = store.find(project_folders({}))
     if home is None:
         raise CommandError("no ralph loop runs here")

@@ -11,7 +11,7 @@ from tailhook.hook.hosts import NAMES, claude_code, find_host
 from tailhook.hook.protocols import Host
 from tailhook.machines import whole_number
 
-LONGEST_PROMPT = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
+MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -32,13 +32,16 @@ def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Ru
 
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
-    """The arguments that give a prompt."""
+    """Add the arguments that give a prompt."""
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
 
 
 def read_prompt(arguments: argparse.Namespace) -> str:
-    """The prompt from the arguments, a file or stdin, without blank space around it; "" for none."""
+    """Return the prompt from the arguments, a file or stdin, without blank space around it; "" if there is none.
+
+    Raises UsageError if it is given twice, CommandError if it is too long.
+    """
     if arguments.prompt_file and arguments.prompt:
         raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
     if arguments.prompt_file == "-":
@@ -47,8 +50,8 @@ def read_prompt(arguments: argparse.Namespace) -> str:
         prompt = Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace")
     else:
         prompt = " ".join(arguments.prompt)
-    if len(prompt) > LONGEST_PROMPT:
-        advice = f"at most {LONGEST_PROMPT:,}: keep the details in a file and name it in the prompt"
+    if len(prompt) > MAX_PROMPT_CHARS:
+        advice = f"at most {MAX_PROMPT_CHARS:,}: keep the details in a file and name it in the prompt"
         raise CommandError(f"the prompt has {len(prompt):,} characters; {advice}")
     return prompt.strip()
 

@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
 
 
 def status(arguments: argparse.Namespace) -> None:
-    """Phase, counts, groups, and what the next stop would get."""
+    """Print the phase, the counts, the groups, and what the next stop would get."""
     event = HookEvent({}, "Stop")
     pipeline = find(event)
     facts = facts_of(event, pipeline)
@@ -28,7 +28,7 @@ def status(arguments: argparse.Namespace) -> None:
 
 
 def facts_of(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
-    """What a program is told."""
+    """Return the facts for a program."""
     if pipeline is None:
         return {"path": None, "phase": None, "entries": None, "groups": [], "verdict": None}
     state = pipeline.state if isinstance(pipeline.state, dict) else {}
@@ -58,7 +58,7 @@ def facts_of(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
 
 
 def table(facts: dict[str, Any]) -> list[str]:
-    """The facts as lines for a person."""
+    """Return the facts as lines for a person."""
     if facts["path"] is None:
         return ["No triage pipeline is under way here."]
     lines = [plain(f"{facts['path']}"), plain(f"  phase        {facts['phase']}")]

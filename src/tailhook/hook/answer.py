@@ -21,17 +21,17 @@ def put(fd: int, data: bytes) -> None:
 
 
 def answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
-    """The answer to the host: one line of JSON on stdout."""
+    """Write the answer to the host: one line of JSON on stdout."""
     put(1, write_json(fields, style) + b"\n")
 
 
 def warn(words: str) -> None:
-    """One line for a person, on stderr."""
+    """Write one line for a person on stderr."""
     put(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
 
 
 def plain_lines(words: str) -> str:
-    """`plain` line by line."""
+    """Return several lines, each as `plain` returns it."""
     return "\n".join(map(plain, words.split("\n")))
 
 

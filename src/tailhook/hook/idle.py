@@ -72,7 +72,7 @@ def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = tuple) -
 
 def stale_after(config: "Config") -> float:
     """Return the seconds after which a loop counts as abandoned."""
-    return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER))
+    return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER_S))
 
 
 def repeat(event: "HookEvent") -> str:

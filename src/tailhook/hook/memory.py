@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
-FLAG = ".stop_hook_active"
+FLAG_NAME = ".stop_hook_active"
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
 MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 # What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
@@ -69,7 +69,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
         return verdict
 
     def save(verdict: "Verdict[bool]") -> None:
-        flag.make(event.now)  # before the mark: if the hook is killed between them, the session is told later
+        flag.make(event.now)  # before the mark: if the hook is killed between them, the session gets the report later
         mark.make(session.end, session.said, mark.summarized or bool(verdict.change))
 
     return decide_and_save(mark, decide, save)
@@ -178,13 +178,13 @@ def fingerprint_of(words: bytes) -> int:
 
 
 class Mark:
-    """What a session was told of already, in the private state folder.
+    """What a session got a report of already, in the private state folder.
 
     path: the file's path.
-    end: where the transcript ended then, in bytes; 0 if it was told of nothing.
+    end: where the transcript ended then, in bytes; 0 if it got no report.
     said: a fingerprint of the newest words then, which the transcript may have got only later.
     summarized: whether its summary was reported.
-    is_outdated: whether another hook has told the session of something since this was read.
+    is_outdated: whether another hook has made a report since this was read.
     """
 
     def __init__(self, flag: "Flag", session: str) -> None:
@@ -207,7 +207,7 @@ class Mark:
 
     @classmethod
     def none(cls) -> "Mark":
-        """Return the mark of a session that was told of nothing."""
+        """Return the mark of a session that got no report."""
         mark = cls.__new__(cls)
         mark.end, mark.said, mark.summarized = 0, 0, False
         return mark
@@ -235,23 +235,23 @@ class Mark:
 
 
 class Flag:
-    """`.claude/.stop_hook_active`: this session was just told, its next stop is let go."""
+    """The file `.claude/.stop_hook_active`: this session just got a report, and its next stop is allowed."""
 
     def __init__(self, root: str, session_id: str) -> None:
         self.root = root
         self.session_id = session_id
 
     def lets_go(self, now: float) -> bool:
-        """Whether the flag is this session's and fresh; one that is this session's is removed either way."""
+        """Return whether the flag is this session's and fresh. Removes it if it is this session's."""
         try:
             folder = open_folder(self.root, ".claude")
         except OSError:
             return False
         try:
-            changed = posix.stat(FLAG, dir_fd=folder, follow_symlinks=False).st_mtime
+            changed = posix.stat(FLAG_NAME, dir_fd=folder, follow_symlinks=False).st_mtime
             if not self.is_ours(folder):
                 return False
-            remove_file(FLAG, folder)
+            remove_file(FLAG_NAME, folder)
             return now - changed < memory.FLAG_SECONDS
         except OSError:
             return False
@@ -259,8 +259,8 @@ class Flag:
             posix.close(folder)
 
     def is_ours(self, folder: int) -> bool:
-        """Whether the flag names this session, or none. Raises OSError."""
-        lines = read_file(FLAG, folder).decode("utf-8", "replace").split("\n")
+        """Return whether the flag names this session, or none. Raises OSError."""
+        lines = read_file(FLAG_NAME, folder).decode("utf-8", "replace").split("\n")
         return len(lines) < 2 or lines[1] in ("", self.session_id)
 
     def lock(self) -> Lock:
@@ -268,7 +268,7 @@ class Flag:
         make_folder(f"{self.root}/.claude")
         folder = open_folder(self.root, ".claude")
         try:
-            return Lock(private_file(folder, FLAG, ".lock"))
+            return Lock(private_file(folder, FLAG_NAME, ".lock"))
         finally:
             posix.close(folder)
 
@@ -277,8 +277,8 @@ class Flag:
         folder = open_folder(self.root, ".claude")
         try:
             if self.is_ours(folder):
-                raise FileExistsError(FLAG)
+                raise FileExistsError(FLAG_NAME)
         except FileNotFoundError:
-            replace_file(FLAG, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
+            replace_file(FLAG_NAME, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
         finally:
             posix.close(folder)

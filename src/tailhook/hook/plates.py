@@ -52,8 +52,8 @@ NOTIFICATIONS = {
     "elicitation_complete": "input_given",
 }
 HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
-LONGEST = 200  # characters of a name, a file's path or a command
-LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
+MAX_CHARS = 200  # of a name, a file's path or a command
+MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
 NO_DAEMON = (2, 111, 61)  # errno of a wake-up if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
 RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
@@ -85,12 +85,12 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_path": event.transcript_path(),
         "transcript_size": size_of(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "tool_name": tool_name(payload)[:LONGEST],
-        "tool_use_id": get_text(payload, "tool_use_id")[:LONGEST],
-        "agent_id": get_text(payload, "agent_id")[:LONGEST],
+        "tool_name": tool_name(payload)[:MAX_CHARS],
+        "tool_use_id": get_text(payload, "tool_use_id")[:MAX_CHARS],
+        "agent_id": get_text(payload, "agent_id")[:MAX_CHARS],
         "tool_params": tool_params(payload),
         "error": error_of(payload),
-        "source": get_text(payload, "source")[:LONGEST] if kind == "session_start" else "",
+        "source": get_text(payload, "source")[:MAX_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
         "run_id": environment(RUN_ID),
         "pid": pid,
@@ -146,11 +146,11 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
         return {"todos_done": done, "todos": len(todos)}
     for name in ("file_path", "notebook_path"):
         if path := get_text(given, name):
-            return {"file_path": path[-LONGEST:]}
+            return {"file_path": path[-MAX_CHARS:]}
     if command := get_text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command, LONGEST)}
+        return {"command": plain_words(command, MAX_CHARS)}
     return None
 
 
@@ -160,12 +160,12 @@ def error_of(payload: "Payload") -> str:
     if error and isinstance(error, str):
         from tailhook.machines.quoting import plain_words
 
-        return plain_words(error, LONGEST) or "error"
+        return plain_words(error, MAX_CHARS) or "error"
     return "error" if error else ""
 
 
 def git_branch(root: str) -> str:
-    """The branch that is checked out at `root`, the commit's beginning where there is none, "" outside of git."""
+    """Return the checked-out branch, the beginning of the commit if there is none, "" outside of git."""
     try:
         try:
             head = git_file(f"{root}/.git/HEAD")
@@ -175,20 +175,20 @@ def git_branch(root: str) -> str:
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
-    return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
+    return name[16:][:MAX_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
 
 
 def git_file(path: str) -> bytes:
-    """The beginning of a file of git's, which a clone may have made of any size.  Raises OSError."""
+    """Return the beginning of a file below .git, which a clone may have made of any size. Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | SAFE)
     try:
-        return posix.read(fd, LONGEST_PATH)
+        return posix.read(fd, MAX_GIT_FILE_BYTES)
     finally:
         posix.close(fd)
 
 
 def host_process() -> tuple[int, bool]:
-    """The process of the agent's host, and whether it is a guess: the hook's parent, which may be a shell around it."""
+    """Return the process of the agent's host, and whether it is a guess: the parent may be a wrapper shell."""
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False

@@ -12,8 +12,8 @@ else:  # importing `typing` would take longer than a hook does
     Change = "Change"
     Generic = {Change: object}
 
-LARGEST_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
-LONGEST_FIELD = 1000  # characters of a path, a branch or an issue that a reason names
+MAX_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
+MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue that a reason names
 # Blank space and joiners of ordinary text, in French, Japanese, Persian and emoji, that `str.isprintable` refuses.
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
@@ -55,10 +55,11 @@ class Verdict(Generic[Change]):
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:
-    """Whether a session may move a state.
+    """Return whether a session may act on a state.
 
-    session_id: str, "" for none, which owns nothing that has a name.  owners: the ids that the state names, None where
-    it names none.  unbound_acts: whether a state that names nobody is everyone's.
+    session_id: "" if the payload has none; it owns nothing that names a session.
+    owners: the ids that the state names, None where it names none.
+    unbound_acts: whether any session may act on a state that names none.
     """
     named = [owner for owner in owners if owner is not None]
     if not named:
@@ -66,7 +67,7 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
     return session_id != "" and all(owner in (session_id, CLAIM) for owner in named)
 
 
-def whole_number(value: object, largest: int = LARGEST_COUNT) -> int | None:
+def whole_number(value: object, largest: int = MAX_COUNT) -> int | None:
     """Return a count: an int, or a string of at most 64 decimal digits; None for another value, or over `largest`."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
         value = int(value)
@@ -80,7 +81,7 @@ def is_visible(letter: str) -> bool:
     return letter.isprintable() or letter in ORDINARY
 
 
-def shown(words: str, longest: int = LONGEST_FIELD) -> str:
+def shown(words: str, longest: int = MAX_FIELD_CHARS) -> str:
     """Return a state's words for a prompt: one line, no control or format characters, not too long."""
     return "".join(letter if is_visible(letter) else "?" for letter in words[:longest])
 
@@ -97,5 +98,5 @@ def format_value(value: object) -> str:
 
 
 def iso(now: float) -> str:
-    """Unix seconds as ISO 8601 in UTC, to the second."""
+    """Return Unix seconds as ISO 8601 in UTC, to the second."""
     return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))

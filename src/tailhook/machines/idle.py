@@ -1,6 +1,6 @@
 """The idle machine: may a looping agent stop?  (docs/machines/idle.md)
 
-Pure: state, words and clock in; verdict out. Who loads, locks and saves is `tailhook.hook.idle`.
+Pure: state, words and clock in; verdict out. `tailhook.hook.idle` loads, locks and saves.
 """
 
 from tailhook.machines import CLAIM, Verdict, format_value, iso, owns, shown, whole_number
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-STALE_AFTER = 7200  # seconds without an update before a loop counts as abandoned
+STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
@@ -61,7 +61,7 @@ class Facts:
         self.next_issue = next_issue
 
 
-def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER) -> "Verdict[dict[str, Any]]":
+def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
     """What the next stop does to `state`.
 
     state: the topic's newest body, any JSON value.  facts: Facts.  now: Unix seconds.  stale_after: seconds.
@@ -121,7 +121,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
 
 
 def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float) -> "Verdict[dict[str, Any]]":
-    """Block, and count the turn that follows."""
+    """Return the verdict that blocks and counts the next turn."""
     *outer, top = state["stack"]
     reason = (
         f"[ITERATION {count}/{limit}] Continue working on the task. "
@@ -134,7 +134,7 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
 
 
 def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | None = None) -> "dict[str, Any]":
-    """The state after its last frame is gone; every other top-level field stays."""
+    """Return the state after its last frame is gone; every other top-level field stays."""
     ended = {**state, "event": event, "stack": [], "updated_at": iso(now)}
     if reason is not None:
         ended["reason"] = reason
@@ -142,18 +142,18 @@ def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | N
 
 
 def is_ours(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
-    """Whether the stop of session `facts.session_id` may move this loop."""
+    """Return whether a stop of the session `facts.session_id` may act on this loop."""
     return owns(facts.session_id, (state.get("session_id"), top.get("session_id")), facts.unbound_acts)
 
 
 def top_frame(frames: object) -> "dict[str, Any]":
-    """The last frame; an empty one, which has no counts, in place of what is none."""
+    """Return the top of the stack, or {} if the stack is empty or malformed."""
     top = frames[-1] if isinstance(frames, list) and frames else None
     return top if isinstance(top, dict) else {}
 
 
 def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "dict[str, Any]":
-    """`state` with each claim, of its top frame and of itself, replaced by this session's id."""
+    """Return `state` with "claim", in its top frame and in itself, replaced by this session's id."""
     if top.get("session_id") == CLAIM:
         state = {**state, "stack": [*state["stack"][:-1], {**top, "session_id": session_id}]}
     if state.get("session_id") == CLAIM:
@@ -162,7 +162,7 @@ def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "d
 
 
 def completion(top: "dict[str, Any]", facts: Facts) -> str:
-    """The reason of the last signal of the frame's mode that counts in the final text, "" for none."""
+    """Return the reason of the last signal that counts in the frame's mode, "" if the final text has none."""
     words = signals_of(top)
     if not words:
         return ""
@@ -253,7 +253,10 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
 
 
 def age_of(state: "dict[str, Any]", now: float) -> float | None:
-    """Seconds since the state's last change: 0 when it names none or a later one, None when it cannot be read."""
+    """Return the seconds since the state's last change; 0 if it names none or a later one.
+
+    Return None if the time cannot be read.
+    """
     stamp = state.get("updated_at")
     if stamp is None:
         return 0
@@ -262,7 +265,7 @@ def age_of(state: "dict[str, Any]", now: float) -> float | None:
 
 
 def words_since(state: object, now: float, slack: float) -> float | None:
-    """The time (Unix seconds) from which on an agent's words are about this state; None when any are.
+    """Return the time (Unix seconds) from which on an agent's words are about this state; None if any are.
 
     slack: seconds by which words may be older than the state's last change. A change in the future is ignored.
     """
@@ -277,8 +280,8 @@ def time_of(stamp: object) -> float | None:
     return unix_time(stamp) if isinstance(stamp, str) else None
 
 
-def is_live(state: object, now: float, stale_after: float = STALE_AFTER) -> bool:
-    """Whether a loop runs here, whoever's it is: not ended, not stale, not corrupted."""
+def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bool:
+    """Return whether a loop runs here, of any session: not ended, not stale, not corrupted."""
     if not isinstance(state, dict) or not state.get("stack") or state.get("event") not in ("STATE", None):
         return False
     top, age = top_frame(state["stack"]), age_of(state, now)

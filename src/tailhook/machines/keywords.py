@@ -224,7 +224,7 @@ NEGATIONS = (
 
 
 def tables() -> "dict[str, list[tuple[int, str]]]":
-    """Each profile's keywords, with the numbers that stand for them.
+    """Return each profile's keywords, with the numbers that stand for them.
 
     The number of a category's keyword is twice the category's place, of its booster one more; a negation's is the
     number after all of those.
@@ -235,5 +235,5 @@ def tables() -> "dict[str, list[tuple[int, str]]]":
 
 
 def both(keywords: "Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]") -> "Iterable[tuple[str, ...]]":
-    """Primary keywords and boosters of one category after the other."""
+    """Return the primary keywords of a category, and then its boosters."""
     return (words for category in CATEGORIES for words in keywords[category])

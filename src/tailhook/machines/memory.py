@@ -59,7 +59,10 @@ def best(lines: "Iterable[ScoredLine]") -> "ScoredLine":
 
 
 def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
-    """How much happened.  tools: distinct ones."""
+    """Return how much happened, from 0 to 1.
+
+    tools: how many different ones.
+    """
     return min(1.0, tool_uses * 0.05 + tools * 0.1 + exchanges * 0.02)
 
 

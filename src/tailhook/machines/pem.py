@@ -1,6 +1,6 @@
 """Private keys in PEM (RFC 7468, RFC 1421), masked whole. Loaded only for a text that holds one's beginning."""
 
-LONGEST_LABEL = 64  # characters of what PEM calls a block
+MAX_LABEL_CHARS = 64  # characters of what PEM calls a block
 MIN_LINE_CHARS = 16  # of base 64 on a line of a key, but for its last one
 BLANK = " \t\r\n"
 
@@ -11,7 +11,7 @@ def mask_keys(text: str, mask: str) -> str:
     done = at = 0
     has_end = True  # until a search found none: another one would take as long again
     while (start := text.find("-----BEGIN ", at)) >= 0:
-        label, dashes, _ = text[start + 11 : start + 11 + LONGEST_LABEL].partition("-----")
+        label, dashes, _ = text[start + 11 : start + 11 + MAX_LABEL_CHARS].partition("-----")
         at = body = start + 11 + len(label) + 5
         if not dashes or "KEY" not in label:
             at = start + 11

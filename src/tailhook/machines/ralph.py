@@ -1,6 +1,6 @@
 """The ralph machine: the same prompt again until the promise is kept.  (docs/machines/ralph.md)
 
-Pure: the state file's values and what was said in; verdict out. Who loads, locks and saves is `tailhook.hook.ralph`.
+Pure: the state file's values and what was said in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
 from tailhook.machines import Verdict, owns, shown, whole_number
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
-LARGEST_COUNT = 10**64  # as large as digits can say; no other reader's doubles are in the way here
-LONGEST_PROMPT = 8000  # characters of the prompt that are told again; hosts cut what is over 10,000
+MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
+MAX_REPEATED_CHARS = (
+    8000  # characters of the prompt that are repeated after a compaction; hosts cut what is over 10,000
+)
 
 
 class Facts:
@@ -54,7 +56,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     """
     if state is None:
         return ended("the state file has no front matter (--- lines around `key: value` lines at its beginning)")
-    count, limit = (number(state, key) for key in COUNTS)
+    count, limit = (parse_count(state, key) for key in COUNTS)
     if count is None or limit is None:
         wrong = COUNTS[0] if count is None else COUNTS[1]
         value = shown(state[wrong] or "")
@@ -72,7 +74,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended(problem)
     promise = promise_of(state)
     own_line = (state.get("promise_own_line") or "").lower() == "true"
-    if promise and promise in map(folded, facts.promises(own_line)):
+    if promise and promise in map(normalize_space, facts.promises(own_line)):
         return ended(f"the promise is kept: {shown(promise)}")
     if not prompt:
         return ended("the prompt is empty")
@@ -81,7 +83,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         f"iteration {count + 1}{f'/{limit}' if limit else ''}",
         {"iteration": str(count + 1), **claimed},
         prompt,
-        message=told(count + 1, limit, promise),
+        message=describe_turn(count + 1, limit, promise),
     )
 
 
@@ -91,35 +93,35 @@ def ended(why: str) -> "Verdict[Values]":
 
 
 def is_inactive(state: "Mapping[str, str | None]") -> bool:
-    """Whether someone switched the loop off and wants its file kept."""
+    """Return whether a person switched the loop off and wants its file kept."""
     return (state.get("active") or "").lower() == "false"
 
 
 def is_live(state: "Mapping[str, str | None] | None") -> bool:
-    """Whether a loop runs here, whoever's it is."""
+    """Return whether a loop runs here, of any session."""
     if state is None or is_inactive(state):
         return False
-    return all(number(state, key) is not None for key in COUNTS)
+    return all(parse_count(state, key) is not None for key in COUNTS)
 
 
-def number(state: "Mapping[str, str | None]", key: str) -> int | None:
-    """A count of the state: 0 when it is absent, None when it is not a whole number."""
+def parse_count(state: "Mapping[str, str | None]", key: str) -> int | None:
+    """Return a count of the state: 0 if it is missing, None if it is not a whole number."""
     value = state.get(key)
-    return 0 if value is None else whole_number(value, LARGEST_COUNT)
+    return 0 if value is None else whole_number(value, MAX_RALPH_COUNT)
 
 
 def promise_of(state: "Mapping[str, str | None]") -> str:
-    """The promise that ends the loop, blank space folded; "" for none."""
-    return folded(state.get("completion_promise") or "")
+    """Return the promise that ends the loop, with single spaces; "" if there is none."""
+    return normalize_space(state.get("completion_promise") or "")
 
 
-def folded(words: str) -> str:
-    """Without blank space around, each run of it inside as one space."""
+def normalize_space(words: str) -> str:
+    """Return words without blank space around them, each run of it inside as one space."""
     return " ".join(words.split())
 
 
-def told(count: int, limit: int, promise: str) -> str:
-    """What the person and the agent read beside the prompt."""
+def describe_turn(count: int, limit: int, promise: str) -> str:
+    """Return what the person and the agent read beside the prompt."""
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
         return (
@@ -130,8 +132,8 @@ def told(count: int, limit: int, promise: str) -> str:
 
 
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
-    """What an agent in a loop must know: the prompt, where it stands, and how to end it."""
-    if len(prompt) > LONGEST_PROMPT:
-        prompt = f"{prompt[:LONGEST_PROMPT]}… (cut)"
-    count, limit = (number(state, key) or 0 for key in COUNTS)
-    return f"{told(count, limit, promise_of(state))}\nPrompt: {prompt}"
+    """Return what an agent in a loop must know: the prompt, the iteration, and how to end the loop."""
+    if len(prompt) > MAX_REPEATED_CHARS:
+        prompt = f"{prompt[:MAX_REPEATED_CHARS]}… (cut)"
+    count, limit = (parse_count(state, key) or 0 for key in COUNTS)
+    return f"{describe_turn(count, limit, promise_of(state))}\nPrompt: {prompt}"

@@ -35,7 +35,7 @@ NOT_HELD = (
     " yml toml lock log css html "
 )
 MAX_NAMES = 64  # of a word, that are looked at; a word with more is masked from there on
-LONGEST_NAME = 64  # characters from a name's end that are looked at
+MAX_NAME_CHARS = 64  # characters from a name's end that are looked at
 # A word without any of these holds no secret's name.
 NAME_SIGNS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "cookie")
 
@@ -244,7 +244,7 @@ class Masker:
             value = value_at(word, at)
             if value and (
                 (may_name and self.is_named_secret(name, word[at - 1], word, at, value))
-                or looks_secret(value, may_name and not KEY_WORDS.isdisjoint(words_of(name[-LONGEST_NAME:])))
+                or looks_secret(value, may_name and not KEY_WORDS.isdisjoint(words_of(name[-MAX_NAME_CHARS:])))
             ):
                 start = at
                 break
@@ -370,7 +370,7 @@ def is_secret_name(name: str) -> bool:
     >>> [is_secret_name(name) for name in ("DB_PASSWORD", "apiKey", "max_tokens", "src/token.py", "secretary")]
     [True, True, False, False, False]
     """
-    words = words_of(name[-LONGEST_NAME:])
+    words = words_of(name[-MAX_NAME_CHARS:])
     if not words or f" {words[-1]} " in NOT_HELD:
         return False
     if len(words) > 1 and words[-1] == "pass":

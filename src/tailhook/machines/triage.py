@@ -1,6 +1,6 @@
 """The triage machine: which sub-agents the pipeline needs before its agent may stop.  (docs/machines/triage.md)
 
-Pure: the pipeline's state in; verdict out. Who finds, reads, locks and saves is `tailhook.hook.triage`.
+Pure: the pipeline's state in; verdict out. `tailhook.hook.triage` finds, reads, locks and saves.
 """
 
 from time import gmtime, strftime
@@ -19,7 +19,7 @@ REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
 BATCH_SIZE = 5  # entries that one turn investigates, where the state does not say
 MAX_FOLDER_CHARS = 60  # of a group's id that are its folder's name
-LONGEST_LIST = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
+MAX_LIST_CHARS = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
 
 # Of each entry, the members that a phase looks at; `Entries` has a column for each.
 COLUMNS: "dict[str, tuple[tuple[str, ...], ...]]" = {
@@ -37,7 +37,7 @@ ALL_COLUMNS = tuple(dict.fromkeys(path for paths in COLUMNS.values() for path in
 
 
 def columns_for(state: "dict[str, Any]") -> "tuple[tuple[str, ...], ...]":
-    """The columns that the phase looks at; all of them where the phase is not known yet."""
+    """Return the columns that the phase looks at; all of them if the phase is not known yet."""
     if "phase" not in state:
         return ALL_COLUMNS
     phase = state["phase"]
@@ -62,17 +62,20 @@ class Entries:
         self.root_cause: list[Any] = by_name.get("root_cause", [])
 
     def pending(self) -> "list[int]":
-        """The entries that nobody has investigated."""
+        """Return the entries that are not investigated yet."""
         return [number for number, status in enumerate(self.status) if status == "pending"]
 
     def false_positives(self) -> "Iterator[int]":
-        """The entries that went through the model and are no true positives."""
+        """Yield the entries that went through the model and are not true positives."""
         for number, route in enumerate(self.route):
             if route == "llm-triage" and self.is_true_positive[number] is False:
                 yield number
 
     def groups(self) -> "dict[str, list[int]]":
-        """The false positives by group, in order of first appearance. BrokenError for an id that is not a string."""
+        """Return the false positives by group, in order of first appearance.
+
+        Raises BrokenError if a group's id is not a string.
+        """
         groups: dict[str, list[int]] = {}
         for number in self.false_positives():
             group_id = self.group_id[number]
@@ -156,7 +159,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Edi
 
 
 def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
-    """Investigate what is pending; when nothing is, on to the aggregation."""
+    """Decide in the first phase: investigate the pending entries, then go on to the aggregation."""
     entries = required(entries)
     if pending := entries.pending():
         return block("triage", investigate(pending, entries, batch_size(state), facts))
@@ -170,7 +173,7 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
 
 
 def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
-    """Aggregate; then review the rules, if there is a false positive."""
+    """Decide in the aggregation: aggregate, then review the rules if there is a false positive."""
     entries = required(entries)
     status = status_of(state, "aggregation")
     if status in (None, "pending"):
@@ -186,7 +189,7 @@ def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Fact
 
 
 def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
-    """Review the rules; then plan fixes, if a group has more than one false positive."""
+    """Decide in the review of rules: review, then plan fixes if a group has more than one false positive."""
     entries = required(entries)
     status = status_of(state, "meta_review")
     if status in (None, "pending"):
@@ -206,12 +209,12 @@ def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Fact
 
 
 def multiple(entries: Entries) -> "dict[str, list[int]]":
-    """The groups of more than one false positive, in order of first appearance."""
+    """Return the groups of more than one false positive, in order of first appearance."""
     return {group_id: members for group_id, members in entries.groups().items() if len(members) > 1}
 
 
 def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[str, Any]":
-    """The state of a group whose fix is to be planned."""
+    """Return the state of a group whose fix is to be planned."""
     return {
         "group_id": group_id,
         "root_cause": entries.root_cause[members[0]],
@@ -228,7 +231,7 @@ def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[st
 
 
 def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> "Verdict[Edits]":
-    """Plan the fix of one group after the other."""
+    """Decide in the planning of fixes: one group after the other."""
     fix_planning = section(state, "fix_planning")
     groups = section(fix_planning, "groups", "fix_planning")
     plans = fix_planning.get("fix_plans_dir")
@@ -296,6 +299,7 @@ def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
     """Decide what a group needs; return None if its task is written."""
 
     def move(sub_phase: str) -> "list[Edit]":
+        """Return the edit that moves the group to a sub-phase."""
         return [(("fix_planning", "groups", group.name, "sub_phase"), sub_phase)]
 
     sub_phase = group.fields.get("sub_phase")
@@ -333,7 +337,7 @@ def block(where: str, reason: str, edits: "list[Edit] | None" = None) -> "Verdic
 
 
 def complete(why: str, edits: "Sequence[Edit]" = ()) -> "Verdict[Edits]":
-    """The end of the pipeline."""
+    """Return the verdict that ends the pipeline."""
     return Verdict("allow", f"the pipeline is complete: {why}", [*edits, (("phase",), "complete")], ended=True)
 
 
@@ -347,12 +351,14 @@ def broken(what: str, facts: Facts) -> "Verdict[Edits]":
 
 
 def required(entries: Entries | None) -> Entries:
+    """Return the entries. Raises BrokenError if they are missing."""
     if entries is None:
         raise BrokenError("entries is not an array")
     return entries
 
 
 def section(state: "dict[str, Any]", key: str, of: str = "the state") -> "dict[str, Any]":
+    """Return a section of the state. Raises BrokenError if it is not an object."""
     value = state.get(key)
     if not isinstance(value, dict):
         raise BrokenError(f"{key} of {of} is not an object")
@@ -360,7 +366,7 @@ def section(state: "dict[str, Any]", key: str, of: str = "the state") -> "dict[s
 
 
 def status_of(state: "dict[str, Any]", key: str) -> str | None:
-    """The status of a section, None where there is no section."""
+    """Return the status of a section, None if the section is missing."""
     if state.get(key) is None:
         return None
     status = section(state, key).get("status")
@@ -370,6 +376,7 @@ def status_of(state: "dict[str, Any]", key: str) -> str | None:
 
 
 def batch_size(state: "dict[str, Any]") -> int:
+    """Return how many entries one turn investigates. Raises BrokenError."""
     value = state.get("batch_size")
     if value is None:
         return BATCH_SIZE
@@ -379,6 +386,7 @@ def batch_size(state: "dict[str, Any]") -> int:
 
 
 def count(group: Group, key: str) -> int:
+    """Return a count of a group. Raises BrokenError."""
     value = group.fields.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BrokenError(f"{key} of group {format_value(group.name)} is {format_value(value)}, not a whole number")
@@ -405,12 +413,12 @@ STEPS = {
 
 
 def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts) -> str:
-    """The next batch of entries to look into."""
+    """Return the instruction to investigate the next batch of entries."""
     total, named, length = len(entries.status), [], 0
     for number in pending[:batch]:
         named.append(f"- entries[{number}]: {format_value(entries.name[number])}")
         length += len(named[-1])
-        if length > LONGEST_LIST:
+        if length > MAX_LIST_CHARS:
             named.append("- and the pending ones that follow")
             break
     size = min(batch, len(pending))
@@ -424,7 +432,7 @@ def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts
 
 
 def aggregate(entries: Entries, facts: Facts) -> str:
-    """All results are there: what do they have in common?"""
+    """Return the instruction to find what the results have in common."""
     return instruction(
         facts,
         f"Aggregation: every entry is investigated ({len(entries.status)} in all).",
@@ -434,7 +442,7 @@ def aggregate(entries: Entries, facts: Facts) -> str:
 
 
 def review_rules(entries: Entries, facts: Facts) -> str:
-    """False positives were found: which rules would have told them?"""
+    """Return the instruction to find the rules that would have recognized the false positives."""
     number = sum(1 for _ in entries.false_positives())
     return instruction(
         facts,
@@ -490,10 +498,10 @@ def numbered(folder: str, stem: str, first: int, last: int) -> str:
 
 
 def instruction(facts: Facts, *lines: str) -> str:
-    """The words to the agent: what stands, what to launch, what to write, and where."""
+    """Return the words to the agent: where it stands, what to launch, what to write, and where."""
     return "\n".join((*lines, f"State file: {shown(facts.path)}"))
 
 
 def iso_milliseconds(now: float) -> str:
-    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    """Return Unix seconds as ISO 8601 in UTC, to the millisecond."""
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"

@@ -12,13 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LARGEST = 16 << 20  # bytes of a file that is read whole; one that a clone brought may be of any size
+MAX_READ_FILE_BYTES = 16 << 20  # bytes of a file that is read whole; one that a clone brought may be of any size
 TOO_LARGE = 27  # EFBIG
 IS_LINK = 40 if sys.platform == "linux" else 62  # ELOOP: the file is a symbolic link
-CHUNK = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
+READ_BYTES = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
 NOT_FOLLOWED = "a symbolic link, which is not followed"
-# No link is followed, and opening what is no regular file (a FIFO) does not wait for its other end.
+# No link is followed, and opening a FIFO does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
 FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 
@@ -168,12 +168,17 @@ def is_link(name: str, folder: int | None = None) -> bool:
 
 
 def read_file(
-    name: str, folder: int | None = None, flags: int = SAFE, largest: int = LARGEST, forbidden: int | None = None
+    name: str,
+    folder: int | None = None,
+    flags: int = SAFE,
+    max_bytes: int = MAX_READ_FILE_BYTES,
+    forbidden: int | None = None,
 ) -> bytes:
     """Return the bytes of a file.
 
-    name: its path, below the descriptor `folder` if one is given.  largest: in bytes.  forbidden: if given, the file
-    must belong to this user, and its mode must have none of these bits.
+    name: its path, below the descriptor `folder` if one is given.
+    max_bytes: a larger file is refused.
+    forbidden: if given, the file must belong to this user, and its mode must have none of these bits.
 
     Raises OSError, also for a link, for a file that is too large (`errno` TOO_LARGE), and PermissionError for one that
     other users may have changed or read.
@@ -181,15 +186,15 @@ def read_file(
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
         facts = posix.fstat(fd)
-        if facts.st_size > largest:
-            raise OSError(TOO_LARGE, f"the file is larger than {largest >> 20} MB", name)
+        if facts.st_size > max_bytes:
+            raise OSError(TOO_LARGE, f"the file is larger than {max_bytes >> 20} MB", name)
         if forbidden is not None and facts.st_uid != posix.geteuid():
             raise PermissionError(f"{name} belongs to another user (uid {facts.st_uid})")
         if forbidden is not None and facts.st_mode & forbidden:
             raise PermissionError(f"{name} can be used by other users (mode {facts.st_mode & 0o777:04o})")
-        pieces = [posix.read(fd, CHUNK)]
+        pieces = [posix.read(fd, READ_BYTES)]
         while pieces[-1]:
-            pieces.append(posix.read(fd, CHUNK))
+            pieces.append(posix.read(fd, READ_BYTES))
         return b"".join(pieces)
     except OSError as error:
         if error.errno:
@@ -200,12 +205,12 @@ def read_file(
 
 
 def stamp_of(facts: posix.stat_result) -> tuple[int, int, int]:
-    """What changes whenever someone writes or replaces a file."""
+    """Return what changes whenever a file is written or replaced."""
     return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """All of `data`, in one write wherever the system takes it in one."""
+    """Write all of `data`, in one write if the system takes it in one. Raises OSError."""
     written = posix.write(fd, data)
     while written < len(data):
         written += posix.write(fd, data[written:])

@@ -71,22 +71,22 @@ class FrontMatter:
         return unquoted(self.text[start:end])
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """The value of `key`; `default` when it is absent, empty or null."""
+        """Return the value of `key`; `default` if it is missing, empty or null."""
         if key not in self.spans:
             return default
         start, end = self.spans[key]
         return default if self.text[start:end] in NULLS else self[key]
 
     def values(self) -> "dict[str, str | None]":
-        """Every key's value; None for null, "" for a blank one."""
+        """Return every key's value; None for null, "" for a blank one."""
         return {key: "" if start == end else self.get(key) for key, (start, end) in self.spans.items()}
 
     def line(self, key: str) -> int:
-        """The number, from 1, of the line that `key` is on."""
+        """Return the number, from 1, of the line that `key` is on."""
         return self.text.count("\n", 0, self.spans[key][0]) + 1
 
     def set(self, key: str, value: str) -> str:
-        """The whole text with the value of `key` replaced, or with the key put first when it is absent."""
+        """Return the whole text with the value of `key` replaced, or with the key added at the top if it is missing."""
         if key in self.spans:
             start, end = self.spans[key]
             space = " " if start == end and self.text[start - 1] == ":" else ""
@@ -95,7 +95,7 @@ class FrontMatter:
         return f"{self.text[: self.top]}{key}: {value}{newline}{self.text[self.top :]}"
 
 
-LONGEST = 4 << 20  # bytes of a file; the prompt in it goes to the host at every stop
+MAX_PAGE_BYTES = 4 << 20  # bytes of a file; the prompt in it goes to the host at every stop
 
 
 class FrontMatterFile:
@@ -141,7 +141,7 @@ class FrontMatterFile:
     def read(self) -> bytes | None:
         """Return the file's bytes, or None if it is gone. Raises OSError."""
         try:
-            return read_file(self.name, self.folder, largest=LONGEST)
+            return read_file(self.name, self.folder, max_bytes=MAX_PAGE_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -158,12 +158,12 @@ class FrontMatterFile:
 
 
 def quoted(value: str) -> str:
-    """A value in YAML's double quotes: whatever is in it, it stays one value on one line."""
+    """Return a value in YAML's double quotes: whatever is in it, it stays one value on one line."""
     return write_json(value).decode("utf-8")
 
 
 def value_span(value: str, at: int) -> tuple[int, int]:
-    """Where the value proper stands in the text: without the blank space around it and without a comment."""
+    """Return where a value stands in the text, without the blank space around it and without a comment."""
     stripped = value.strip()
     start = at + len(value) - len(value.lstrip()) if stripped else at
     if stripped[:1] in ("'", '"'):
@@ -178,7 +178,7 @@ def value_span(value: str, at: int) -> tuple[int, int]:
 
 
 def closing_quote(value: str) -> int:
-    """The index of the quote that ends a quoted value, 0 when it is not closed."""
+    """Return the index of the quote that ends a quoted value, 0 if it is not closed."""
     quote, at = value[0], 1
     while at < len(value):
         if value[at] == "\\" and quote == '"':
@@ -194,7 +194,7 @@ def closing_quote(value: str) -> int:
 
 
 def unquoted(value: str) -> str:
-    """A value without its quotes: YAML 1.2's double quotes with the common escapes, or its single quotes (7.3)."""
+    """Return a value without its quotes: YAML 1.2's double ones with the common escapes, or its single ones (7.3)."""
     if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"":
         return value
     inner = value[1:-1]

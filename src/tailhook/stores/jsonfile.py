@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BOM = b"\xef\xbb\xbf"
 HOLE = b'"(the rows of the array)"'  # stands for them while the rest is edited
-PIECE = 64 << 10  # bytes that are laid out at a time
+ROWS_PIECE_BYTES = 64 << 10  # bytes that are laid out at a time
 MAX_FILE_BYTES = 64 << 20  # a larger file is refused: a clone may bring one of any size
 
 
@@ -82,8 +82,8 @@ class JsonFile:
         return value, columns
 
     def data(self) -> bytes:
-        """The file's bytes."""
-        return read_file(self.name, self.folder, largest=MAX_FILE_BYTES)
+        """Return the file's bytes. Raises OSError."""
+        return read_file(self.name, self.folder, max_bytes=MAX_FILE_BYTES)
 
     def edit(self, edits: "Sequence[tuple[tuple[str, ...], object]]") -> None:
         """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.
@@ -127,7 +127,7 @@ def rows(fd: int, start: int, end: int) -> "Iterator[bytes]":
     start, end: where the array is, in bytes.
     """
     layout = JsonIndenter(1)
-    while start < end and (piece := posix.pread(fd, min(PIECE, end - start), start)):
+    while start < end and (piece := posix.pread(fd, min(ROWS_PIECE_BYTES, end - start), start)):
         start += len(piece)
         yield layout.feed(piece)
 

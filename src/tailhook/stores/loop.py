@@ -1,4 +1,4 @@
-"""Where the idle machine's loop lives: a topic of the project's jwz store, or the fallback file.
+"""The idle machine's loop on disk: a topic of the project's jwz store, or the fallback file.
 
 Both give the state as the machine reads it (docs/machines/idle.md, "State") and take back a changed one; what did not
 change keeps its bytes.
@@ -32,7 +32,7 @@ class JwzLoop:
         self.path = store.path
 
     def lock(self) -> "Lock":
-        """The lock to hold from `reload` to `save`."""
+        """Return the lock to hold from `reload` to `save`."""
         return self.store.lock()
 
     def reload(self) -> bool:
@@ -132,14 +132,14 @@ def parse_body(body: str) -> object:
 
 
 def is_state(body: object) -> bool:
-    """Whether the idle machine answers for this body: an object of another kind, without `schema`, is not a state."""
+    """Return whether a message's body is a state of the idle machine: an object without `schema` is another tool's."""
     return not isinstance(body, dict) or body.get("schema") is not None
 
 
 def edits_between(
     old: object, new: object, path: "tuple[str | int, ...]" = ()
 ) -> "Iterator[tuple[tuple[str | int, ...], bytes | None]]":
-    """The edits that make `new` of `old`, the smallest values that hold a difference."""
+    """Yield the edits that turn `old` into `new`: the smallest values that hold a difference."""
     if old is new:
         return
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,4 +1,4 @@
-"""Where a ralph loop lives: `.claude/ralph-loop.local.md`, and the log beside it."""
+"""A ralph loop on disk: `.claude/ralph-loop.local.md`, and the log beside it."""
 
 import posix
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 NAME = "ralph-loop.local.md"
 LOG = "ralph-debug.log"
-LARGEST_LOG = 1_000_000  # bytes; then it starts anew
-LONGEST_LINE = 500  # characters of a line of the log
+MAX_LOG_BYTES = 1_000_000  # bytes; then it starts anew
+MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
 
 
 class RalphFile(FrontMatterFile):
@@ -54,9 +54,9 @@ class RalphFile(FrontMatterFile):
         except OSError:
             return
         try:
-            if posix.fstat(fd).st_size > LARGEST_LOG:
+            if posix.fstat(fd).st_size > MAX_LOG_BYTES:
                 posix.ftruncate(fd, 0)
-            write_all(fd, f"{line[:LONGEST_LINE]}\n".encode("utf-8", "backslashreplace"))
+            write_all(fd, f"{line[:MAX_LOG_LINE_CHARS]}\n".encode("utf-8", "backslashreplace"))
         except OSError:
             pass
         finally:

@@ -11,7 +11,7 @@ from time import time_ns
 from tailhook.stores.atomic import SAFE, state_folder, state_folder_path, sync, write_all
 
 NAME = "events"
-FULL = 16 << 20  # bytes from which on a file gets another name
+MAX_SPOOL_FILE_BYTES = 16 << 20  # bytes from which on a file gets another name
 
 
 def append(line: bytes) -> None:
@@ -29,12 +29,12 @@ def append(line: bytes) -> None:
         posix.close(fd)
     if not is_kept:
         append(line)
-    elif state.st_size > FULL:
+    elif state.st_size > MAX_SPOOL_FILE_BYTES:
         set_aside(state)
 
 
 def is_current(state: "posix.stat_result") -> bool:
-    """Whether the file still has the name under which hooks find it."""
+    """Return whether the file still has the name under which hooks find it."""
     try:
         return posix.lstat(f"{state_folder_path()}/{NAME}").st_ino == state.st_ino
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def is_current(state: "posix.stat_result") -> bool:
 
 
 def open_file(folder: str) -> int:
-    """A descriptor of the file that is appended to, made when it is not there."""
+    """Return a descriptor of the file to append to; make the file if it is missing. Raises OSError."""
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
     return posix.open(f"{folder}/{NAME}", flags, 0o600)
 
@@ -61,6 +61,6 @@ def set_aside(state: "posix.stat_result") -> None:
 
 
 def numbers() -> list[int]:
-    """Those of the files that were full: times, or what came behind them when the clock had been set back."""
+    """Return the numbers in the names of full files: times, or the next number if the clock was set back."""
     names = [name.rpartition(".") for name in posix.listdir(state_folder_path())]
     return [int(number) for stem, _, number in names if stem == NAME and number.isdecimal()]
