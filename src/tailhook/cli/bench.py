@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
+from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
 from tailhook.stores.jwz import Store
@@ -93,21 +94,20 @@ def memory_folder(folder: Path) -> Path:
 
 
 WORKING = "Still at work: `make test` fails in two places."
+DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
-    Case("idle", "no state", "All done.", False, nothing),
+    *(Case(name, "no state", WORKING, False, nothing) for name in machines_with("marker_files")),
     Case("idle", "active", WORKING, True, idle_loop(60)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
-    Case("ralph", "no state", WORKING, False, nothing),
     Case("ralph", "active", WORKING, True, ralph_loop),
     Case("ralph", "promise kept", "All tests pass: <promise>GREEN</promise>", False, ralph_loop),
-    Case("triage", "no state", WORKING, False, nothing),
     Case("triage", "waiting", WORKING, True, triage_pipeline),
     Case("memory", "nothing to save", WORKING, False, memory_folder),
     Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
     Case("plates", "reporting", WORKING, False, nothing),
-    Case("idle,ralph,triage,memory", "no state", WORKING, False, nothing),
-    Case("idle,ralph,triage,memory,plates", "no state", WORKING, False, nothing),
+    Case(",".join(DECIDING), "no state", WORKING, False, nothing),
+    Case(",".join(MACHINES), "no state", WORKING, False, nothing),
 )
 
 

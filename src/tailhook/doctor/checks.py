@@ -37,7 +37,7 @@ SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so 
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
 RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop, which knows no age, is asked about
-SWITCHES = ("TAILHOOK_DISABLE", "IDLE_LOOP_DISABLE")
+SWITCHES = ("TAILHOOK_DISABLE", *(row["off_switch"].decode() for row in MACHINES.values() if "off_switch" in row))
 
 
 class Installed(NamedTuple):

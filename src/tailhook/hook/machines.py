@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MACHINES: "dict[str, Machine]" = {
     "idle": {
+        "off_switch": b"IDLE_LOOP_DISABLE",
         "marker_files": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
         "default": True,
         "exit_code": 2,
@@ -48,7 +49,7 @@ MACHINES: "dict[str, Machine]" = {
 }
 
 
-def machines_with(field: "Literal['default', 'repeats', 'reports']") -> list[str]:
+def machines_with(field: "Literal['default', 'marker_files', 'repeats', 'reports']") -> list[str]:
     """Return the machines for which a field is set."""
     return [name for name, machine in MACHINES.items() if machine.get(field)]
 

@@ -40,7 +40,7 @@ def run(argv: "Sequence[str]") -> int:
     if environment(b"TAILHOOK_DISABLE") == "1":
         return 0
     options = Options(argv)
-    disabled = ("idle",) if environment(b"IDLE_LOOP_DISABLE") == "1" else ()
+    disabled = [name for name, row in MACHINES.items() if "off_switch" in row and environment(row["off_switch"]) == "1"]
     if options.machines is not None and not set(options.machines).difference(disabled):
         return 0
     try:
@@ -134,16 +134,16 @@ def log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started:
 def first_byte_timeout(machines: "Sequence[str] | None") -> float:
     """Return how many seconds to wait for the payload's first byte.
 
-    If only ralph is asked and no ralph file exists in the folders that are known without a payload, do not wait: read
-    what is already buffered. (A host that sets CLAUDE_PROJECT_DIR starts the hook in the session's folder.)
+    If all machines that are asked do without a payload, and no marker file of theirs exists in the folders that are
+    known without one, do not wait: read what is already buffered. (A host that sets CLAUDE_PROJECT_DIR starts the hook
+    in the session's folder.)
     """
-    if (
-        machines == ["ralph"]
-        and environment(b"CLAUDE_PROJECT_DIR")
-        and not has_marker_files("ralph", project_folders({}))
-    ):
-        return 0
-    return PAYLOAD_TIMEOUT_S
+    if not machines or not environment(b"CLAUDE_PROJECT_DIR"):
+        return PAYLOAD_TIMEOUT_S
+    for name in machines:
+        if not MACHINES[name].get("takes_broken_payload") or has_marker_files(name, project_folders({})):
+            return PAYLOAD_TIMEOUT_S
+    return 0
 
 
 def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") -> int:

@@ -15,6 +15,7 @@ Kind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
 class Machine(TypedDict, total=False):
     """What a hook must know of a machine before it imports it.
 
+    off_switch: an environment variable; if it is 1, the machine is not asked. Default: none, besides TAILHOOK_DISABLE.
     marker_files: paths in a project's folders; one of them must exist, or the machine is not asked. Default: it is
         always asked.
     marker_setting: the machine's configuration key that stands in for the marker files.
@@ -23,11 +24,12 @@ class Machine(TypedDict, total=False):
     exit_code: of a block. Default: 0.
     style: of a block's JSON. Default: with spaces.
     repeats: repeats its live loop to the agent after a compaction. Default: False.
-    takes_broken_payload: asked even if the payload cannot be read. Default: False.
+    takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
     keys: its configuration keys, and what each may hold. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
     """
 
+    off_switch: bytes
     marker_files: tuple[str, ...]
     marker_setting: str
     default: bool
