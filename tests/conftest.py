@@ -5,6 +5,9 @@ import json
 import jwz
 import pytest
 from host import Project, Stop, tailhook
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None)  # a busy machine is no failure; `make mutants` has its own profile
 
 
 @pytest.fixture
