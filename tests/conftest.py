@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from hypothesis import settings
 from support.host import Project, Stop, tailhook
 from support.oracles import jwz
+
+settings.register_profile("default", deadline=None)  # a busy machine is no failure; `make mutants` has its own profile
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ def test_an_event_becomes_a_plate(daemon):
 def test_the_details_of_a_plate_have_its_events_and_the_last_words(daemon, tmp_path):
     transcript = tmp_path / "t.jsonl"
     transcript.write_text('{"type":"assistant","message":{"role":"assistant","content":"All done."}}\n')
+    os.utime(transcript, (0, 0))  # else it goes on after the stop, and the health check looks at it
     daemon.post("prompt_submit", "details", transcript_path=str(transcript), ts=1)
     daemon.post("tool_start", "details", tool_name="Bash", tool_params={"command": "make"}, ts=2)
     daemon.post("stop", "details", ts=3)

@@ -33,7 +33,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 def test_every_route_answers_as_its_description_says(described, method, path, data):
     case = data.draw(described[path][method].as_strategy())
     case.call_and_validate()

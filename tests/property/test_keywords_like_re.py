@@ -51,7 +51,7 @@ ALPHABET = st.sampled_from([letter for letter in ("a", "b", *"iskISK", "-", *BES
 PATTERN = st.text(ALPHABET, min_size=1, max_size=7).filter(lambda text: not text.isspace())
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.data(), st.lists(PATTERN, min_size=1, max_size=5, unique=True))
 def test_patterns_of_any_letters_are_found_as_re_finds_them(data, patterns):
     folded = [pattern for pattern in patterns if not any(letter in pattern for letter in "éß漢\u0345ªⅧ")] or ["k"]

@@ -107,5 +107,5 @@ class Pipelines(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-Pipelines.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+Pipelines.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
 TestPipelines = Pipelines.TestCase
