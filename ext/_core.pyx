@@ -1,8 +1,7 @@
 # cython: freethreading_compatible=True, subinterpreters_compatible=own_gil, auto_pickle=False
 """The compiled core of tailhook: its table of contents and its Python face."""
 
-cimport cython
-
+include "imports.pxi"       # what comes from outside: cimports and C headers
 include "json.pxi"          # the grammar, and what strings say
 include "json_read.pxi"     # a text's value; where a text ends in a pipe
 include "json_write.pxi"    # a value's text
@@ -346,10 +345,6 @@ def last_message(file, max_bytes=None, max_line=None, max_lines=None):
 
 # ---- pattern sets ---------------------------------------------------------------------
 
-cdef extern from "tables.h":
-    const uint32_t* tailhook_signals
-    const char* const* tailhook_signals_names
-    const uint32_t* tailhook_promise_tags
 
 cdef list table_hits(const tailhook_table* table, bytes text, bint prefiltered):
     """(number, start, end) of each hit, unsorted."""

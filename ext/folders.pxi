@@ -3,12 +3,9 @@
 # Gives: `check_private`. Needs: nothing. It is compiled because hooks call it: in
 # Python, loading and running it took 1 % of a hook's instructions.
 
-from libc.stdio cimport FILE, fclose, fopen, fscanf
-from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
-from posix.types cimport uid_t
-from posix.unistd cimport getegid, geteuid, readlink
 
-cdef int MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
+cdef enum:
+    MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
 
 
 cdef bint is_unmapped(uid_t uid):

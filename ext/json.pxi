@@ -3,28 +3,6 @@
 # json_skip knows the grammar. The reader and the editor first let it pass over
 # a text and then read what they know to be well formed.
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
-from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memchr, memcpy
-
-cdef extern from "Python.h":
-    unicode PyUnicode_New(Py_ssize_t size, Py_UCS4 highest)
-    int PyUnicode_KIND(object text)
-    void* PyUnicode_DATA(object text)
-    void PyUnicode_WRITE(int kind, void* data, Py_ssize_t index, Py_UCS4 value) noexcept nogil
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
-cdef extern from "text.h" nogil:
-    ctypedef const unsigned char* Cursor "tailhook_cursor"
-    Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
-    Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
-    Cursor string_short "tailhook_string_short"(Cursor p, Cursor end)
-    Cursor plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
-    void widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
-    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
-    Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
-
 
 # ---- the grammar -------------------------------------------------------------
 #

@@ -6,7 +6,6 @@
 # fresh memory for the whole file would cost more than reading it. What a row
 # repeats of the row before it is the same object once more.
 
-from libc.string cimport memcmp, memmove
 
 cdef enum:
     MOST_COLUMNS = 16

@@ -4,7 +4,6 @@
 # order, their spellings of numbers and escapes. An added member imitates the
 # layout of the members it joins.
 
-from libc.string cimport memcmp
 
 cdef struct JsonSlot:
     Cursor before  # past the value before this one, or past the opening bracket

@@ -6,15 +6,6 @@
 # A key is known by its beginning, by how much follows, and by what that consists of (machines/secret_rules.py). It
 # begins where a word does, or behind a sign that may stand before a value.
 
-from libc.string cimport strlen
-
-cdef extern from "tables.h":
-    enum:
-        KEY_BEGINNINGS "TAILHOOK_KEY_BEGINNINGS"
-    const char* const* tailhook_key_beginnings   # sorted
-    const uint16_t* tailhook_key_least           # how many characters of a key follow
-    const uint16_t* tailhook_key_signs           # a bit for each sign of KEY_SIGNS that may be among them
-    const char* tailhook_key_sign_letters
 
 cdef enum:
     MAX_LEAST_CHARS = 16   # a key that was cut short is one, too: half of it, or so much

@@ -1,21 +1,10 @@
 # The last message: what the hooks ask of a transcript.
 
-cdef extern from "text.h" nogil:
-    bint may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
-
 
 # ---- text in UTF-8 -----------------------------------------------------------
 #
 # The hooks want bytes: a str in which a single character is beyond U+FFFF takes
 # four times the memory of its ASCII.
-
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
-
-cdef extern from "Python.h":
-    int _PyBytes_Resize(PyObject** text, Py_ssize_t size) except -1
-    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
-    unsigned char* bytes_start "PyBytes_AS_STRING"(PyObject* text)
 
 
 cdef bytes shortened(PyObject* text, Py_ssize_t size):
@@ -31,7 +20,7 @@ cdef bytes json_utf8(Cursor p, Cursor end):
     """What json_decode gives, in UTF-8, a lone surrogate in its three bytes."""
     cdef PyObject* made = new_bytes(NULL, end - p)
     cdef bint lone
-    return shortened(made, json_unescape(p, end, bytes_start(made), &lone))
+    return shortened(made, json_unescape(p, end, <unsigned char*>bytes_start(made), &lone))
 
 
 cdef bytes record_utf8(RecordFields* fields, bint strings=False):
@@ -52,7 +41,7 @@ cdef bytes record_utf8(RecordFields* fields, bint strings=False):
     # One object for all: there may be a million. Each text is shorter than its literal by two quotation marks, which
     # leaves room for the newlines.
     made = new_bytes(NULL, texts.end - first.start)
-    out = bytes_start(made)
+    out = <unsigned char*>bytes_start(made)
     size = json_unescape(first.start, first.end, out, &lone)
     while True:
         out[size] = c"\n"

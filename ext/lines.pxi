@@ -5,28 +5,6 @@
 # truncate the file under us, and a page past the end of a mapping kills the
 # process.
 
-from libc.errno cimport EINTR, errno
-from libc.stdint cimport INT64_MAX, int64_t
-from libc.string cimport memmove
-
-cdef extern from "Python.h":
-    object PyMemoryView_FromMemory(char* data, Py_ssize_t size, int flags)
-    int PyBUF_WRITE
-    object PyErr_SetFromErrno(object error)
-    int PyErr_CheckSignals() except -1
-
-cdef extern from "<string.h>" nogil:
-    void* memmem(const void* text, size_t size, const void* needle, size_t needle_size)
-
-cdef extern from "file.h" nogil:
-    Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
-    int64_t file_size "tailhook_file_size"(int fd)
-    int copy_descriptor "tailhook_copy_descriptor"(int fd)
-    void close_descriptor "tailhook_close_descriptor"(int fd)
-    const unsigned char* last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
-    bint flag_enter "tailhook_enter"(char* flag)
-    void flag_leave "tailhook_leave"(char* flag)
-
 
 # ---- sources -----------------------------------------------------------------
 

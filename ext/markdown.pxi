@@ -10,30 +10,6 @@
 # however deep it stands, and no byte of prose is looked ahead at more than a
 # fixed number of times. Nothing recurses.
 
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memchr, memcmp, memmove, memset
-
-cdef extern from "markdown.h" nogil:
-    enum:
-        LINE_ENDS "TAILHOOK_LINE_ENDS"
-        SPECIALS "TAILHOOK_SPECIALS"
-    ctypedef struct CodeSpan "tailhook_span":
-        size_t start        # byte offsets into the text, end exclusive
-        size_t end
-        int    kind
-    size_t TAILHOOK_MARKS(size_t length)
-    void tailhook_mark(const char* text, size_t length, uint64_t* marks)
-    size_t tailhook_next_mark(const uint64_t* marks, int kind, size_t position)
-    bint tailhook_is_line_end(char c)
-    bint tailhook_may_start_block(char c)
-    size_t tailhook_count_code_points(const char* text, size_t length)
-    void tailhook_spans_to_code_points(const char* text, size_t length, CodeSpan* spans, size_t count)
-    bint tailhook_is_html_block(const char* text, size_t length)
-    bint tailhook_is_html_raw(const char* text, size_t length)
-
 
 cdef enum:
     CODE_FENCE
@@ -57,14 +33,6 @@ cdef struct LongRun:
 
 cdef enum:
     RUNS = 64
-
-
-cdef extern from "Python.h":
-    ctypedef struct PyThreadState:
-        pass
-    PyThreadState* PyThreadState_Get()
-    PyThreadState* PyEval_SaveThread() nogil
-    void PyEval_RestoreThread(PyThreadState* thread) nogil
 
 
 cdef struct CodeMap:

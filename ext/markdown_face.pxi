@@ -1,9 +1,5 @@
 # ---- the Markdown code map, for Python ------------------------------------------
 
-from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM
-
 
 cdef list spans_as(type cls, const CodeMap* map):
     cdef tuple kinds = ("fence", "indented", "span", "comment", "raw")

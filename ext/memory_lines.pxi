@@ -7,20 +7,6 @@
 # message is looked at line by line. Of a line no more is kept than where each keyword stands first, and a line is
 # scored when the one after it is known, so that memory does not grow with the number of lines.
 
-from libc.stdlib cimport malloc
-
-cdef extern from "tables.h":
-    enum:
-        CATEGORIES "TAILHOOK_MEMORY_CATEGORIES"
-        NEGATION "TAILHOOK_MEMORY_NEGATION"          # the number of a negation; primary and booster come before it
-        NUMBERS "TAILHOOK_MEMORY_NUMBERS"
-        LINES_BEFORE "TAILHOOK_MEMORY_LINES_BEFORE"
-        LINES_AFTER "TAILHOOK_MEMORY_LINES_AFTER"
-        MAX_BOOSTED "TAILHOOK_MEMORY_MAX_BOOSTED"    # lines of a category that count with a booster
-        MAX_PLAIN "TAILHOOK_MEMORY_MAX_PLAIN"        # and without
-        NEGATION_REACH_BYTES "TAILHOOK_MEMORY_NEGATION_REACH_BYTES"
-    const uint32_t* tailhook_keywords_seed
-    const uint32_t* tailhook_keywords_tuned
 
 cdef enum:
     CHUNK_BYTES = 1 << 13                           # whole lines of it are searched at once

@@ -5,16 +5,6 @@
 # module is its source's times, and the bytes that Python itself once compiled it
 # to. Whatever is not as expected is left to Python's finder.
 
-from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as open_file
-from posix.stat cimport stat as stat_of, struct_stat
-from posix.unistd cimport close, read
-
-cdef extern from "marshal.h":
-    object PyMarshal_ReadObjectFromString(const char* data, Py_ssize_t size)
-
-cdef extern from "Python.h":
-    long PyImport_GetMagicNumber() except? -1
-    const char* PyImport_GetMagicTag()
 
 cdef enum:
     PYC_HEADER = 16  # bytes (PEP 552): magic number, flags, the source's time and size
@@ -37,7 +27,7 @@ cdef object module_code(bytes source, bytes compiled):
         return None
     size = read(fd, data, LARGEST_PYC)
     close(fd)
-    if size < PYC_HEADER or size == LARGEST_PYC or stat_of(source, &facts):
+    if size < PYC_HEADER or size == LARGEST_PYC or stat(source, &facts):
         return None
     if (
         pyc_word(data, 0) != <uint32_t>PyImport_GetMagicNumber()

@@ -5,11 +5,6 @@
 # whole (RFC 8259: brackets, names, commas, numbers, escapes, control bytes), but
 # not its UTF-8; strings that may be decoded are checked for that, too.
 
-from libc.string cimport memset
-
-cdef extern from "Python.h":
-    bint Py_UNICODE_ISSPACE(uint32_t code_point) nogil
-
 
 # ---- the walk ----------------------------------------------------------------
 

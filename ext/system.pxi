@@ -3,40 +3,6 @@
 # CPython has these in `fcntl` and `select`, which are shared libraries of their
 # own: loading one costs the hook more than reading a transcript.
 
-from libc.errno cimport EAGAIN, EINTR, ENAMETOOLONG, errno
-from libc.string cimport memcpy, memset, strerror
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
-from posix.unistd cimport close
-
-cdef extern from "<poll.h>" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd* fds, unsigned long count, int milliseconds)
-    const short POLLIN
-    const short POLLNVAL
-
-cdef extern from "<sys/file.h>" nogil:
-    int flock(int fd, int operation)
-    int LOCK_EX
-    int LOCK_NB
-
-cdef extern from "<sys/socket.h>" nogil:
-    ctypedef unsigned short sa_family_t
-    struct sockaddr:
-        pass
-    int socket(int domain, int kind, int protocol)
-    ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, unsigned int to_size)
-    int AF_UNIX
-    int SOCK_DGRAM
-    int MSG_DONTWAIT
-
-cdef extern from "<sys/un.h>" nogil:
-    struct sockaddr_un:
-        sa_family_t sun_family
-        char sun_path[1]  # more of them, as many as the system has
-
 
 cdef inline double seconds_now() noexcept nogil:
     cdef timespec now

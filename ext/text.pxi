@@ -4,10 +4,6 @@
 # that it keeps; only a str with lone surrogates, which has none, is encoded anew.
 # Offsets go back as the caller counts: characters of a str, bytes of bytes.
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
-from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t
 
 cdef struct Text:
     const uint8_t* data
