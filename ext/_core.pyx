@@ -2,31 +2,31 @@
 """The compiled core of tailhook: its table of contents and its Python face."""
 
 include "imports.pxi"       # what comes from outside: cimports and C headers
-include "json.pxi"          # the grammar, and what strings say
-include "json_read.pxi"     # a text's value; where a text ends in a pipe
-include "json_write.pxi"    # a value's text
-include "json_edit.pxi"     # one member replaced, every other byte left
-include "json_layout.pxi"   # a text laid out anew
-include "lines.pxi"         # lines of a file, newest first or forward
-include "json_columns.pxi"  # an array of many objects in a file, a few members of each
-include "records.pxi"       # what a line of a transcript says
-include "iso8601.pxi"       # dates and times
-include "bad_lines.pxi"     # the record in a line that is no JSON text
-include "last_message.pxi"  # what the hooks ask of a transcript
-include "text.pxi"          # text that is lent
+include "json/grammar.pxi"          # the grammar, and what strings say
+include "json/read.pxi"     # a text's value; where a text ends in a pipe
+include "json/write.pxi"    # a value's text
+include "json/edit.pxi"     # one member replaced, every other byte left
+include "json/layout.pxi"   # a text laid out anew
+include "transcript/lines.pxi"         # lines of a file, newest first or forward
+include "json/columns.pxi"  # an array of many objects in a file, a few members of each
+include "transcript/records.pxi"       # what a line of a transcript says
+include "text/iso8601.pxi"       # dates and times
+include "transcript/bad_lines.pxi"     # the record in a line that is no JSON text
+include "transcript/last_message.pxi"  # what the hooks ask of a transcript
+include "text/view.pxi"          # text that is lent
 include "named_tuple.pxi"   # what is found, for Python
-include "markdown.pxi"          # where Markdown is code
-include "markdown_scan.pxi"     # what can be told of a line by its bytes
-include "markdown_blocks.pxi"   # its block structure
-include "markdown_inlines.pxi"  # its code spans and comments
-include "markdown_face.pxi"     # the map, for Python
-include "automaton.pxi"     # many patterns at once
-include "patterns.pxi"      # which of their matches count
-include "memory_lines.pxi"  # which lines of the messages count for the memory machine
-include "keys.pxi"          # keys with a known prefix
-include "system.pxi"        # locks, waiting, and a poke
-include "folders.pxi"       # who may change a folder
-include "modules.pxi"       # the hook's own modules
+include "markdown/code_map.pxi"          # where Markdown is code
+include "markdown/grammar.pxi"     # what can be told of a line by its bytes
+include "markdown/blocks.pxi"   # its block structure
+include "markdown/inlines.pxi"  # its code spans and comments
+include "markdown/face.pxi"     # the map, for Python
+include "patterns/automaton.pxi"     # many patterns at once
+include "patterns/matches.pxi"      # which of their matches count
+include "patterns/memory_lines.pxi"  # which lines of the messages count for the memory machine
+include "patterns/keys.pxi"          # keys with a known prefix
+include "os/waiting.pxi"        # locks, waiting, and a poke
+include "os/folders.pxi"       # who may change a folder
+include "os/modules.pxi"       # the hook's own modules
 
 
 # ---- JSON --------------------------------------------------------------------

@@ -98,7 +98,7 @@ cdef extern from "named_tuple.h":
     bint tailhook_is_named_tuple(PyTypeObject* cls)
     object tailhook_new_named_tuple(PyTypeObject* cls, Py_ssize_t size)
 
-cdef extern from "text.h" nogil:
+cdef extern from "text/text.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
     Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
     Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
@@ -109,7 +109,7 @@ cdef extern from "text.h" nogil:
     Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
     bint may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
 
-cdef extern from "file.h" nogil:
+cdef extern from "os/file.h" nogil:
     Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
     int64_t file_size "tailhook_file_size"(int fd)
     int copy_descriptor "tailhook_copy_descriptor"(int fd)
@@ -118,7 +118,7 @@ cdef extern from "file.h" nogil:
     bint flag_enter "tailhook_enter"(char* flag)
     void flag_leave "tailhook_leave"(char* flag)
 
-cdef extern from "markdown.h" nogil:
+cdef extern from "markdown/markdown.h" nogil:
     enum:
         LINE_ENDS "TAILHOOK_LINE_ENDS"
         SPECIALS "TAILHOOK_SPECIALS"
@@ -136,7 +136,7 @@ cdef extern from "markdown.h" nogil:
     bint tailhook_is_html_block(const char* text, size_t length)
     bint tailhook_is_html_raw(const char* text, size_t length)
 
-cdef extern from "automaton.h" nogil:
+cdef extern from "patterns/automaton.h" nogil:
     uint32_t TAILHOOK_TABLE_MAGIC
     uint32_t TAILHOOK_NO_CLASS
     uint32_t TAILHOOK_HASH_BITS
@@ -186,7 +186,7 @@ cdef extern from "automaton.h" nogil:
 
     uint64_t tailhook_table_view(tailhook_table* table, const uint32_t* words)
 
-cdef extern from "prefilter.h" nogil:
+cdef extern from "patterns/prefilter.h" nogil:
     ctypedef struct tailhook_block:
         size_t at
         uint64_t places

@@ -310,7 +310,7 @@ def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
 _Tuple = TypeVar("_Tuple", bound=tuple[object, ...])
 
 class Automaton:
-    """The matcher over one table of `tailhook.automaton.compile_table`.  (ext/automaton.pxi)
+    """The matcher over one table of `tailhook.automaton.compile_table`.  (ext/patterns/automaton.pxi)
 
     data: the table. names: of the numbers that the patterns were given. Raises ValueError for anything else than
     such a table: it is checked whole, so that a damaged one cannot lead out of itself.

@@ -11,7 +11,7 @@ import pytest
 
 EXT = Path(__file__).parents[2] / "ext"
 SOURCE = """
-#include "file.h"
+#include "os/file.h"
 
 long last_newline(const unsigned char *data, size_t size) {
     const unsigned char *found = tailhook_last_newline(data, size);
