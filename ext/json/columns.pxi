@@ -269,7 +269,7 @@ cdef class ColumnReader:
         cdef int64_t start
         cdef Cursor p
         cdef Cursor value
-        cdef Cursor stop
+        cdef Cursor stop = NULL
         cdef Cursor after
         if not 0 < len(wanted) <= LONGEST_NAME:
             raise ValueError(f"the array's name must have 1 to {LONGEST_NAME} bytes of UTF-8")
@@ -329,3 +329,9 @@ cdef class ColumnReader:
             if self.window.whole:
                 return top, lists, span
             self.read_on(&p)
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def read_json_columns(int fd, str array not None, choose, Py_ssize_t window_bytes=1 << 18):
+    return ColumnReader().read(fd, array, choose, window_bytes)

@@ -150,3 +150,9 @@ cdef bytes json_edit(bytes data, object edits):
         elif value is not None:
             json_require(data)  # the value may nest too deeply where it stands now
     return data
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def edit_json(bytes data not None, edits):
+    return json_edit(data, edits)

@@ -53,3 +53,26 @@ cdef int layout_feed(JsonLayout* layout, Cursor p, Cursor end, Output* output) e
             output_put(output, p, 1)
         p += 1
     return 0
+
+
+# ---- for Python ---------------------------------------------------------------
+
+cdef class JsonIndenter:
+    cdef JsonLayout layout
+    cdef char busy  # a thread is in `feed`
+
+    def __init__(self, Py_ssize_t depth=0):
+        self.layout.depth = depth
+
+    def feed(self, bytes data not None):
+        cdef Output output = Output(NULL, 0, 0)
+        cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
+        if not flag_enter(&self.busy):
+            raise RuntimeError("the text is being fed by another thread")
+        try:
+            output_room(&output, PyBytes_GET_SIZE(data) * 2 + 64)
+            layout_feed(&self.layout, start, start + PyBytes_GET_SIZE(data), &output)
+            return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
+        finally:
+            flag_leave(&self.busy)
+            PyMem_RawFree(output.data)

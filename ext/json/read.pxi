@@ -82,39 +82,11 @@ cdef object json_build(Cursor start, Cursor end):
             return root
 
 
-# ---- framing -----------------------------------------------------------------
-#
-# A pipe that its writer never closes: is the object whole yet? Only brackets and
-# strings are followed, each byte once however many pieces it comes in; whether
-# the text is good JSON is json_check's business.
+# ---- for Python ---------------------------------------------------------------
 
-cdef struct JsonFrame:
-    Py_ssize_t size   # bytes seen
-    Py_ssize_t depth  # brackets open
-    bint in_string
-    bint escaped      # the last byte was a reverse solidus in a string
-
-
-cdef Py_ssize_t json_frame(JsonFrame* frame, Cursor p, Cursor end) noexcept nogil:
-    """The offset past the object's last byte, or -1: more is needed. Bytes before the object count."""
-    cdef Cursor start = p
-    while p != end:
-        if frame.escaped:
-            frame.escaped = False
-        elif frame.in_string:
-            p = string_stop(p, end)
-            if p == end:
-                break
-            frame.escaped = p[0] == c"\\"
-            frame.in_string = p[0] != c'"'
-        elif p[0] == c'"':
-            frame.in_string = frame.depth > 0
-        elif p[0] == c"{" or p[0] == c"[":
-            frame.depth += 1
-        elif p[0] == c"}" or p[0] == c"]":
-            frame.depth -= 1
-            if frame.depth <= 0:
-                return frame.size + (p + 1 - start)
-        p += 1
-    frame.size += end - start
-    return -1
+def parse_json(data):
+    cdef bytes text = data.encode() if isinstance(data, str) else data
+    cdef Cursor start
+    json_require(text)
+    start = <Cursor>PyBytes_AS_STRING(text)
+    return json_build(start, start + PyBytes_GET_SIZE(text))

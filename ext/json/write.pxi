@@ -165,3 +165,9 @@ cdef bytes json_bytes(object value, int style):
         return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
     finally:
         PyMem_RawFree(output.data)
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def write_json(value, int style=0):
+    return json_bytes(value, style)

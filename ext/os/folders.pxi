@@ -83,3 +83,9 @@ cdef tuple check_private(bytes folder):
     if facts.st_mode & (S_IWGRP | S_IWOTH):
         return True, fault_with(folder, "can be written by other users")
     return True, ""
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def folder_fault(bytes folder not None):
+    return check_private(folder)

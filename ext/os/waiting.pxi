@@ -61,3 +61,27 @@ cdef inline int send_poke(const char* path, size_t size) noexcept nogil:
 
 cdef inline size_t offset_of_path(sockaddr_un* to) noexcept nogil:
     return <size_t>(<char*>to.sun_path - <char*>to)
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def flock_within(int fd, double seconds):
+    cdef int got
+    with nogil:
+        got = lock_exclusively(fd, seconds)
+    if got < 0:
+        raise OSError(errno, strerror(errno).decode())
+    return got == 1
+
+
+def wait_readable(int fd, double seconds):
+    cdef int got
+    with nogil:
+        got = wait_input(fd, seconds)
+    if got < 0:
+        raise OSError(errno, strerror(errno).decode())
+    return got == 1
+
+
+def poke(bytes path not None):
+    return send_poke(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))

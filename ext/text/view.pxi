@@ -56,3 +56,9 @@ cdef uint64_t fingerprint_of(const uint8_t* data, size_t length) noexcept nogil:
         digest ^= digest >> 29
         at += 8
     return (digest ^ length) * <uint64_t>0x100000001B3
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def fingerprint(bytes data not None):
+    return fingerprint_of(<const uint8_t*>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))

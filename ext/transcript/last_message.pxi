@@ -96,3 +96,18 @@ cdef object newest_message(Window* window):
     if window.passed or window.changed or window.lower > 0:
         return ("unknown", texts)
     return ("no_text" if seen else "no_assistant", texts)
+
+
+# ---- for Python ---------------------------------------------------------------
+
+def last_message(file, max_bytes=None, max_line=None, max_lines=None):
+    cdef Window window
+    try:
+        window_open(&window, file, 0, None, max_line, False)
+        window_limit_lines(&window, max_lines)
+        if max_bytes is not None:
+            window.lower = max(window.upper - <int64_t>max_bytes, 0)
+            window.finished = window.finished or window.lower >= window.upper
+        return newest_message(&window)
+    finally:
+        window_close(&window)

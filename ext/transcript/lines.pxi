@@ -1,387 +1,82 @@
-# Lines of a file, newest first or forward.
-#
-# A block of the file is read and extended until it holds a whole line; lines are
-# handed out as (pointer, length) into it. Nothing is mapped: a writer may
-# truncate the file under us, and a page past the end of a mapping kills the
-# process.
-
-
-# ---- sources -----------------------------------------------------------------
-
-cdef struct Source:
-    int fd        # -1: read through `file`
-    bint is_file  # the descriptor is a copy of `file`'s own, which may be closed meanwhile, and its number used again
-    void* file    # borrowed: a seekable binary file object
-
-
-cdef int source_of(Source* source, object file) except -1:
-    """file: a descriptor of a regular file, or a seekable binary file object, which the caller keeps."""
-    source.fd = -1
-    source.is_file = False
-    source.file = <void*>file
-    if isinstance(file, int):
-        source.fd = file
-        if source.fd < 0:
-            raise ValueError("negative file descriptor")
-        return 0
-    import _io
-    # Only these two stand for their descriptor: gzip's fileno() is the compressed file's.
-    raw = file.raw if type(file) is _io.BufferedReader else file
-    if type(raw) is _io.FileIO:
-        source.fd = copy_descriptor(raw.fileno())
-        if source.fd < 0:
-            PyErr_SetFromErrno(OSError)
-        source.is_file = True
-    return 0
-
-
-cdef void source_close(Source* source) noexcept:
-    if source.is_file:
-        close_descriptor(source.fd)
-    source.is_file = False
-    source.fd = -1
-
-
-cdef int64_t source_size(Source* source) except? -1:
-    cdef int64_t size
-    if source.fd < 0:
-        return (<object>source.file).seek(0, 2)
-    size = file_size(source.fd)
-    if size < 0:
-        PyErr_SetFromErrno(OSError)
-    return size
-
-
-cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size, int64_t offset) except -1:
-    """Bytes read, fewer than size only at the end of the file."""
-    cdef Py_ssize_t count, done = 0
-    if source.fd < 0:
-        file = <object>source.file
-        file.seek(offset)
-        while done != size:
-            view = PyMemoryView_FromMemory(<char*>data + done, size - done, PyBUF_WRITE)
-            try:
-                count = file.readinto(view) or 0
-            finally:
-                view.release()  # the file, or a traceback, may have kept it
-            if not 0 <= count <= size - done:
-                raise OSError(f"readinto of {size - done} bytes returned {count}")
-            if count == 0:
-                break
-            done += count
-        return done
-    if source.is_file:
-        (<object>source.file).fileno()  # raises ValueError if it is closed
-    while True:
-        with nogil:
-            count = file_read_at(source.fd, data, size, offset)
-        if count >= 0:
-            return count
-        if errno != EINTR:
-            PyErr_SetFromErrno(OSError)
-        PyErr_CheckSignals()
-
-
-# ---- the window --------------------------------------------------------------
-#
-# data[valid_start:valid_end] are bytes of the file, of which [start, end) have
-# not been handed out. Up to WITNESS bytes beside them stay: every further read
-# covers some bytes that are held already and compares them, so that a file that
-# was truncated and written anew ends the iteration instead of being joined to
-# what it was before.
-
 cdef enum:
-    WINDOW_FIRST = 65536    # bytes of the first read
-    WINDOW_STEP = 524288    # bytes of a later one at most
-    WINDOW_REUSE = 8        # reads before they become twice as long: new memory costs more than a read
-    WITNESS = 64
-
-cdef struct Line:
-    Cursor start
-    Cursor end      # past the last byte; the newline and a carriage return before it are left out
-    int64_t offset  # of the line's first byte in the file
-
-cdef inline bint line_contains(Line* line, bytes needle) noexcept:
-    return memmem(line.start, line.end - line.start, PyBytes_AS_STRING(needle), PyBytes_GET_SIZE(needle)) != NULL
+    LINES
+    RECORDS
+    MESSAGES
 
 
-cdef struct Window:
-    Source source
-    unsigned char* data
-    Py_ssize_t capacity
-    Py_ssize_t valid_start, valid_end
-    Py_ssize_t start, end
-    Py_ssize_t step        # bytes that the next read asks for
-    int reads              # how many asked for so many
-    Py_ssize_t searched    # no newline between here and the end that the window grows from
-    int64_t origin         # file offset of data[0], were it a byte of the file
-    int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
-    int64_t longest        # longer lines are passed over
-    int64_t passed         # how many were
-    bint forward
-    bint passing           # the line at hand is too long: its bytes are not kept
-    bint finished
-    bint changed           # finished because the file is not what it was
-    int64_t known_short    # the offset past the line that window_is_long found to be short enough
-    bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
-    int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
+@cython.final
+@cython.internal
+@cython.no_gc_clear  # the window's file is this object's, and may be asked for by a finaliser
+cdef class Lines:
+    cdef object file
+    cdef bytes needle  # only lines that contain it are given; None: all
+    cdef Window window
+    cdef int give  # LINES, RECORDS or MESSAGES
+    cdef char busy  # a thread is in __next__
+
+    def __cinit__(self):
+        self.window.finished = True  # until open_lines gives it a file
+
+    def __dealloc__(self):
+        window_close(&self.window)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Line line
+        cdef RecordFields fields
+        if not flag_enter(&self.busy):
+            raise RuntimeError("the lines are being read by another thread")
+        try:
+            while window_step(&self.window, &line):
+                if self.needle is not None and not line_contains(&line, self.needle):
+                    continue
+                if self.give == LINES:
+                    return (line.offset, json_between(line.start, line.end))
+                if self.give == MESSAGES and not may_hold_message(&line):
+                    continue
+                if not record_find(line.start, line.end, &fields):
+                    continue
+                if self.give == RECORDS:
+                    return record_own(&fields, line.offset)
+                if (message := message_of(&fields)) is not None:
+                    return message
+            window_close(&self.window)
+            raise StopIteration
+        finally:
+            flag_leave(&self.busy)
 
 
-cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
-    """Open a window on a file. The caller must close it, also after an error."""
-    cdef int64_t size
-    window.source.is_file = False
-    window.data = NULL
-    source_of(&window.source, file)
-    size = source_size(&window.source)
-    window.capacity = window.valid_start = window.valid_end = window.start = window.end = window.searched = 0
-    window.lower = lower
-    window.upper = size if upper is None else min(<int64_t>upper, size)
-    window.longest = INT64_MAX if longest is None else longest
-    if lower < 0 or window.upper < 0 or window.longest < 0:
-        raise ValueError("offsets and lengths must not be negative")
-    window.step = WINDOW_FIRST
-    window.reads = 0
-    window.passed = 0
-    window.forward = forward
-    window.passing = False
-    window.changed = False
-    window.stops_at_long = False
-    window.lines_left = INT64_MAX
-    window.known_short = -1
-    window.finished = window.lower >= window.upper
-    if window.finished:
-        return 0
-    if forward:
-        window.origin = max(lower - 1, 0)
-        window.passing = lower > 0  # to the end of the line before; it does not count
-        window.passed = -1 if lower > 0 else 0
-    else:
-        window.origin = window.upper if window.upper == size else window_line_end(window)
-    return 0
+cdef Lines open_lines(object file, int64_t start, object end, object max_line, bint forward, int give):
+    cdef Lines lines = Lines.__new__(Lines)
+    lines.file = file
+    lines.give = give
+    window_open(&lines.window, file, start, end, max_line, forward)
+    return lines
 
 
-cdef int window_limit_lines(Window* window, object count) except -1:
-    """Have the window read so many lines backwards, at most. None: no limit."""
-    window.lines_left = INT64_MAX if count is None else count
-    if window.lines_left < 0:
-        raise ValueError("the number of lines must not be negative")
-    return 0
+def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None):
+    cdef Lines lines = open_lines(file, start, end, max_line, False, LINES)
+    lines.needle = containing
+    return lines
 
 
-cdef int64_t window_line_end(Window* window) except -1:
-    """The file offset past the line that has a byte right before `upper`."""
-    cdef unsigned char piece[4096]
-    cdef int64_t offset = window.upper - 1
-    cdef Py_ssize_t count
-    cdef void* newline
-    while True:
-        count = source_read(&window.source, piece, sizeof(piece), offset)
-        newline = memchr(piece, c"\n", count)
-        if newline != NULL:
-            return offset + (<unsigned char*>newline - piece) + 1
-        offset += count
-        if count < <Py_ssize_t>sizeof(piece):
-            return offset
+def forward_lines(file, start=0, end=None, max_line=None, bytes containing=None):
+    cdef Lines lines = open_lines(file, start, end, max_line, True, LINES)
+    lines.needle = containing
+    return lines
 
 
-cdef void window_close(Window* window) noexcept:
-    source_close(&window.source)
-    PyMem_RawFree(window.data)
-    window.data = NULL
-    window.finished = True
+def reverse_records(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, False, RECORDS)
 
 
-cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
-    """Drop what is no longer needed and see that `room` bytes are free on the side that the window grows to."""
-    cdef unsigned char* data = window.data
-    cdef Py_ssize_t kept_start = window.valid_start
-    cdef Py_ssize_t kept_end = window.valid_end
-    cdef Py_ssize_t kept, shift, capacity
-    if window.forward:
-        kept_start = max(kept_start, min(window.start, kept_end - WITNESS))
-        if window.capacity - kept_end >= room:
-            return 0
-    else:
-        kept_end = min(kept_end, max(window.end, kept_start + WITNESS))
-        window.valid_end = kept_end
-        if kept_start >= room:
-            return 0
-    kept = kept_end - kept_start
-    capacity = window.capacity
-    if capacity < kept + room:
-        capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WINDOW_FIRST))
-        if capacity > 2 * WINDOW_STEP:
-            # A long line: room for the longest one, so that it is moved once. What is not filled costs no memory.
-            capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WINDOW_STEP)
-        data = <unsigned char*>PyMem_RawMalloc(capacity)
-        if data == NULL:
-            raise MemoryError
-    shift = (0 if window.forward else capacity - kept) - kept_start
-    if kept:
-        memmove(data + kept_start + shift, window.data + kept_start, kept)
-    if data != window.data:
-        PyMem_RawFree(window.data)
-    window.data = data
-    window.capacity = capacity
-    window.valid_start = kept_start + shift
-    window.valid_end = kept_end + shift
-    window.start += shift
-    window.end += shift
-    window.searched += shift
-    window.origin -= shift
-    return 0
+def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None):
+    cdef Lines lines = open_lines(file, start, end, max_line, False, MESSAGES)
+    window_limit_lines(&lines.window, max_lines)
+    return lines
 
 
-cdef bint window_extend(Window* window) except -1:
-    """Read on in the window's direction. False: the file has no more, or is not the file it was."""
-    cdef unsigned char witness[WITNESS]
-    cdef Py_ssize_t wanted = window.step
-    cdef Py_ssize_t count, known, position
-    window.reads += 1
-    if window.reads == WINDOW_REUSE and window.step < WINDOW_STEP:
-        window.step *= 2
-        window.reads = 0
-    if not window.forward:
-        wanted = min(wanted, window.origin + window.valid_start - max(window.lower - 1, 0))
-    window_make_room(window, wanted)
-    known = min(<Py_ssize_t>WITNESS, window.valid_end - window.valid_start)
-    if window.forward:
-        position = window.valid_end - known
-        memcpy(witness, window.data + position, known)
-    else:
-        position = window.valid_start - wanted
-        memcpy(witness, window.data + window.valid_start, known)
-    count = source_read(&window.source, window.data + position, wanted + known, window.origin + position)
-    if count < known or memcmp(witness, window.data + position + (0 if window.forward else wanted), known) != 0:
-        window.finished = window.changed = True
-        return False
-    if window.forward:
-        window.valid_end = window.end = position + count
-        return count != known
-    if count != wanted + known:
-        window.finished = window.changed = True
-        return False
-    window.valid_start = window.start = position
-    if known == 0 and window.data[window.valid_end - 1] == c"\n":
-        window.end -= 1
-        window.searched = window.end
-    return True
-
-
-cdef inline bint window_hand_out(Window* window, Py_ssize_t start, Py_ssize_t end, Line* line) noexcept:
-    """False if the line was too long."""
-    if window.passing or end - start > window.longest:
-        window.passing = False
-        window.passed += 1
-        return False
-    line.offset = window.origin + start
-    line.start = window.data + start
-    line.end = window.data + end
-    if end != start and (line.end - 1)[0] == c"\r":
-        line.end -= 1
-    if line.offset == 0 and line.end - line.start >= 3 and memcmp(line.start, b"\xef\xbb\xbf", 3) == 0:
-        line.start += 3
-    return True
-
-
-cdef bint window_is_long(Window* window) except -1:
-    """Is the line before `end`, which begins before `start`, too long?
-
-    A line of some length is measured once, before it is gathered: fresh memory costs more than reading twice.
-    """
-    cdef unsigned char piece[65536]
-    cdef Py_ssize_t held = window.end - window.start
-    cdef int64_t line_end = window.origin + window.end
-    cdef int64_t offset = window.origin + window.start
-    cdef int64_t stop
-    cdef Py_ssize_t size
-    if held > window.longest or held < WINDOW_STEP or window.longest == INT64_MAX or window.known_short == line_end:
-        return held > window.longest
-    stop = max(window.lower, line_end - window.longest - 1)
-    while offset > stop:
-        size = min(<int64_t>sizeof(piece), offset - stop)
-        offset -= size
-        if source_read(&window.source, piece, size, offset) != size or last_newline(piece, size) != NULL:
-            break
-    else:
-        if stop > window.lower:
-            return True
-    window.known_short = line_end
-    return False
-
-
-cdef bint window_previous(Window* window, Line* line) except -1:
-    """The line before the last one given, valid until the next call; False: none is left."""
-    cdef const unsigned char* newline
-    cdef Py_ssize_t start, end
-    while not window.finished:
-        newline = NULL
-        if window.searched > window.start:
-            newline = last_newline(window.data + window.start, window.searched - window.start)
-        if newline != NULL:
-            start = newline - window.data + 1
-            end = window.end
-            window.end = window.searched = start - 1
-            window.lines_left -= 1
-            if window.lines_left < 0:
-                window.passed += 1
-                window.finished = True
-                break
-            if window.origin + window.end < window.lower:
-                window.finished = True
-            if window_hand_out(window, start, end, line):
-                return True
-            continue
-        window.searched = window.start
-        if window_is_long(window):
-            window.passing = True
-            window.end = window.start
-            if window.stops_at_long:
-                window.passed += 1
-                window.finished = True
-                break
-        if window.valid_start == window.valid_end or window.origin + window.start > max(window.lower - 1, 0):
-            window_extend(window)
-        else:
-            window.finished = True
-            if window.lower == 0 and window_hand_out(window, window.start, window.end, line):
-                return True
-    return False
-
-
-cdef bint window_next(Window* window, Line* line) except -1:
-    """The line after the last one given, valid until the next call; False: none is left."""
-    cdef const unsigned char* newline
-    cdef Py_ssize_t start, end
-    while not window.finished:
-        if window.origin + window.start >= window.upper:
-            window.finished = True
-            break
-        newline = NULL
-        if window.searched < window.end:
-            newline = <const unsigned char*>memchr(window.data + window.searched, c"\n", window.end - window.searched)
-        if newline != NULL:
-            start = window.start
-            end = newline - window.data
-            window.start = window.searched = end + 1
-            if window_hand_out(window, start, end, line):
-                return True
-            continue
-        window.searched = window.end
-        if window.passing or window.end - window.start > window.longest:
-            window.passing = True
-            window.start = window.end
-        if not window_extend(window):
-            if window.finished:
-                break
-            window.finished = True
-            if window.start != window.end or window.passing:
-                if window_hand_out(window, window.start, window.end, line):
-                    return True
-    return False
-
-
-cdef bint window_step(Window* window, Line* line) except -1:
-    """The next line in the window's direction."""
-    return window_next(window, line) if window.forward else window_previous(window, line)
+def forward_records(file, start=0, end=None, max_line=None):
+    return open_lines(file, start, end, max_line, True, RECORDS)

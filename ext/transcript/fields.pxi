@@ -1,0 +1,206 @@
+# What a line of a transcript says, without building objects.
+#
+# One walk over a line notes where the values stand that somebody may ask for;
+# everything else is passed over. Of what is passed over the grammar is checked
+# whole (RFC 8259: brackets, names, commas, numbers, escapes, control bytes), but
+# not its UTF-8; strings that may be decoded are checked for that, too.
+
+
+# ---- the walk ----------------------------------------------------------------
+
+cdef enum:
+    FIELD_TYPE
+    FIELD_MESSAGE
+    FIELD_CONTENT
+    FIELD_ID
+    FIELD_ROLE
+    FIELD_TEXT
+    FIELD_NAME
+    FIELD_INPUT
+    FIELD_UUID
+    FIELD_TIMESTAMP
+    FIELD_SIDECHAIN
+    FIELD_META
+    FIELD_API_ERROR
+    FIELD_COMPACT_SUMMARY
+    # Without a name in JSON: of a content array,
+    FIELD_TEXTS           # from its first text that is not blank, a block or a bare string, to past its last
+    FIELD_TOOLS           # from its first tool_use block to past its last
+    FIELD_LAST_TOOL       # the last of those
+    FIELD_LAST_TOOL_NAME  # and its name
+    FIELDS
+    FIELD_OTHER = FIELDS
+
+cdef enum:
+    LEVEL_RECORD
+    LEVEL_MESSAGE
+    LEVEL_BLOCK
+
+cdef struct Slice:
+    Cursor start  # NULL: absent
+    Cursor end
+
+cdef struct RecordFields:
+    Cursor start  # the record's object
+    Cursor end
+    Slice top[FIELDS]      # JSON values of its own members, the last of a name
+    Slice message[FIELDS]  # and of its message's
+
+
+cdef int field_named(Cursor name, Py_ssize_t size) noexcept nogil:
+    if size == 4:
+        if memcmp(name, b"type", 4) == 0:
+            return FIELD_TYPE
+        if memcmp(name, b"text", 4) == 0:
+            return FIELD_TEXT
+        if memcmp(name, b"role", 4) == 0:
+            return FIELD_ROLE
+        if memcmp(name, b"uuid", 4) == 0:
+            return FIELD_UUID
+        if memcmp(name, b"name", 4) == 0:
+            return FIELD_NAME
+    elif size == 2 and memcmp(name, b"id", 2) == 0:
+        return FIELD_ID
+    elif size == 5 and memcmp(name, b"input", 5) == 0:
+        return FIELD_INPUT
+    elif size == 6 and memcmp(name, b"isMeta", 6) == 0:
+        return FIELD_META
+    elif size == 7:
+        if memcmp(name, b"content", 7) == 0:
+            return FIELD_CONTENT
+        if memcmp(name, b"message", 7) == 0:
+            return FIELD_MESSAGE
+    elif size == 9 and memcmp(name, b"timestamp", 9) == 0:
+        return FIELD_TIMESTAMP
+    elif size == 11 and memcmp(name, b"isSidechain", 11) == 0:
+        return FIELD_SIDECHAIN
+    elif size == 16 and memcmp(name, b"isCompactSummary", 16) == 0:
+        return FIELD_COMPACT_SUMMARY
+    elif size == 17 and memcmp(name, b"isApiErrorMessage", 17) == 0:
+        return FIELD_API_ERROR
+    return FIELD_OTHER
+
+
+cdef inline bint field_belongs(int field, int level) noexcept nogil:
+    if level == LEVEL_RECORD:
+        return field != FIELD_ROLE and field != FIELD_TEXT
+    if level == LEVEL_MESSAGE:
+        return field == FIELD_CONTENT or field == FIELD_ID or field == FIELD_ROLE
+    return (
+        field == FIELD_TYPE or field == FIELD_TEXT or field == FIELD_ID or field == FIELD_NAME or field == FIELD_INPUT
+    )
+
+
+cdef int field_escaped(Cursor name, Cursor end) noexcept nogil:
+    """The field whose name is written with escapes."""
+    cdef unsigned char plain[128]
+    cdef bint lone = False
+    if end - name > <Py_ssize_t>sizeof(plain):
+        return FIELD_OTHER
+    return field_named(plain, json_unescape(name, end, plain, &lone))
+
+
+cdef inline void slice_extend(Slice* slice, Cursor start, Cursor end) noexcept nogil:
+    if slice.start == NULL:
+        slice.start = start
+    slice.end = end
+
+
+cdef Cursor walk_blocks(Cursor p, Cursor end, Slice* values, JsonFault* fault) noexcept nogil:
+    """Past an array of content blocks, whose texts are checked, and texts and tools noted; p: at its bracket."""
+    cdef Slice block[FIELDS]
+    cdef Cursor start
+    p = json_space(p + 1, end)
+    if p != end and p[0] == c"]":
+        return p + 1
+    while True:
+        start = p
+        if p != end and p[0] == c"{":
+            block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
+            p = walk_members(p, end, LEVEL_BLOCK, block, NULL, fault)
+            if p != NULL and value_is(&block[FIELD_TYPE], b"text", 4):
+                if value_is_string(&block[FIELD_TEXT]) and not value_is_blank(&block[FIELD_TEXT]):
+                    slice_extend(&values[FIELD_TEXTS], start, p)
+            elif p != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                slice_extend(&values[FIELD_TOOLS], start, p)
+                values[FIELD_LAST_TOOL] = Slice(start, p)
+                values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
+        else:
+            p = json_skip(p, end, fault)
+            if p != NULL and start[0] == c'"':
+                if utf8_stop(start, p) != p:
+                    return json_fault(fault, "invalid UTF-8", start)
+                block[FIELD_TEXT] = Slice(start, p)
+                if not value_is_blank(&block[FIELD_TEXT]):
+                    slice_extend(&values[FIELD_TEXTS], start, p)
+        if p == NULL:
+            return NULL
+        p = json_space(p, end)
+        if p == end or (p[0] != c"," and p[0] != c"]"):
+            return json_fault(fault, "expected ',' or the container's end", p)
+        if p[0] == c"]":
+            return p + 1
+        p = json_space(p + 1, end)
+
+
+cdef Cursor walk_members(
+    Cursor p, Cursor end, int level, Slice* values, Slice* message, JsonFault* fault
+) noexcept nogil:
+    """Past the object at p; notes the values that belong to the level, those of a record's message in `message`."""
+    cdef Cursor name
+    cdef Cursor start
+    cdef int field
+    p = json_space(p + 1, end)
+    if p != end and p[0] == c"}":
+        return p + 1
+    while True:
+        if p == end or p[0] != c'"':
+            return json_fault(fault, "expected a member's name", p)
+        name = p + 1
+        p = string_short(name, end)
+        if p != end and p[0] == c'"':
+            field = field_named(name, p - name)
+            p += 1
+        else:
+            p = json_string_rest(p, end, fault)
+            if p == NULL:
+                return NULL
+            field = field_escaped(name, p - 1)
+        p = json_space(p, end)
+        if p == end or p[0] != c":":
+            return json_fault(fault, "expected ':'", p)
+        p = start = json_space(p + 1, end)
+        if field == FIELD_OTHER or not field_belongs(field, level):
+            p = json_skip(p, end, fault)
+        else:
+            if field == FIELD_MESSAGE:
+                memset(message, 0, FIELDS * sizeof(Slice))
+            elif field == FIELD_CONTENT:
+                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = NULL
+            if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
+                p = walk_members(p, end, LEVEL_MESSAGE, message, NULL, fault)
+            elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
+                p = walk_blocks(p, end, values, fault)
+            else:
+                p = json_skip(p, end, fault)
+                if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
+                    return json_fault(fault, "invalid UTF-8", start)
+            values[field].start = start
+            values[field].end = p
+        if p == NULL:
+            return NULL
+        p = json_space(p, end)
+        if p == end or (p[0] != c"," and p[0] != c"}"):
+            return json_fault(fault, "expected ',' or the container's end", p)
+        if p[0] == c"}":
+            return p + 1
+        p = json_space(p + 1, end)
+
+
+cdef Cursor record_walk(Cursor p, Cursor end, RecordFields* fields) noexcept nogil:
+    """Past the object at p, or NULL."""
+    cdef JsonFault fault
+    memset(fields, 0, sizeof(RecordFields))
+    fields.start = p
+    fields.end = walk_members(p, end, LEVEL_RECORD, fields.top, fields.message, &fault)
+    return fields.end
