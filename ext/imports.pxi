@@ -13,7 +13,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64
 from libc.stdio cimport FILE, fclose, fopen, fscanf
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strerror, strlen
-from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as open_file
+from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as os_open
 from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 from posix.types cimport uid_t
@@ -71,8 +71,8 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISSPACE(uint32_t character) nogil
     # Bytes objects that are written before they are a Python object, and cut to their size afterwards.
     int _PyBytes_Resize(PyObject** text, Py_ssize_t size) except -1
-    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
-    char* bytes_start "PyBytes_AS_STRING"(PyObject* text)
+    PyObject* bytes_new "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
+    char* bytes_data "PyBytes_AS_STRING"(PyObject* text)
     object PyMemoryView_FromMemory(char* data, Py_ssize_t size, int flags)
     int PyBUF_WRITE
     object PyErr_SetFromErrno(object error)
@@ -90,75 +90,78 @@ cdef extern from "marshal.h":
 
 
 # ---- headers of the core -----------------------------------------------------
+#
+# In C their names begin with `tailhook_`; here with the subject, as in the parts.
 
 cdef extern from *:
     unsigned int __builtin_ctzll(uint64_t bits) nogil
 
 cdef extern from "named_tuple.h":
-    bint tailhook_is_named_tuple(PyTypeObject* cls)
-    object tailhook_new_named_tuple(PyTypeObject* cls, Py_ssize_t size)
+    bint tuple_is_plain "tailhook_is_named_tuple"(PyTypeObject* cls)
+    object tuple_allocate "tailhook_new_named_tuple"(PyTypeObject* cls, Py_ssize_t size)
 
 cdef extern from "text/text.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
-    Cursor string_stop "tailhook_string_stop"(Cursor p, Cursor end)
-    Cursor string_pass "tailhook_string_pass"(Cursor p, Cursor end)
-    Cursor string_short "tailhook_string_short"(Cursor p, Cursor end)
-    Cursor plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
-    void widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
+    Cursor json_string_stop "tailhook_string_stop"(Cursor p, Cursor end)
+    Cursor json_string_pass "tailhook_string_pass"(Cursor p, Cursor end)
+    Cursor json_string_short "tailhook_string_short"(Cursor p, Cursor end)
+    Cursor json_plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
+    void json_widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
     size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
     Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
-    bint may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
+    bint rec_may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
 
 cdef extern from "os/file.h" nogil:
-    Py_ssize_t file_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
-    int64_t file_size "tailhook_file_size"(int fd)
-    int copy_descriptor "tailhook_copy_descriptor"(int fd)
-    void close_descriptor "tailhook_close_descriptor"(int fd)
-    const unsigned char* last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
-    bint flag_enter "tailhook_enter"(char* flag)
-    void flag_leave "tailhook_leave"(char* flag)
+    Py_ssize_t os_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
+    int64_t os_file_size "tailhook_file_size"(int fd)
+    int os_copy_descriptor "tailhook_copy_descriptor"(int fd)
+    void os_close_descriptor "tailhook_close_descriptor"(int fd)
+    const unsigned char* os_last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
+    bint os_flag_enter "tailhook_enter"(char* flag)
+    void os_flag_leave "tailhook_leave"(char* flag)
 
 cdef extern from "markdown/markdown.h" nogil:
     enum:
-        LINE_ENDS "TAILHOOK_LINE_ENDS"
-        SPECIALS "TAILHOOK_SPECIALS"
-    ctypedef struct CodeSpan "tailhook_span":
+        MD_LINE_ENDS "TAILHOOK_LINE_ENDS"
+        MD_SPECIALS "TAILHOOK_SPECIALS"
+    ctypedef struct MdSpan "tailhook_span":
         size_t start        # byte offsets into the text, end exclusive
         size_t end
         int    kind
-    size_t TAILHOOK_MARKS(size_t length)
-    void tailhook_mark(const char* text, size_t length, uint64_t* marks)
-    size_t tailhook_next_mark(const uint64_t* marks, int kind, size_t position)
-    bint tailhook_is_line_end(char c)
-    bint tailhook_may_start_block(char c)
-    size_t tailhook_count_code_points(const char* text, size_t length)
-    void tailhook_spans_to_code_points(const char* text, size_t length, CodeSpan* spans, size_t count)
-    bint tailhook_is_html_block(const char* text, size_t length)
-    bint tailhook_is_html_raw(const char* text, size_t length)
+    size_t MD_MARKS "TAILHOOK_MARKS"(size_t length)
+    void md_mark "tailhook_mark"(const char* text, size_t length, uint64_t* marks)
+    size_t md_next_mark "tailhook_next_mark"(const uint64_t* marks, int kind, size_t position)
+    bint md_is_line_end "tailhook_is_line_end"(char c)
+    bint md_may_start_block "tailhook_may_start_block"(char c)
+    size_t md_count_code_points "tailhook_count_code_points"(const char* text, size_t length)
+    void md_spans_to_code_points "tailhook_spans_to_code_points"(
+        const char* text, size_t length, MdSpan* spans, size_t count)
+    bint md_is_html_block "tailhook_is_html_block"(const char* text, size_t length)
+    bint md_is_html_raw "tailhook_is_html_raw"(const char* text, size_t length)
 
 cdef extern from "patterns/automaton.h" nogil:
-    uint32_t TAILHOOK_TABLE_MAGIC
-    uint32_t TAILHOOK_NO_CLASS
-    uint32_t TAILHOOK_HASH_BITS
-    uint32_t TAILHOOK_GROUPS
-    uint32_t TAILHOOK_CHECK_BACK
+    uint32_t MATCH_TABLE_MAGIC "TAILHOOK_TABLE_MAGIC"
+    uint32_t MATCH_NO_CLASS "TAILHOOK_NO_CLASS"
+    uint32_t MATCH_HASH_BITS "TAILHOOK_HASH_BITS"
+    uint32_t MATCH_GROUPS "TAILHOOK_GROUPS"
+    uint32_t MATCH_CHECK_BACK "TAILHOOK_CHECK_BACK"
 
-    ctypedef struct tailhook_pattern:
+    ctypedef struct MatchPattern "tailhook_pattern":
         uint32_t text
         uint32_t length
         uint32_t anchor_start
         uint32_t anchor_end
         uint32_t name
 
-    ctypedef struct tailhook_output:
+    ctypedef struct MatchOutput "tailhook_output":
         uint32_t pattern
         uint32_t length
         uint32_t next
 
-    ctypedef struct tailhook_check:
+    ctypedef struct MatchCheck "tailhook_check":
         uint32_t back
 
-    ctypedef struct tailhook_table_head:
+    ctypedef struct MatchTableHead "tailhook_table_head":
         uint32_t magic
         uint32_t words
         uint32_t fold
@@ -174,52 +177,52 @@ cdef extern from "patterns/automaton.h" nogil:
         uint32_t hashed
         uint32_t checks
 
-    ctypedef struct tailhook_table:
-        const tailhook_table_head* head
+    ctypedef struct MatchTable "tailhook_table":
+        const MatchTableHead* head
         const uint8_t* classes
         const uint16_t* slots
-        const tailhook_check* checks
-        const tailhook_pattern* patterns
-        const tailhook_output* outputs
+        const MatchCheck* checks
+        const MatchPattern* patterns
+        const MatchOutput* outputs
         const uint8_t* texts
         const void* cells
 
-    uint64_t tailhook_table_view(tailhook_table* table, const uint32_t* words)
+    uint64_t match_table_view "tailhook_table_view"(MatchTable* table, const uint32_t* words)
 
 cdef extern from "patterns/prefilter.h" nogil:
-    ctypedef struct tailhook_block:
+    ctypedef struct MatchBlock "tailhook_block":
         size_t at
         uint64_t places
 
-    ctypedef struct tailhook_prefilter:
-        const tailhook_table* table
+    ctypedef struct MatchPrefilter "tailhook_prefilter":
+        const MatchTable* table
         const uint8_t* text
         size_t length
         size_t at
         unsigned int count
         unsigned int next
 
-    bint tailhook_has_prefilter(const tailhook_table* table)
-    bint tailhook_prefilter_next(tailhook_prefilter* way, tailhook_block* block)
+    bint match_has_prefilter "tailhook_has_prefilter"(const MatchTable* table)
+    bint match_prefilter_next "tailhook_prefilter_next"(MatchPrefilter* way, MatchBlock* block)
 
 # Written by tables.py at each build: the literals of the machines.
 cdef extern from "tables.h":
-    const uint32_t* tailhook_signals
-    const char* const* tailhook_signals_names
-    const uint32_t* tailhook_promise_tags
-    const uint32_t* tailhook_keywords_seed
-    const uint32_t* tailhook_keywords_tuned
+    const uint32_t* match_signals "tailhook_signals"
+    const char* const* match_signal_names "tailhook_signals_names"
+    const uint32_t* match_promise_tags "tailhook_promise_tags"
+    const uint32_t* match_keywords_seed "tailhook_keywords_seed"
+    const uint32_t* match_keywords_tuned "tailhook_keywords_tuned"
     enum:
-        CATEGORIES "TAILHOOK_MEMORY_CATEGORIES"
-        NEGATION "TAILHOOK_MEMORY_NEGATION"          # the number of a negation; primary and booster come before it
-        NUMBERS "TAILHOOK_MEMORY_NUMBERS"
-        LINES_BEFORE "TAILHOOK_MEMORY_LINES_BEFORE"
-        LINES_AFTER "TAILHOOK_MEMORY_LINES_AFTER"
-        MAX_BOOSTED "TAILHOOK_MEMORY_MAX_BOOSTED"    # lines of a category that count with a booster
-        MAX_PLAIN "TAILHOOK_MEMORY_MAX_PLAIN"        # and without
-        NEGATION_REACH_BYTES "TAILHOOK_MEMORY_NEGATION_REACH_BYTES"
-        KEY_BEGINNINGS "TAILHOOK_KEY_BEGINNINGS"
-    const char* const* tailhook_key_beginnings   # sorted
-    const uint16_t* tailhook_key_least           # how many characters of a key follow
-    const uint16_t* tailhook_key_signs           # a bit for each sign of KEY_SIGNS that may be among them
-    const char* tailhook_key_sign_letters
+        MEM_CATEGORIES "TAILHOOK_MEMORY_CATEGORIES"
+        MEM_NEGATION "TAILHOOK_MEMORY_NEGATION"          # number of a negation; primary and booster come before it
+        MEM_NUMBERS "TAILHOOK_MEMORY_NUMBERS"
+        MEM_LINES_BEFORE "TAILHOOK_MEMORY_LINES_BEFORE"
+        MEM_LINES_AFTER "TAILHOOK_MEMORY_LINES_AFTER"
+        MEM_MAX_BOOSTED "TAILHOOK_MEMORY_MAX_BOOSTED"    # how many lines of a category count with a booster
+        MEM_MAX_PLAIN "TAILHOOK_MEMORY_MAX_PLAIN"        # how many count without one
+        MEM_NEGATION_REACH_BYTES "TAILHOOK_MEMORY_NEGATION_REACH_BYTES"
+        KEY_COUNT "TAILHOOK_KEY_BEGINNINGS"
+    const char* const* key_beginnings "tailhook_key_beginnings"    # sorted
+    const uint16_t* key_least "tailhook_key_least"                 # how many characters follow a beginning at least
+    const uint16_t* key_signs "tailhook_key_signs"                 # a bit for each of key_sign_letters that may follow
+    const char* key_sign_letters "tailhook_key_sign_letters"

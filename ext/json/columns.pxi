@@ -8,11 +8,11 @@
 
 
 cdef enum:
-    MOST_COLUMNS = 16
-    LONGEST_NAME = 64
-    MIN_WINDOW_BYTES = 4  # a byte order mark is recognised in the first window
+    JSON_MAX_COLUMNS = 16
+    JSON_MAX_NAME_BYTES = 64
+    JSON_MIN_WINDOW_BYTES = 4  # a byte order mark is recognised in the first window
 
-cdef struct Column:
+cdef struct JsonColumn:
     Cursor name         # the member's, without quotation marks
     Py_ssize_t size
     Cursor inner        # the member's in the object that is that member; NULL: the member itself
@@ -23,9 +23,9 @@ cdef struct Column:
     Cursor last_end
 
 
-cdef inline bint column_name_is(Cursor name, Cursor stop, Cursor wanted, Py_ssize_t size) noexcept nogil:
+cdef inline bint json_column_name_is(Cursor name, Cursor stop, Cursor wanted, Py_ssize_t size) noexcept nogil:
     """Is the name, inside its quotation marks, the wanted one, however it is spelt?"""
-    cdef unsigned char plain[6 * LONGEST_NAME]
+    cdef unsigned char plain[6 * JSON_MAX_NAME_BYTES]
     cdef bint lone = False
     if stop - name == size:
         return memcmp(name, wanted, size) == 0
@@ -34,8 +34,8 @@ cdef inline bint column_name_is(Cursor name, Cursor stop, Cursor wanted, Py_ssiz
     return json_unescape(name, stop, plain, &lone) == size and memcmp(plain, wanted, size) == 0
 
 
-cdef Cursor row_scan(
-    Cursor p, Cursor end, Column* columns, int count, Cursor outer, JsonFault* fault
+cdef Cursor json_scan_row(
+    Cursor p, Cursor end, JsonColumn* columns, int count, Cursor outer, JsonFault* fault
 ) noexcept nogil:
     """Past the object at p; finds the columns' values in it.
 
@@ -45,15 +45,15 @@ cdef Cursor row_scan(
     cdef Cursor stop
     cdef Cursor value
     cdef Cursor nested
-    cdef Column* column
+    cdef JsonColumn* column
     cdef bint wanted
     cdef int i
-    p = json_space(p + 1, end)
+    p = json_skip_space(p + 1, end)
     if p != end and p[0] == c"}":
         return p + 1
     while True:
         name = p + 1
-        value = json_member(p, end, &stop, fault)
+        value = json_skip_to_value(p, end, &stop, fault)
         if value == NULL:
             return NULL
         p = json_skip(value, end, fault)
@@ -63,9 +63,9 @@ cdef Cursor row_scan(
         for i in range(count):
             column = &columns[i]
             if outer == NULL:
-                wanted = column_name_is(name, stop, column.name, column.size)
+                wanted = json_column_name_is(name, stop, column.name, column.size)
             else:
-                wanted = column.inner != NULL and column.name == outer and column_name_is(
+                wanted = column.inner != NULL and column.name == outer and json_column_name_is(
                     name, stop, column.inner, column.inner_size
                 )
             if not wanted:
@@ -77,18 +77,18 @@ cdef Cursor row_scan(
                 column.value = NULL  # an earlier member of the same name does not count
                 nested = column.name
         if nested != NULL and value[0] == c"{":
-            row_scan(value, end, columns, count, nested, fault)
-        p = json_space(p, end)
+            json_scan_row(value, end, columns, count, nested, fault)
+        p = json_skip_space(p, end)
         if p == end:
-            return json_fault(fault, "container without end", end)
+            return json_fail(fault, "container without end", end)
         if p[0] == c"}":
             return p + 1
         if p[0] != c",":
-            return json_fault(fault, "expected ',' or the container's end", p)
-        p = json_space(p + 1, end)
+            return json_fail(fault, "expected ',' or the container's end", p)
+        p = json_skip_space(p + 1, end)
 
 
-cdef object column_value(Column* column, object before, Cursor start):
+cdef object json_column_value(JsonColumn* column, object before, Cursor start):
     """The row's value; `before`: the value of the row before."""
     cdef Cursor p = column.value
     if p == NULL:
@@ -119,7 +119,7 @@ cdef struct JsonWindow:
     bint whole       # the file ends with the data
 
 
-cdef int json_window_on(JsonWindow* window, Cursor* at) except -1:
+cdef int json_window_advance(JsonWindow* window, Cursor* at) except -1:
     """Have more of the file, from `at` on, which moves with it."""
     cdef size_t used = at[0] - window.data
     cdef unsigned char* data
@@ -135,7 +135,7 @@ cdef int json_window_on(JsonWindow* window, Cursor* at) except -1:
     window.offset += used
     at[0] = window.data
     while window.size < window.capacity and not window.whole:
-        got = file_read_at(
+        got = os_read_at(
             window.fd, window.data + window.size, window.capacity - window.size, window.offset + <int64_t>window.size
         )
         if got < 0 and errno != EINTR:
@@ -148,10 +148,10 @@ cdef int json_window_on(JsonWindow* window, Cursor* at) except -1:
 
 @cython.final
 @cython.internal
-cdef class ColumnReader:
+cdef class JsonColumnReader:
     cdef JsonWindow window
     cdef JsonFault fault
-    cdef Column columns[MOST_COLUMNS]
+    cdef JsonColumn columns[JSON_MAX_COLUMNS]
     cdef int count
     cdef dict names  # of the columns' steps, so that equal ones are one pointer; keeps them alive
 
@@ -171,7 +171,7 @@ cdef class ColumnReader:
         Every column forgets the value of the row before: its bytes are elsewhere in the window, or gone.
         """
         cdef int i
-        json_window_on(&self.window, at)
+        json_window_advance(&self.window, at)
         for i in range(self.count):
             self.columns[i].last = NULL
         return 0
@@ -193,30 +193,30 @@ cdef class ColumnReader:
     cdef Cursor next(self, Cursor p) except NULL:
         """At the next byte that is no white space."""
         while True:
-            p = json_space(p, self.end())
+            p = json_skip_space(p, self.end())
             if p != self.end():
                 return p
             if self.window.whole:
-                json_fault(&self.fault, "container without end", p)
+                json_fail(&self.fault, "container without end", p)
                 self.failed(p)
             self.read_on(&p)
 
     cdef int check(self, Cursor p, Cursor end) except -1:
         cdef Cursor stop = utf8_stop(p, end)
         if stop != end:
-            json_fault(&self.fault, "invalid UTF-8", stop)
+            json_fail(&self.fault, "invalid UTF-8", stop)
             self.failed(stop)
         return 0
 
     cdef int choose(self, tuple paths) except -1:
-        cdef Column* column
+        cdef JsonColumn* column
         cdef bytes step
-        if len(paths) > MOST_COLUMNS:
-            raise ValueError(f"more than {MOST_COLUMNS} columns")
+        if len(paths) > JSON_MAX_COLUMNS:
+            raise ValueError(f"more than {JSON_MAX_COLUMNS} columns")
         self.names = {}
         self.count = 0
         for path in paths:
-            if not 1 <= len(path) <= 2 or not all(0 < len(name.encode()) <= LONGEST_NAME for name in path):
+            if not 1 <= len(path) <= 2 or not all(0 < len(name.encode()) <= JSON_MAX_NAME_BYTES for name in path):
                 raise ValueError("a column's path is one name or two, none of them long")
             column = &self.columns[self.count]
             step = self.names.setdefault(path[0], path[0].encode())
@@ -232,7 +232,7 @@ cdef class ColumnReader:
         """Past the array at p, whose rows' values are appended to the lists, one a column."""
         cdef list before = [None] * self.count
         cdef Cursor after
-        cdef Column* column
+        cdef JsonColumn* column
         cdef object value
         cdef int i
         p = self.next(p + 1)
@@ -243,13 +243,13 @@ cdef class ColumnReader:
                 raise ValueError(f"a row is no object at byte {self.window.offset + (p - self.window.data)}")
             for i in range(self.count):
                 self.columns[i].value = NULL
-            after = row_scan(p, self.end(), self.columns, self.count, NULL, &self.fault)
+            after = json_scan_row(p, self.end(), self.columns, self.count, NULL, &self.fault)
             if self.go_on(&p, after):
                 continue
             self.check(p, after)
             for i in range(self.count):
                 column = &self.columns[i]
-                value = column_value(column, before[i], self.window.data)
+                value = json_column_value(column, before[i], self.window.data)
                 before[i] = value
                 column.last, column.last_end = column.value, column.end
                 (<list>lists[i]).append(value)
@@ -257,7 +257,7 @@ cdef class ColumnReader:
             if p[0] == c"]":
                 return p + 1
             if p[0] != c",":
-                json_fault(&self.fault, "expected ',' or the container's end", p)
+                json_fail(&self.fault, "expected ',' or the container's end", p)
                 self.failed(p)
             p = self.next(p + 1)
 
@@ -271,10 +271,10 @@ cdef class ColumnReader:
         cdef Cursor value
         cdef Cursor stop = NULL
         cdef Cursor after
-        if not 0 < len(wanted) <= LONGEST_NAME:
-            raise ValueError(f"the array's name must have 1 to {LONGEST_NAME} bytes of UTF-8")
-        if window_bytes < MIN_WINDOW_BYTES:
-            raise ValueError(f"the window must have at least {MIN_WINDOW_BYTES} bytes")
+        if not 0 < len(wanted) <= JSON_MAX_NAME_BYTES:
+            raise ValueError(f"the array's name must have 1 to {JSON_MAX_NAME_BYTES} bytes of UTF-8")
+        if window_bytes < JSON_MIN_WINDOW_BYTES:
+            raise ValueError(f"the window must have at least {JSON_MIN_WINDOW_BYTES} bytes")
         self.window.fd = fd
         self.window.capacity = window_bytes
         self.window.data = <unsigned char*>PyMem_RawMalloc(window_bytes)
@@ -289,13 +289,13 @@ cdef class ColumnReader:
             raise ValueError("the JSON text is no object")
         p = self.next(p + 1)
         while p[0] != c"}":
-            value = json_member(p, self.end(), &stop, &self.fault)
+            value = json_skip_to_value(p, self.end(), &stop, &self.fault)
             if self.go_on(&p, value):
                 continue
             if value == self.end():
-                json_fault(&self.fault, "expected a value", value)
+                json_fail(&self.fault, "expected a value", value)
                 self.failed(value)
-            if value[0] == c"[" and column_name_is(p + 1, stop, <Cursor>PyBytes_AS_STRING(wanted), len(wanted)):
+            if value[0] == c"[" and json_column_name_is(p + 1, stop, <Cursor>PyBytes_AS_STRING(wanted), len(wanted)):
                 self.choose(choose(top))
                 lists = [[] for _ in range(self.count)]
                 top.pop(array, None)
@@ -315,16 +315,16 @@ cdef class ColumnReader:
             if p[0] == c",":
                 p = self.next(p + 1)
                 if p[0] != c'"':
-                    json_fault(&self.fault, "expected a member's name", p)
+                    json_fail(&self.fault, "expected a member's name", p)
                     self.failed(p)
             elif p[0] != c"}":
-                json_fault(&self.fault, "expected ',' or the container's end", p)
+                json_fail(&self.fault, "expected ',' or the container's end", p)
                 self.failed(p)
         p += 1
         while True:
-            p = json_space(p, self.end())
+            p = json_skip_space(p, self.end())
             if p != self.end():
-                json_fault(&self.fault, "expected the end of the text", p)
+                json_fail(&self.fault, "expected the end of the text", p)
                 self.failed(p)
             if self.window.whole:
                 return top, lists, span
@@ -334,4 +334,4 @@ cdef class ColumnReader:
 # ---- for Python ---------------------------------------------------------------
 
 def read_json_columns(int fd, str array not None, choose, Py_ssize_t window_bytes=1 << 18):
-    return ColumnReader().read(fd, array, choose, window_bytes)
+    return JsonColumnReader().read(fd, array, choose, window_bytes)

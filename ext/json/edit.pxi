@@ -21,22 +21,22 @@ cdef bint json_name_is(Cursor name, Cursor colon, object wanted, bytes wanted_ut
     return size == PyBytes_GET_SIZE(wanted_utf8) and memcmp(name + 1, PyBytes_AS_STRING(wanted_utf8), size) == 0
 
 
-cdef Py_ssize_t json_count(Cursor p, Cursor end) noexcept:
+cdef Py_ssize_t json_count_values(Cursor p, Cursor end) noexcept:
     """How many values the container at p has."""
     cdef JsonFault fault
     cdef Py_ssize_t count = 0
     cdef bint in_object = p[0] == c"{"
-    p = json_space(p + 1, end)
+    p = json_skip_space(p + 1, end)
     while p[0] != c"}" and p[0] != c"]":
         if p[0] == c",":
-            p = json_space(p + 1, end)
-        p = json_skip(json_name(p, end, &fault) if in_object else p, end, &fault)
-        p = json_space(p, end)
+            p = json_skip_space(p + 1, end)
+        p = json_skip(json_skip_name(p, end, &fault) if in_object else p, end, &fault)
+        p = json_skip_space(p, end)
         count += 1
     return count
 
 
-cdef bint json_find(Cursor p, Cursor end, object step, JsonSlot* slot) except -1:
+cdef bint json_find_member(Cursor p, Cursor end, object step, JsonSlot* slot) except -1:
     """Find a member by its name (the last of that name) or an element by its index in the container at p.
 
     Not found: `slot` describes the last one there is; its `name` is NULL in an empty container.
@@ -55,15 +55,15 @@ cdef bint json_find(Cursor p, Cursor end, object step, JsonSlot* slot) except -1
     else:
         wanted_index = step
         if wanted_index < 0:
-            wanted_index += json_count(p, end)
+            wanted_index += json_count_values(p, end)
     slot.before = seen.before = p + 1
     slot.name = NULL
-    p = json_space(p + 1, end)
+    p = json_skip_space(p + 1, end)
     while p[0] != c"}" and p[0] != c"]":
         seen.name = seen.colon = seen.value = p
         if in_object:
-            seen.colon = json_string(p + 1, end, &fault)
-            seen.value = json_name(p, end, &fault)
+            seen.colon = json_skip_string(p + 1, end, &fault)
+            seen.value = json_skip_name(p, end, &fault)
         seen.after = json_skip(seen.value, end, &fault)
         if json_name_is(seen.name, seen.colon, step, wanted_utf8) if in_object else index == wanted_index:
             found = True
@@ -72,68 +72,68 @@ cdef bint json_find(Cursor p, Cursor end, object step, JsonSlot* slot) except -1
             slot[0] = seen
         seen.before = seen.after
         index += 1
-        p = json_space(seen.after, end)
+        p = json_skip_space(seen.after, end)
         if p[0] == c",":
-            p = json_space(p + 1, end)
+            p = json_skip_space(p + 1, end)
     return found
 
 
-cdef bytes json_between(Cursor p, Cursor end):
+cdef bytes bytes_between(Cursor p, Cursor end):
     return PyBytes_FromStringAndSize(<const char*>p, end - p)
 
 
-cdef bytes json_without(Cursor start, Cursor end, JsonSlot* slot):
+cdef bytes json_remove_member(Cursor start, Cursor end, JsonSlot* slot):
     """The text without the slot's member and the one comma that goes with it."""
-    cdef Cursor following = json_space(slot.after, end)
-    cdef Cursor comma = json_space(slot.before, end)
+    cdef Cursor following = json_skip_space(slot.after, end)
+    cdef Cursor comma = json_skip_space(slot.before, end)
     if comma[0] == c",":
-        return json_between(start, slot.before) + json_between(slot.after, end)
+        return bytes_between(start, slot.before) + bytes_between(slot.after, end)
     if following[0] == c",":
-        return json_between(start, slot.name) + json_between(json_space(following + 1, end), end)
-    return json_between(start, slot.before) + json_between(slot.after, end)
+        return bytes_between(start, slot.name) + bytes_between(json_skip_space(following + 1, end), end)
+    return bytes_between(start, slot.before) + bytes_between(slot.after, end)
 
 
-cdef bytes json_with(Cursor start, Cursor end, JsonSlot* last, bytes colon, object name, bytes value):
+cdef bytes json_add_member(Cursor start, Cursor end, JsonSlot* last, bytes colon, object name, bytes value):
     """The text with a member more, after the last one; `colon`: how the parents write theirs, for an empty object."""
     cdef bytes separator = b""
     cdef Cursor comma
     cdef Cursor place = last.before
     if last.name != NULL:
-        colon = json_between(last.colon, last.value)
-        comma = json_space(last.before, end)
+        colon = bytes_between(last.colon, last.value)
+        comma = json_skip_space(last.before, end)
         place = last.after
         if comma[0] == c",":
-            separator = json_between(comma, last.name)
+            separator = bytes_between(comma, last.name)
         else:
-            separator = b"," + (json_between(last.before, last.name) or (b" " if colon.endswith(b" ") else b""))
-    return json_between(start, place) + separator + json_bytes(name, 0) + colon + value + json_between(place, end)
+            separator = b"," + (bytes_between(last.before, last.name) or (b" " if colon.endswith(b" ") else b""))
+    return bytes_between(start, place) + separator + json_write(name, 0) + colon + value + bytes_between(place, end)
 
 
-cdef bytes json_edited(bytes data, tuple path, bytes value):
+cdef bytes json_edit_one(bytes data, tuple path, bytes value):
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
     cdef Cursor end = start + PyBytes_GET_SIZE(data)
-    cdef Cursor parent = json_space(start, end)
+    cdef Cursor parent = json_skip_space(start, end)
     cdef JsonFault fault
     cdef JsonSlot slot
     cdef bytes colon = b":"
     if not path:
         if value is None:
             raise KeyError("the whole text cannot be removed")
-        return json_between(start, parent) + value + json_between(json_skip(parent, end, &fault), end)
+        return bytes_between(start, parent) + value + bytes_between(json_skip(parent, end, &fault), end)
     for step in path[:len(path) - 1]:
-        if not json_find(parent, end, step, &slot):
+        if not json_find_member(parent, end, step, &slot):
             raise KeyError(step)
         parent = slot.value
         if slot.colon != slot.value:
-            colon = json_between(slot.colon, slot.value)
+            colon = bytes_between(slot.colon, slot.value)
     step = path[len(path) - 1]
-    if json_find(parent, end, step, &slot):
+    if json_find_member(parent, end, step, &slot):
         if value is None:
-            return json_without(start, end, &slot)
-        return json_between(start, slot.value) + value + json_between(slot.after, end)
+            return json_remove_member(start, end, &slot)
+        return bytes_between(start, slot.value) + value + bytes_between(slot.after, end)
     if not isinstance(step, str):
         raise KeyError(step)
-    return data if value is None else json_with(start, end, &slot, colon, step, value)
+    return data if value is None else json_add_member(start, end, &slot, colon, step, value)
 
 
 cdef bytes json_edit(bytes data, object edits):
@@ -142,11 +142,11 @@ cdef bytes json_edit(bytes data, object edits):
     for path, value in edits:
         if value is not None:
             json_require(value)
-        before, data = data, json_edited(data, path, value)
+        before, data = data, json_edit_one(data, path, value)
         if value is None and isinstance(path[len(path) - 1], str):
             # An earlier member of the same name must not come to light.
             while data is not before:
-                before, data = data, json_edited(data, path, None)
+                before, data = data, json_edit_one(data, path, None)
         elif value is not None:
             json_require(data)  # the value may nest too deeply where it stands now
     return data

@@ -11,14 +11,14 @@ cdef struct JsonFrame:
     bint escaped      # the last byte was a reverse solidus in a string
 
 
-cdef Py_ssize_t json_frame(JsonFrame* frame, Cursor p, Cursor end) noexcept nogil:
+cdef Py_ssize_t json_frame_feed(JsonFrame* frame, Cursor p, Cursor end) noexcept nogil:
     """The offset past the object's last byte, or -1: more is needed. Bytes before the object count."""
     cdef Cursor start = p
     while p != end:
         if frame.escaped:
             frame.escaped = False
         elif frame.in_string:
-            p = string_stop(p, end)
+            p = json_string_stop(p, end)
             if p == end:
                 break
             frame.escaped = p[0] == c"\\"
@@ -44,9 +44,9 @@ cdef class JsonFramer:
 
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
-        if not flag_enter(&self.busy):
+        if not os_flag_enter(&self.busy):
             raise RuntimeError("the text is being fed by another thread")
         try:
-            return json_frame(&self.frame, start, start + PyBytes_GET_SIZE(data))
+            return json_frame_feed(&self.frame, start, start + PyBytes_GET_SIZE(data))
         finally:
-            flag_leave(&self.busy)
+            os_flag_leave(&self.busy)

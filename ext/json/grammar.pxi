@@ -13,7 +13,7 @@
 
 cdef enum:
     JSON_DEPTH_WORDS = 16
-    JSON_DEPTH = 1024  # containers open at once, a bit each of that many words of 64
+    JSON_MAX_DEPTH = 1024  # containers open at once, a bit each of that many words of 64
 
 cdef struct JsonFault:
     const char* what
@@ -21,7 +21,7 @@ cdef struct JsonFault:
     bint value_due  # the text ended where a value was to begin
 
 
-cdef inline Cursor json_fault(JsonFault* fault, const char* what, Cursor at) noexcept nogil:
+cdef inline Cursor json_fail(JsonFault* fault, const char* what, Cursor at) noexcept nogil:
     """Always NULL."""
     fault.what = what
     fault.at = at
@@ -29,14 +29,14 @@ cdef inline Cursor json_fault(JsonFault* fault, const char* what, Cursor at) noe
     return NULL
 
 
-cdef inline Cursor json_space(Cursor p, Cursor end) noexcept nogil:
+cdef inline Cursor json_skip_space(Cursor p, Cursor end) noexcept nogil:
     """Past white space; never fails."""
     while p != end and p[0] <= c" " and (p[0] == c" " or p[0] == c"\n" or p[0] == c"\t" or p[0] == c"\r"):
         p += 1
     return p
 
 
-cdef inline int hex_value(unsigned char byte) noexcept nogil:
+cdef inline int json_hex(unsigned char byte) noexcept nogil:
     """0 to 15, or -1."""
     if c"0" <= byte <= c"9":
         return byte - c"0"
@@ -44,74 +44,74 @@ cdef inline int hex_value(unsigned char byte) noexcept nogil:
     return byte - c"a" + 10 if c"a" <= byte <= c"f" else -1
 
 
-cdef Cursor json_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef Cursor json_skip_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """p: at the reverse solidus."""
     cdef int i
     if end - p < 2:
-        return json_fault(fault, "unfinished escape", end)
+        return json_fail(fault, "unfinished escape", end)
     if p[1] != c"u":
         if not (p[1] == c"n" or p[1] == c'"' or p[1] == c"\\" or p[1] == c"t" or p[1] == c"/" or p[1] == c"r"
                 or p[1] == c"b" or p[1] == c"f"):
-            return json_fault(fault, "unknown escape", p)
+            return json_fail(fault, "unknown escape", p)
         return p + 2
     for i in range(2, 6):
         if p + i == end:
-            return json_fault(fault, "unfinished escape", end)
-        if hex_value(p[i]) < 0:
-            return json_fault(fault, "escape without four hexadecimal digits", p)
+            return json_fail(fault, "unfinished escape", end)
+        if json_hex(p[i]) < 0:
+            return json_fail(fault, "escape without four hexadecimal digits", p)
     return p + 6
 
 
-cdef Cursor json_string_rest(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef Cursor json_skip_string_rest(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """p: anywhere in a string but within an escape; the result: past the closing quotation mark."""
     while True:
-        p = string_pass(p, end)
+        p = json_string_pass(p, end)
         if p == end:
-            return json_fault(fault, "string without end", end)
+            return json_fail(fault, "string without end", end)
         if p[0] == c'"':
             return p + 1
         if p[0] != c"\\":
-            return json_fault(fault, "control character in a string", p)
-        p = json_escape(p, end, fault)
+            return json_fail(fault, "control character in a string", p)
+        p = json_skip_escape(p, end, fault)
         if p == NULL:
             return NULL
 
 
-cdef inline Cursor json_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef inline Cursor json_skip_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """p: past the opening quotation mark; the result: past the closing one."""
-    p = string_short(p, end)
+    p = json_string_short(p, end)
     if p != end and p[0] == c'"':
         return p + 1
-    return json_string_rest(p, end, fault)
+    return json_skip_string_rest(p, end, fault)
 
 
-cdef inline Cursor json_digits(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef inline Cursor json_skip_digits(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """Past one digit or more."""
     if p == end or not c"0" <= p[0] <= c"9":
-        return json_fault(fault, "expected a digit", p)
+        return json_fail(fault, "expected a digit", p)
     while p != end and c"0" <= p[0] <= c"9":
         p += 1
     return p
 
 
-cdef Cursor json_number(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef Cursor json_skip_number(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     if p[0] == c"-":
         p += 1
     if p != end and p[0] == c"0":
         p += 1
     else:
-        p = json_digits(p, end, fault)
+        p = json_skip_digits(p, end, fault)
     if p != NULL and p != end and p[0] == c".":
-        p = json_digits(p + 1, end, fault)
+        p = json_skip_digits(p + 1, end, fault)
     if p != NULL and p != end and p[0] | 0x20 == c"e":
         p += 1
         if p != end and (p[0] == c"+" or p[0] == c"-"):
             p += 1
-        p = json_digits(p, end, fault)
+        p = json_skip_digits(p, end, fault)
     return p
 
 
-cdef Cursor json_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """Past `true`, `false` or `null`."""
     cdef const char* word
     if p[0] == c"t":
@@ -121,33 +121,33 @@ cdef Cursor json_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     elif p[0] == c"n":
         word = b"null"
     else:
-        return json_fault(fault, "expected a value", p)
+        return json_fail(fault, "expected a value", p)
     while word[0]:
         if p == end or p[0] != <unsigned char>word[0]:
-            return json_fault(fault, "expected a value", p)
+            return json_fail(fault, "expected a value", p)
         p += 1
         word += 1
     return p
 
 
-cdef inline Cursor json_member(Cursor p, Cursor end, Cursor* stop, JsonFault* fault) noexcept nogil:
+cdef inline Cursor json_skip_to_value(Cursor p, Cursor end, Cursor* stop, JsonFault* fault) noexcept nogil:
     """Past a member's name, its colon and the white space after: at its value; stop: at the name's closing mark."""
     if p == end or p[0] != c'"':
-        return json_fault(fault, "expected a member's name", p)
-    p = json_string(p + 1, end, fault)
+        return json_fail(fault, "expected a member's name", p)
+    p = json_skip_string(p + 1, end, fault)
     if p == NULL:
         return NULL
     stop[0] = p - 1
-    p = json_space(p, end)
+    p = json_skip_space(p, end)
     if p == end or p[0] != c":":
-        return json_fault(fault, "expected ':'", p)
-    return json_space(p + 1, end)
+        return json_fail(fault, "expected ':'", p)
+    return json_skip_space(p + 1, end)
 
 
-cdef inline Cursor json_name(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """As json_member."""
+cdef inline Cursor json_skip_name(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
+    """As json_skip_to_value."""
     cdef Cursor stop
-    return json_member(p, end, &stop, fault)
+    return json_skip_to_value(p, end, &stop, fault)
 
 
 cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
@@ -160,46 +160,46 @@ cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     while True:
         # A value begins at p.
         if p == end:
-            json_fault(fault, "expected a value", end)
+            json_fail(fault, "expected a value", end)
             fault.value_due = True
             return NULL
         byte = p[0]
         if byte == c'"':
-            p = json_string(p + 1, end, fault)
+            p = json_skip_string(p + 1, end, fault)
         elif byte == c"{" or byte == c"[":
-            if depth == JSON_DEPTH:
-                return json_fault(fault, "nested too deeply", p)
+            if depth == JSON_MAX_DEPTH:
+                return json_fail(fault, "nested too deeply", p)
             bit = <uint64_t>1 << (depth & 63)
             in_object = byte == c"{"
             objects[depth >> 6] = objects[depth >> 6] | bit if in_object else objects[depth >> 6] & ~bit
             depth += 1
-            p = json_space(p + 1, end)
+            p = json_skip_space(p + 1, end)
             if p == end or p[0] != byte + 2:  # "}" follows "{" by two in ASCII, "]" likewise "["
                 if in_object:
-                    p = json_name(p, end, fault)
+                    p = json_skip_name(p, end, fault)
                     if p == NULL:
                         return NULL
                 continue
         elif byte == c"-" or c"0" <= byte <= c"9":
-            p = json_number(p, end, fault)
+            p = json_skip_number(p, end, fault)
         else:
-            p = json_word(p, end, fault)
+            p = json_skip_word(p, end, fault)
         if p == NULL:
             return NULL
         # A value ends before p, or an empty container does at p.
         while depth:
-            p = json_space(p, end)
+            p = json_skip_space(p, end)
             if p == end:
-                return json_fault(fault, "container without end", end)
+                return json_fail(fault, "container without end", end)
             if p[0] == c",":
-                p = json_space(p + 1, end)
+                p = json_skip_space(p + 1, end)
                 if in_object:
-                    p = json_name(p, end, fault)
+                    p = json_skip_name(p, end, fault)
                     if p == NULL:
                         return NULL
                 break
             if p[0] != (c"}" if in_object else c"]"):
-                return json_fault(fault, "expected ',' or the container's end", p)
+                return json_fail(fault, "expected ',' or the container's end", p)
             p += 1
             depth -= 1
             if depth:
@@ -212,14 +212,14 @@ cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """0 if [p, end) is one JSON text, in UTF-8 throughout; -1 with the fault."""
     cdef Cursor stop = utf8_stop(p, end)
     if stop != end:
-        json_fault(fault, "invalid UTF-8", stop)
+        json_fail(fault, "invalid UTF-8", stop)
         return -1
-    p = json_skip(json_space(p, end), end, fault)
+    p = json_skip(json_skip_space(p, end), end, fault)
     if p == NULL:
         return -1
-    p = json_space(p, end)
+    p = json_skip_space(p, end)
     if p != end:
-        json_fault(fault, "expected the end of the text", p)
+        json_fail(fault, "expected the end of the text", p)
         return -1
     return 0
 
@@ -249,10 +249,10 @@ cdef int json_require(bytes text) except -1:
 
 cdef inline uint32_t json_code_unit(Cursor p) noexcept nogil:
     """The value of \\uXXXX at p."""
-    return <uint32_t>(hex_value(p[2]) << 12 | hex_value(p[3]) << 8 | hex_value(p[4]) << 4 | hex_value(p[5]))
+    return <uint32_t>(json_hex(p[2]) << 12 | json_hex(p[3]) << 8 | json_hex(p[4]) << 4 | json_hex(p[5]))
 
 
-cdef inline Cursor json_escaped(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
+cdef inline Cursor json_read_escape(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
     """Past the valid escape at p, or the two that make a surrogate pair."""
     cdef uint32_t unit, low
     if p[1] != c"u":
@@ -298,22 +298,22 @@ cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lo
     cdef Cursor stop
     cdef uint32_t code_point
     while True:
-        stop = string_stop(p, end)
+        stop = json_string_stop(p, end)
         memcpy(out, p, stop - p)
         out += stop - p
         if stop == end:
             return out - start
-        p = json_escaped(stop, end, &code_point)
+        p = json_read_escape(stop, end, &code_point)
         if code_point >> 11 == 0x1b:
             lone[0] = True
         out = utf8_put(out, code_point)
 
 
-cdef inline Cursor json_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
+cdef inline Cursor json_read_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
     """Past the character at p, however it is written, in a valid string of valid UTF-8."""
     cdef size_t size, i
     if p[0] == c"\\":
-        return json_escaped(p, end, code_point)
+        return json_read_escape(p, end, code_point)
     if p[0] < 0x80:
         code_point[0] = p[0]
         return p + 1
@@ -336,22 +336,22 @@ cdef unicode json_decode(Cursor p, Cursor end):
     cdef uint32_t code_point, highest = 0x7f
     cdef int kind
     while True:
-        stop = plain_stop(at, end)
+        stop = json_plain_stop(at, end)
         length += stop - at
         if stop == end:
             break
-        at = json_character(stop, end, &code_point)
+        at = json_read_character(stop, end, &code_point)
         highest = max(highest, code_point)
         length += 1
     text = PyUnicode_New(length, highest)
     kind = PyUnicode_KIND(text)
     length = 0
     while True:
-        stop = plain_stop(p, end)
-        widen(PyUnicode_DATA(text), kind, length, p, stop - p)
+        stop = json_plain_stop(p, end)
+        json_widen(PyUnicode_DATA(text), kind, length, p, stop - p)
         length += stop - p
         if stop == end:
             return text
-        p = json_character(stop, end, &code_point)
+        p = json_read_character(stop, end, &code_point)
         PyUnicode_WRITE(kind, PyUnicode_DATA(text), length, code_point)
         length += 1

@@ -11,7 +11,7 @@ cdef struct JsonLayout:
     bint opened   # the last token opened a container: is it empty?
 
 
-cdef int layout_feed(JsonLayout* layout, Cursor p, Cursor end, Output* output) except -1:
+cdef int json_layout_feed(JsonLayout* layout, Cursor p, Cursor end, JsonOutput* output) except -1:
     """Lay out one more piece of a valid text."""
     cdef Cursor stop
     cdef bint closes
@@ -21,15 +21,15 @@ cdef int layout_feed(JsonLayout* layout, Cursor p, Cursor end, Output* output) e
                 stop = p + 1
                 layout.escaped = False
             else:
-                stop = string_stop(p, end)
+                stop = json_string_stop(p, end)
                 if stop != end:
                     layout.escaped = stop[0] == c"\\"
                     layout.in_string = stop[0] != c'"'
                     stop += 1
-            output_put(output, p, stop - p)
+            json_out_put(output, p, stop - p)
             p = stop
             continue
-        stop = json_space(p, end)
+        stop = json_skip_space(p, end)
         if stop != p:
             p = stop
             continue
@@ -37,20 +37,20 @@ cdef int layout_feed(JsonLayout* layout, Cursor p, Cursor end, Output* output) e
         if closes:
             layout.depth -= 1
         if (layout.opened and not closes) or (closes and not layout.opened):
-            output_newline(output, layout.depth)
+            json_out_newline(output, layout.depth)
         layout.opened = False
         if p[0] == c",":
-            output_put(output, p, 1)
-            output_newline(output, layout.depth)
+            json_out_put(output, p, 1)
+            json_out_newline(output, layout.depth)
         elif p[0] == c":":
-            output_put(output, b": ", 2)
+            json_out_put(output, b": ", 2)
         elif p[0] == c"{" or p[0] == c"[":
-            output_put(output, p, 1)
+            json_out_put(output, p, 1)
             layout.depth += 1
             layout.opened = True
         else:
             layout.in_string = p[0] == c'"'
-            output_put(output, p, 1)
+            json_out_put(output, p, 1)
         p += 1
     return 0
 
@@ -65,14 +65,14 @@ cdef class JsonIndenter:
         self.layout.depth = depth
 
     def feed(self, bytes data not None):
-        cdef Output output = Output(NULL, 0, 0)
+        cdef JsonOutput output = JsonOutput(NULL, 0, 0)
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
-        if not flag_enter(&self.busy):
+        if not os_flag_enter(&self.busy):
             raise RuntimeError("the text is being fed by another thread")
         try:
-            output_room(&output, PyBytes_GET_SIZE(data) * 2 + 64)
-            layout_feed(&self.layout, start, start + PyBytes_GET_SIZE(data), &output)
+            json_out_room(&output, PyBytes_GET_SIZE(data) * 2 + 64)
+            json_layout_feed(&self.layout, start, start + PyBytes_GET_SIZE(data), &output)
             return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
         finally:
-            flag_leave(&self.busy)
+            os_flag_leave(&self.busy)
             PyMem_RawFree(output.data)

@@ -24,12 +24,12 @@ cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
     cdef Cursor stop
     cdef Cursor digit
     if p[0] == c'"':
-        at[0] = json_string(p + 1, end, &fault)
+        at[0] = json_skip_string(p + 1, end, &fault)
         return json_decode(p + 1, at[0] - 1)
     if p[0] >= c"a":
-        at[0] = json_word(p, end, &fault)
+        at[0] = json_skip_word(p, end, &fault)
         return None if p[0] == c"n" else p[0] == c"t"
-    at[0] = stop = json_number(p, end, &fault)
+    at[0] = stop = json_skip_number(p, end, &fault)
     digit = p + (p[0] == c"-")
     while digit != stop and c"0" <= digit[0] <= c"9":
         digit += 1
@@ -40,7 +40,7 @@ cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
 
 cdef object json_build(Cursor start, Cursor end):
     """The value of a text that json_check has passed."""
-    cdef Cursor p = json_space(start, end)
+    cdef Cursor p = json_skip_space(start, end)
     cdef list stack = []
     cdef object root = None
     cdef object top = None
@@ -66,17 +66,17 @@ cdef object json_build(Cursor start, Cursor end):
             top = value
         # A value ends before p, or a container has just begun there.
         while top is not None:
-            p = json_space(p, end)
+            p = json_skip_space(p, end)
             if p[0] == c"}" or p[0] == c"]":
                 p += 1
                 top = stack.pop()
                 opened = False
                 continue
             if not opened:
-                p = json_space(p + 1, end)  # past the comma
+                p = json_skip_space(p + 1, end)  # past the comma
             if type(top) is dict:
                 name = json_scalar(&p, end, start)
-                p = json_space(json_space(p, end) + 1, end)  # past the colon
+                p = json_skip_space(json_skip_space(p, end) + 1, end)  # past the colon
             break
         else:
             return root

@@ -3,13 +3,13 @@
 # Bytes are gathered in one growing block. The containers being written stand on
 # a list of iterators, so neither depth nor a cycle can overflow the stack.
 
-cdef struct Output:
+cdef struct JsonOutput:
     unsigned char* data
     Py_ssize_t size
     Py_ssize_t capacity
 
 
-cdef unsigned char* output_room(Output* output, Py_ssize_t needed) except NULL:
+cdef unsigned char* json_out_room(JsonOutput* output, Py_ssize_t needed) except NULL:
     """Where `needed` bytes may be written; the caller then adds to size."""
     cdef unsigned char* data
     cdef Py_ssize_t capacity
@@ -23,15 +23,15 @@ cdef unsigned char* output_room(Output* output, Py_ssize_t needed) except NULL:
     return output.data + output.size
 
 
-cdef int output_put(Output* output, const void* data, Py_ssize_t size) except -1:
-    memcpy(output_room(output, size), data, size)
+cdef int json_out_put(JsonOutput* output, const void* data, Py_ssize_t size) except -1:
+    memcpy(json_out_room(output, size), data, size)
     output.size += size
     return 0
 
 
-cdef int output_escape(Output* output, uint32_t unit) except -1:
+cdef int json_out_escape(JsonOutput* output, uint32_t unit) except -1:
     """\\uXXXX, or the two-character form where there is one."""
-    cdef unsigned char* out = output_room(output, 6)
+    cdef unsigned char* out = json_out_room(output, 6)
     cdef const char* short_form = b"\"\"\\\\\nn\tt\rr\bb\ff"
     cdef int i
     out[0] = c"\\"
@@ -47,7 +47,7 @@ cdef int output_escape(Output* output, uint32_t unit) except -1:
     return 0
 
 
-cdef int output_string(Output* output, object text) except -1:
+cdef int json_out_string(JsonOutput* output, object text) except -1:
     cdef Py_ssize_t size
     cdef Cursor p
     cdef Cursor end
@@ -62,36 +62,36 @@ cdef int output_string(Output* output, object text) except -1:
         p = <Cursor>PyBytes_AS_STRING(encoded)
         size = PyBytes_GET_SIZE(encoded)
     end = p + size
-    output_put(output, b'"', 1)
+    json_out_put(output, b'"', 1)
     while True:
-        stop = string_stop(p, end)
+        stop = json_string_stop(p, end)
         if lone:  # only a surrogate begins with ED A0 or more
             size = 0
             while p + size != stop and not (p[size] == 0xed and p[size + 1] >= 0xa0):
                 size += 1
             stop = p + size
-        output_put(output, p, stop - p)
+        json_out_put(output, p, stop - p)
         if stop == end:
             break
         if stop[0] == 0xed:
-            output_escape(output, 0xd000 | (stop[1] & 0x3f) << 6 | (stop[2] & 0x3f))
+            json_out_escape(output, 0xd000 | (stop[1] & 0x3f) << 6 | (stop[2] & 0x3f))
             p = stop + 3
         else:
-            output_escape(output, stop[0])
+            json_out_escape(output, stop[0])
             p = stop + 1
-    return output_put(output, b'"', 1)
+    return json_out_put(output, b'"', 1)
 
 
-cdef int output_scalar(Output* output, object value) except -1:
+cdef int json_out_scalar(JsonOutput* output, object value) except -1:
     cdef bytes text
     if value is None:
-        return output_put(output, b"null", 4)
+        return json_out_put(output, b"null", 4)
     if value is True:
-        return output_put(output, b"true", 4)
+        return json_out_put(output, b"true", 4)
     if value is False:
-        return output_put(output, b"false", 5)
+        return json_out_put(output, b"false", 5)
     if isinstance(value, str):
-        return output_string(output, value)
+        return json_out_string(output, value)
     if isinstance(value, int):
         text = int.__repr__(value).encode()
     elif isinstance(value, float):
@@ -100,18 +100,18 @@ cdef int output_scalar(Output* output, object value) except -1:
         text = float.__repr__(value).encode()
     else:
         raise ValueError(f"a {type(value).__name__} has no JSON form")
-    return output_put(output, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+    return json_out_put(output, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
 
 
-cdef int output_newline(Output* output, Py_ssize_t depth) except -1:
+cdef int json_out_newline(JsonOutput* output, Py_ssize_t depth) except -1:
     cdef Py_ssize_t i
-    output_put(output, b"\n", 1)
+    json_out_put(output, b"\n", 1)
     for i in range(depth):
-        output_put(output, b"  ", 2)
+        json_out_put(output, b"  ", 2)
     return 0
 
 
-cdef int output_value(Output* output, object value, int style) except -1:
+cdef int json_out_value(JsonOutput* output, object value, int style) except -1:
     """style: 0 compact, 1 a space after comma and colon, 2 indented by two."""
     cdef list stack = []  # (iterator over the rest, is it an object's)
     cdef object rest = None
@@ -120,48 +120,48 @@ cdef int output_value(Output* output, object value, int style) except -1:
     while True:
         # A value is to be written.
         if isinstance(value, (dict, list, tuple)):
-            if len(stack) == JSON_DEPTH:
+            if len(stack) == JSON_MAX_DEPTH:
                 raise ValueError("nested too deeply, or within itself")
             stack.append((rest, in_object))
             in_object = isinstance(value, dict)
             rest = iter(value.items() if in_object else value)
-            output_put(output, b"{" if in_object else b"[", 1)
+            json_out_put(output, b"{" if in_object else b"[", 1)
             first = True
         else:
-            output_scalar(output, value)
+            json_out_scalar(output, value)
         # A value has been written, or a container begun.
         while stack:
             try:
                 value = next(rest)
             except StopIteration:
                 if style == 2 and not first:
-                    output_newline(output, len(stack) - 1)
-                output_put(output, b"}" if in_object else b"]", 1)
+                    json_out_newline(output, len(stack) - 1)
+                json_out_put(output, b"}" if in_object else b"]", 1)
                 rest, in_object = stack.pop()
                 first = False
                 continue
             if not first:
-                output_put(output, b", ", 2 if style == 1 else 1)
+                json_out_put(output, b", ", 2 if style == 1 else 1)
             first = False
             if style == 2:
-                output_newline(output, len(stack))
+                json_out_newline(output, len(stack))
             if in_object:
                 name, value = value
                 if not isinstance(name, str):
                     raise ValueError(f"a member's name must be a str, not {type(name).__name__}")
-                output_string(output, name)
-                output_put(output, b": ", 2 if style else 1)
+                json_out_string(output, name)
+                json_out_put(output, b": ", 2 if style else 1)
             break
         else:
             return 0
 
 
-cdef bytes json_bytes(object value, int style):
-    cdef Output output
+cdef bytes json_write(object value, int style):
+    cdef JsonOutput output
     output.data = NULL
     output.size = output.capacity = 0
     try:
-        output_value(&output, value, style)
+        json_out_value(&output, value, style)
         return PyBytes_FromStringAndSize(<const char*>output.data, output.size)
     finally:
         PyMem_RawFree(output.data)
@@ -170,4 +170,4 @@ cdef bytes json_bytes(object value, int style):
 # ---- for Python ---------------------------------------------------------------
 
 def write_json(value, int style=0):
-    return json_bytes(value, style)
+    return json_write(value, style)

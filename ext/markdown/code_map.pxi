@@ -12,45 +12,45 @@
 
 
 cdef enum:
-    CODE_FENCE
-    CODE_INDENTED
-    CODE_SPAN
-    CODE_COMMENT
-    CODE_RAW
-    PROSE                   # between the passes only: the content of a paragraph or heading
+    MD_FENCE
+    MD_INDENTED
+    MD_SPAN
+    MD_COMMENT
+    MD_RAW
+    MD_PROSE                   # between the passes only: the content of a paragraph or heading
 
 
-cdef struct Opener:
+cdef struct MdOpener:
     size_t text             # the byte after the [ or ![
     bint image
     bint nested             # another bracket opened inside: this is no link label
 
 
-cdef struct LongRun:
+cdef struct MdLongRun:
     size_t length           # of a run of backticks, RUNS or more
     size_t last             # where the last run of that length starts
 
 
 cdef enum:
-    RUNS = 64
+    MD_RUNS = 64
 
 
-cdef struct CodeMap:
+cdef struct MdCodeMap:
     PyThreadState* thread   # the caller's, if it has let go of the interpreter; NULL: it has not
-    CodeSpan* spans         # the answer, in order, not overlapping
+    MdSpan* spans         # the answer, in order, not overlapping
     size_t count
     size_t capacity
     # What the passes work on; kept, so that the next text need not allocate.
-    uint64_t* marks         # tailhook_mark's
+    uint64_t* marks         # md_mark's
     size_t marks_capacity
-    uint64_t* dead          # a bit a byte, see value_end; NULL where the text has no need of it
-    CodeSpan* blocks        # code blocks and prose, in order
+    uint64_t* dead          # a bit a byte, see md_value_end; NULL where the text has no need of it
+    MdSpan* blocks        # code blocks and prose, in order
     size_t block_count
     size_t block_capacity
     size_t* lines           # where the content starts of each line but the first of each prose
     size_t line_count
     size_t line_capacity
-    CodeSpan* labels        # of the link reference definitions; kind is not used
+    MdSpan* labels        # of the link reference definitions; kind is not used
     size_t label_count
     size_t label_capacity
     size_t* containers      # the open ones: 0 is a block quote, else a list item and how many columns its content is in
@@ -59,16 +59,16 @@ cdef struct CodeMap:
     size_t* quotes          # which of the containers are block quotes
     size_t quote_count
     size_t quote_capacity
-    Opener* openers         # brackets that wait for their end
+    MdOpener* openers         # brackets that wait for their end
     size_t opener_count
     size_t opener_capacity
-    size_t runs[RUNS]       # where the last run of so many backticks starts in this prose
-    LongRun* long_runs      # longer ones, by length
+    size_t runs[MD_RUNS]       # where the last run of so many backticks starts in this prose
+    MdLongRun* long_runs      # longer ones, by length
     size_t long_run_count
     size_t long_run_capacity
 
 
-cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:
+cdef int array_grow(void** items, size_t* capacity, size_t size) noexcept nogil:
     """Twice the room for items of `size` bytes. 0, or -1: out of memory."""
     cdef size_t wanted = 2 * capacity[0] if capacity[0] else 64
     cdef void* grown = realloc(items[0], wanted * size)
@@ -79,10 +79,10 @@ cdef int grow(void** items, size_t* capacity, size_t size) noexcept nogil:
     return 0
 
 
-cdef inline int push_span(
-    CodeSpan** spans, size_t* count, size_t* capacity, size_t start, size_t end, int kind
+cdef inline int md_push_span(
+    MdSpan** spans, size_t* count, size_t* capacity, size_t start, size_t end, int kind
 ) noexcept nogil:
-    if count[0] == capacity[0] and grow(<void**> spans, capacity, sizeof(CodeSpan)) < 0:
+    if count[0] == capacity[0] and array_grow(<void**> spans, capacity, sizeof(MdSpan)) < 0:
         return -1
     spans[0][count[0]].start = start
     spans[0][count[0]].end = end
@@ -91,15 +91,15 @@ cdef inline int push_span(
     return 0
 
 
-cdef inline int push_offset(size_t** offsets, size_t* count, size_t* capacity, size_t offset) noexcept nogil:
-    if count[0] == capacity[0] and grow(<void**> offsets, capacity, sizeof(size_t)) < 0:
+cdef inline int md_push_offset(size_t** offsets, size_t* count, size_t* capacity, size_t offset) noexcept nogil:
+    if count[0] == capacity[0] and array_grow(<void**> offsets, capacity, sizeof(size_t)) < 0:
         return -1
     offsets[0][count[0]] = offset
     count[0] += 1
     return 0
 
 
-cdef int code_map_build(CodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
+cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
     """Fill map.spans (a zeroed map is an empty one). 0, or -1: out of memory.
 
     Who asks about [first, last) alone is spared the inlines of all paragraphs that do not reach into it.
@@ -110,22 +110,22 @@ cdef int code_map_build(CodeMap* map, const char* text, size_t length, size_t fi
     map.depth = map.quote_count = map.opener_count = 0
     if length == 0:
         return 0
-    if map.marks_capacity < TAILHOOK_MARKS(length):
-        marks = realloc(map.marks, TAILHOOK_MARKS(length) * sizeof(uint64_t))
+    if map.marks_capacity < MD_MARKS(length):
+        marks = realloc(map.marks, MD_MARKS(length) * sizeof(uint64_t))
         if marks == NULL:
             return -1
         map.marks = <uint64_t*> marks
-        map.marks_capacity = TAILHOOK_MARKS(length)
-    tailhook_mark(text, length, map.marks)
-    if read_blocks(map, text, length) < 0:
+        map.marks_capacity = MD_MARKS(length)
+    md_mark(text, length, map.marks)
+    if md_read_blocks(map, text, length) < 0:
         return -1
-    result = read_inlines(map, text, length, first, last)
+    result = md_read_inlines(map, text, length, first, last)
     free(map.dead)
     map.dead = NULL
     return result
 
 
-cdef void code_map_free(CodeMap* map) noexcept nogil:
+cdef void md_free_map(MdCodeMap* map) noexcept nogil:
     """Give back what the map holds and leave it empty."""
     free(map.spans)
     free(map.marks)
@@ -136,41 +136,41 @@ cdef void code_map_free(CodeMap* map) noexcept nogil:
     free(map.quotes)
     free(map.openers)
     free(map.long_runs)
-    memset(map, 0, sizeof(CodeMap))
+    memset(map, 0, sizeof(MdCodeMap))
 
 
 # ---- for Python ---------------------------------------------------------------
 
-cdef list spans_as(type cls, const CodeMap* map):
+cdef list md_spans_as(type cls, const MdCodeMap* map):
     cdef tuple kinds = ("fence", "indented", "span", "comment", "raw")
     cdef list spans = PyList_New(<Py_ssize_t> map.count)
     cdef object span
     cdef size_t i
     for i in range(map.count):
-        span = new_named_tuple(cls, 3)
-        set_item(span, 0, <object> PyTuple_GET_ITEM(kinds, map.spans[i].kind))
-        set_item(span, 1, map.spans[i].start)
-        set_item(span, 2, map.spans[i].end)
+        span = tuple_new(cls, 3)
+        tuple_set(span, 0, <object> PyTuple_GET_ITEM(kinds, map.spans[i].kind))
+        tuple_set(span, 1, map.spans[i].start)
+        tuple_set(span, 2, map.spans[i].end)
         Py_INCREF(span)
         PyList_SET_ITEM(spans, <Py_ssize_t> i, span)
     return spans
 
 
 def code_spans(markdown, type cls not None):
-    cdef CodeMap map
-    cdef Text text
+    cdef MdCodeMap map
+    cdef Utf8View text
     cdef int result
-    require_named_tuple(cls)
-    _owner = text_open(markdown, &text)
+    tuple_require(cls)
+    _owner = utf8_open(markdown, &text)
     memset(&map, 0, sizeof(map))
     map.thread = PyThreadState_Get()
     try:
         with nogil:
-            result = code_map_build(&map, <const char*> text.data, text.length, 0, text.length)
+            result = md_build_map(&map, <const char*> text.data, text.length, 0, text.length)
             if result == 0 and not text.in_bytes:
-                tailhook_spans_to_code_points(<const char*> text.data, text.length, map.spans, map.count)
+                md_spans_to_code_points(<const char*> text.data, text.length, map.spans, map.count)
         if result < 0:
             raise MemoryError
-        return spans_as(cls, &map)
+        return md_spans_as(cls, &map)
     finally:
-        code_map_free(&map)
+        md_free_map(&map)

@@ -3,49 +3,49 @@
 # The content of a paragraph lies in the text with the prefixes of its containers
 # between its lines. The prefix of a line after the first is made of blanks and >
 # only, so a search for any other byte may run over it; whoever minds those steps
-# to the next line with after_line_end.
+# to the next line with md_after_line_end.
 #
 # The functions named *_end return the position after the piece that starts at p,
 # 0 if there is none (no piece ends at the text's start).
 
-cdef struct Prose:
+cdef struct MdProse:
     const char* text
     size_t end
     const size_t* lines     # where content starts, for each line but the first of each prose, ascending
     size_t line_count
     size_t line             # an index into lines, near where we read
-    uint64_t* dead          # see value_end; NULL where one try is all
+    uint64_t* dead          # see md_value_end; NULL where one try is all
 
 
-cdef inline bint is_letter(char c) noexcept nogil:
+cdef inline bint md_is_letter(char c) noexcept nogil:
     return c'a' <= (c | 0x20) <= c'z'
 
 
-cdef inline bint is_digit(char c) noexcept nogil:
+cdef inline bint md_is_digit(char c) noexcept nogil:
     return c'0' <= c <= c'9'
 
 
-cdef inline bint is_blank(char c) noexcept nogil:
+cdef inline bint md_is_space_or_tab(char c) noexcept nogil:
     return c == c' ' or c == c'\t'
 
 
-cdef inline bint is_punctuation(char c) noexcept nogil:
-    return c'!' <= c <= c'~' and not is_letter(c) and not is_digit(c)
+cdef inline bint md_is_punctuation(char c) noexcept nogil:
+    return c'!' <= c <= c'~' and not md_is_letter(c) and not md_is_digit(c)
 
 
-cdef inline bint is_one(const char* text, size_t p, size_t end) noexcept nogil:
+cdef inline bint md_is_one(const char* text, size_t p, size_t end) noexcept nogil:
     """Are the digits from p to `end` those of 1?"""
     while p + 1 < end and text[p] == c'0':
         p += 1
     return p + 1 == end and text[p] == c'1'
 
 
-cdef inline char peek(const Prose* prose, size_t p) noexcept nogil:
+cdef inline char md_peek(const MdProse* prose, size_t p) noexcept nogil:
     """The byte at p; NUL, which means nothing in Markdown, where the prose has ended."""
     return prose.text[p] if p < prose.end else c'\0'
 
 
-cdef size_t after_line_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_after_line_end(MdProse* prose, size_t p) noexcept nogil:
     """Where the content of the line after the one that ends at p starts.
 
     Positions asked for mostly ascend, so the index walks; it walks back no more than it went forth.
@@ -59,30 +59,30 @@ cdef size_t after_line_end(Prose* prose, size_t p) noexcept nogil:
     return prose.lines[prose.line]
 
 
-cdef inline size_t skip_blanks(const Prose* prose, size_t p) noexcept nogil:
-    while p < prose.end and is_blank(prose.text[p]):
+cdef inline size_t md_skip_spaces(const MdProse* prose, size_t p) noexcept nogil:
+    while p < prose.end and md_is_space_or_tab(prose.text[p]):
         p += 1
     return p
 
 
-cdef inline size_t skip_space(Prose* prose, size_t p) noexcept nogil:
+cdef inline size_t md_skip_white_space(MdProse* prose, size_t p) noexcept nogil:
     """Past blanks and line endings; no prose has two of these with nothing between."""
     while p < prose.end:
-        if is_blank(prose.text[p]):
+        if md_is_space_or_tab(prose.text[p]):
             p += 1
-        elif tailhook_is_line_end(prose.text[p]):
-            p = after_line_end(prose, p)
+        elif md_is_line_end(prose.text[p]):
+            p = md_after_line_end(prose, p)
         else:
             break
     return p
 
 
-cdef inline size_t after_escape(const Prose* prose, size_t p) noexcept nogil:
+cdef inline size_t md_after_escape(const MdProse* prose, size_t p) noexcept nogil:
     """Past the backslash at p and what it escapes (section 2.4)."""
-    return p + 2 if is_punctuation(peek(prose, p + 1)) else p + 1
+    return p + 2 if md_is_punctuation(md_peek(prose, p + 1)) else p + 1
 
 
-cdef size_t find(const char* text, size_t p, size_t end, const char* what, size_t size) noexcept nogil:
+cdef size_t md_find(const char* text, size_t p, size_t end, const char* what, size_t size) noexcept nogil:
     """Where `what` stands first in text[p:end), or `end`."""
     cdef const char* at
     cdef size_t i
@@ -99,13 +99,13 @@ cdef size_t find(const char* text, size_t p, size_t end, const char* what, size_
     return end
 
 
-cdef inline bint stands_at(const Prose* prose, size_t p, const char* what, size_t size) noexcept nogil:
+cdef inline bint md_stands_at(const MdProse* prose, size_t p, const char* what, size_t size) noexcept nogil:
     return p + size <= prose.end and memcmp(prose.text + p, what, size) == 0
 
 
 # ---- links: labels, destinations, titles (sections 4.7 and 6.3) ---------------
 
-cdef size_t label_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_label_end(MdProse* prose, size_t p) noexcept nogil:
     """Past the ] of the link label whose [ stands at p."""
     cdef size_t characters = 0, stop
     cdef bint blank = True
@@ -116,35 +116,35 @@ cdef size_t label_end(Prose* prose, size_t p) noexcept nogil:
             return 0 if blank else p + 1
         if c == c'[':
             return 0
-        if tailhook_is_line_end(c):
-            p = after_line_end(prose, p)
+        if md_is_line_end(c):
+            p = md_after_line_end(prose, p)
             characters += 1
             continue
-        if not is_blank(c):
+        if not md_is_space_or_tab(c):
             blank = False
-        stop = after_escape(prose, p) if c == c'\\' else p + 1
-        characters += tailhook_count_code_points(prose.text + p, stop - p)
+        stop = md_after_escape(prose, p) if c == c'\\' else p + 1
+        characters += md_count_code_points(prose.text + p, stop - p)
         p = stop
     return 0
 
 
-cdef size_t destination_end(const Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_destination_end(const MdProse* prose, size_t p) noexcept nogil:
     """Past a link destination. One without <> may be empty: it ends at p then."""
     cdef int depth = 0
-    if peek(prose, p) == c'<':
+    if md_peek(prose, p) == c'<':
         p += 1
         while p < prose.end:
             c = prose.text[p]
             if c == c'>':
                 return p + 1
-            if c == c'<' or tailhook_is_line_end(c):
+            if c == c'<' or md_is_line_end(c):
                 return 0
-            p = after_escape(prose, p) if c == c'\\' else p + 1
+            p = md_after_escape(prose, p) if c == c'\\' else p + 1
         return 0
     while p < prose.end:
         c = prose.text[p]
         if c == c'\\':
-            p = after_escape(prose, p)
+            p = md_after_escape(prose, p)
             continue
         if c == c'(':
             depth += 1
@@ -160,8 +160,8 @@ cdef size_t destination_end(const Prose* prose, size_t p) noexcept nogil:
     return p if depth == 0 else 0
 
 
-cdef size_t title_end(const Prose* prose, size_t p) noexcept nogil:
-    cdef char opening = peek(prose, p)
+cdef size_t md_title_end(const MdProse* prose, size_t p) noexcept nogil:
+    cdef char opening = md_peek(prose, p)
     cdef char closing = c')' if opening == c'(' else opening
     if opening != c'"' and opening != c"'" and opening != c'(':
         return 0
@@ -172,51 +172,51 @@ cdef size_t title_end(const Prose* prose, size_t p) noexcept nogil:
             return p + 1
         if c == opening:
             return 0
-        p = after_escape(prose, p) if c == c'\\' else p + 1
+        p = md_after_escape(prose, p) if c == c'\\' else p + 1
     return 0
 
 
-cdef size_t link_tail_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_link_tail_end(MdProse* prose, size_t p) noexcept nogil:
     """Past the ) of an inline link whose ( stands at p."""
     cdef size_t end
-    p = destination_end(prose, skip_space(prose, p + 1))
+    p = md_destination_end(prose, md_skip_white_space(prose, p + 1))
     if p == 0:
         return 0
-    end = skip_space(prose, p)
-    if end > p and peek(prose, end) != c')':
-        end = title_end(prose, end)
+    end = md_skip_white_space(prose, p)
+    if end > p and md_peek(prose, end) != c')':
+        end = md_title_end(prose, end)
         if end == 0:
             return 0
-        end = skip_space(prose, end)
-    return end + 1 if peek(prose, end) == c')' else 0
+        end = md_skip_white_space(prose, end)
+    return end + 1 if md_peek(prose, end) == c')' else 0
 
 
-cdef size_t line_rest_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_line_rest_end(MdProse* prose, size_t p) noexcept nogil:
     """Where the next line's content starts, if nothing but blanks comes before it."""
-    p = skip_blanks(prose, p)
+    p = md_skip_spaces(prose, p)
     if p == prose.end:
         return p
-    return after_line_end(prose, p) if tailhook_is_line_end(prose.text[p]) else 0
+    return md_after_line_end(prose, p) if md_is_line_end(prose.text[p]) else 0
 
 
-cdef size_t definition_end(Prose* prose, size_t p, size_t* label) noexcept nogil:
+cdef size_t md_definition_end(MdProse* prose, size_t p, size_t* label) noexcept nogil:
     """Past the link reference definition whose [ stands at p, at the next line; label: past its ]."""
     cdef size_t end, start, title, bare
-    if peek(prose, p) != c'[':
+    if md_peek(prose, p) != c'[':
         return 0
-    label[0] = label_end(prose, p)
-    if label[0] == 0 or peek(prose, label[0]) != c':':
+    label[0] = md_label_end(prose, p)
+    if label[0] == 0 or md_peek(prose, label[0]) != c':':
         return 0
-    start = skip_space(prose, label[0] + 1)
-    end = destination_end(prose, start)
+    start = md_skip_white_space(prose, label[0] + 1)
+    end = md_destination_end(prose, start)
     if end == 0 or end == start:
         return 0
-    bare = line_rest_end(prose, end)
-    title = skip_space(prose, end)
+    bare = md_line_rest_end(prose, end)
+    title = md_skip_white_space(prose, end)
     if title > end:
-        title = title_end(prose, title)
+        title = md_title_end(prose, title)
         if title:
-            title = line_rest_end(prose, title)
+            title = md_line_rest_end(prose, title)
             if title:
                 return title
     return bare
@@ -224,19 +224,23 @@ cdef size_t definition_end(Prose* prose, size_t p, size_t* label) noexcept nogil
 
 # ---- raw HTML and autolinks (sections 6.5 and 6.6) -----------------------------
 
-cdef size_t tag_name_end(const Prose* prose, size_t p) noexcept nogil:
-    if not is_letter(peek(prose, p)):
+cdef size_t md_tag_name_end(const MdProse* prose, size_t p) noexcept nogil:
+    if not md_is_letter(md_peek(prose, p)):
         return 0
-    while is_letter(peek(prose, p)) or is_digit(peek(prose, p)) or peek(prose, p) == c'-':
+    while md_is_letter(md_peek(prose, p)) or md_is_digit(md_peek(prose, p)) or md_peek(prose, p) == c'-':
         p += 1
     return p
 
 
-cdef inline bint is_attribute_start(char c) noexcept nogil:
-    return is_letter(c) or c == c'_' or c == c':'
+cdef inline bint md_is_attribute_start(char c) noexcept nogil:
+    return md_is_letter(c) or c == c'_' or c == c':'
 
 
-cdef size_t value_end(Prose* prose, size_t p) noexcept nogil:
+cdef inline bint md_is_attribute_byte(char c) noexcept nogil:
+    return md_is_attribute_start(c) or md_is_digit(c) or c == c'.' or c == c'-'
+
+
+cdef size_t md_value_end(MdProse* prose, size_t p) noexcept nogil:
     """Past an attribute's value.
 
     A < inside a quoted value is tried as a tag in its turn when the tag around it fails. So that tries cannot pile
@@ -246,7 +250,7 @@ cdef size_t value_end(Prose* prose, size_t p) noexcept nogil:
     cdef const char* closing
     cdef uint64_t bit
     cdef size_t start = p
-    if peek(prose, p) == c'"' or peek(prose, p) == c"'":
+    if md_peek(prose, p) == c'"' or md_peek(prose, p) == c"'":
         if prose.dead != NULL:
             bit = (<uint64_t> 1) << (p % 64)
             if prose.dead[p // 64] & bit:
@@ -259,75 +263,75 @@ cdef size_t value_end(Prose* prose, size_t p) noexcept nogil:
     return p if p > start else 0
 
 
-cdef size_t attribute_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_attribute_end(MdProse* prose, size_t p) noexcept nogil:
     cdef size_t sign
-    while is_attribute_start(peek(prose, p)) or is_digit(peek(prose, p)) or peek(prose, p) in (c'.', c'-'):
+    while md_is_attribute_byte(md_peek(prose, p)):
         p += 1
-    sign = skip_space(prose, p)
-    return value_end(prose, skip_space(prose, sign + 1)) if peek(prose, sign) == c'=' else p
+    sign = md_skip_white_space(prose, p)
+    return md_value_end(prose, md_skip_white_space(prose, sign + 1)) if md_peek(prose, sign) == c'=' else p
 
 
-cdef size_t tag_end(Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_tag_end(MdProse* prose, size_t p) noexcept nogil:
     """Past the open or closing tag whose < stands at p."""
     cdef size_t next
-    if peek(prose, p + 1) == c'/':
-        p = tag_name_end(prose, p + 2)
+    if md_peek(prose, p + 1) == c'/':
+        p = md_tag_name_end(prose, p + 2)
         if p == 0:
             return 0
-        p = skip_space(prose, p)
-        return p + 1 if peek(prose, p) == c'>' else 0
-    p = tag_name_end(prose, p + 1)
+        p = md_skip_white_space(prose, p)
+        return p + 1 if md_peek(prose, p) == c'>' else 0
+    p = md_tag_name_end(prose, p + 1)
     while p:
-        next = skip_space(prose, p)
-        if peek(prose, next) == c'/':
+        next = md_skip_white_space(prose, p)
+        if md_peek(prose, next) == c'/':
             next += 1
-            return next + 1 if peek(prose, next) == c'>' else 0
-        if peek(prose, next) == c'>':
+            return next + 1 if md_peek(prose, next) == c'>' else 0
+        if md_peek(prose, next) == c'>':
             return next + 1
-        p = attribute_end(prose, next) if next > p and is_attribute_start(peek(prose, next)) else 0
+        p = md_attribute_end(prose, next) if next > p and md_is_attribute_start(md_peek(prose, next)) else 0
     return 0
 
 
-cdef inline bint is_mail_character(char c) noexcept nogil:
-    return is_letter(c) or is_digit(c) or (
-        is_punctuation(c) and c not in (c'"', c'(', c')', c',', c':', c';', c'<', c'>', c'@', c'[', c'\\', c']')
+cdef inline bint md_is_mail_character(char c) noexcept nogil:
+    return md_is_letter(c) or md_is_digit(c) or (
+        md_is_punctuation(c) and c not in (c'"', c'(', c')', c',', c':', c';', c'<', c'>', c'@', c'[', c'\\', c']')
     )
 
 
-cdef size_t mail_address_end(const Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_mail_address_end(const MdProse* prose, size_t p) noexcept nogil:
     cdef size_t start = p
-    while is_mail_character(peek(prose, p)):
+    while md_is_mail_character(md_peek(prose, p)):
         p += 1
-    if p == start or peek(prose, p) != c'@':
+    if p == start or md_peek(prose, p) != c'@':
         return 0
     while True:
         p += 1                      # past the @ or the dot
         start = p
-        while is_letter(peek(prose, p)) or is_digit(peek(prose, p)) or peek(prose, p) == c'-':
+        while md_is_letter(md_peek(prose, p)) or md_is_digit(md_peek(prose, p)) or md_peek(prose, p) == c'-':
             p += 1
         if p == start or p - start > 63 or prose.text[start] == c'-' or prose.text[p - 1] == c'-':
             return 0
-        if peek(prose, p) != c'.':
+        if md_peek(prose, p) != c'.':
             return p
 
 
-cdef size_t address_end(const Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_uri_end(const MdProse* prose, size_t p) noexcept nogil:
     """Past an absolute URI: a scheme of 2 to 32 characters, a colon, no blanks and angles."""
     cdef size_t start = p
-    if not is_letter(peek(prose, p)):
+    if not md_is_letter(md_peek(prose, p)):
         return 0
-    while is_letter(peek(prose, p)) or is_digit(peek(prose, p)) or peek(prose, p) in (c'+', c'.', c'-'):
+    while md_is_letter(md_peek(prose, p)) or md_is_digit(md_peek(prose, p)) or md_peek(prose, p) in (c'+', c'.', c'-'):
         p += 1
-    if p - start < 2 or p - start > 32 or peek(prose, p) != c':':
+    if p - start < 2 or p - start > 32 or md_peek(prose, p) != c':':
         return 0
     while p < prose.end and prose.text[p] not in (c'<', c'>') and not c'\0' < prose.text[p] <= c' ':
         p += 1
     return p
 
 
-cdef size_t autolink_end(const Prose* prose, size_t p) noexcept nogil:
+cdef size_t md_autolink_end(const MdProse* prose, size_t p) noexcept nogil:
     """Past the autolink whose < stands at p."""
-    cdef size_t end = address_end(prose, p + 1)
-    if peek(prose, end) != c'>' or end == 0:
-        end = mail_address_end(prose, p + 1)
-    return end + 1 if end and peek(prose, end) == c'>' else 0
+    cdef size_t end = md_uri_end(prose, p + 1)
+    if md_peek(prose, end) != c'>' or end == 0:
+        end = md_mail_address_end(prose, p + 1)
+    return end + 1 if end and md_peek(prose, end) == c'>' else 0

@@ -7,20 +7,20 @@
 # code. That is the whole of it: emphasis and entities change no code span.
 #
 # What keeps it linear: once a search for an end has failed in a piece of prose
-# it is not made there again (`missing`, CodeMap.runs, value_end); the rest of
+# it is not made there again (`missing`, MdCodeMap.runs, md_value_end); the rest of
 # what is looked ahead at stops at a byte that only one try can cross.
 
 cdef enum:                  # bits of Inlines.missing: no such end comes after the place it was looked for at
-    NO_COMMENT_END = 1
-    NO_INSTRUCTION_END = 2
-    NO_DECLARATION_END = 4
-    NO_CDATA_END = 8
-    RUNS_KNOWN = 16         # and not missing: CodeMap.runs and long_runs hold
+    MD_NO_COMMENT_END = 1
+    MD_NO_INSTRUCTION_END = 2
+    MD_NO_DECLARATION_END = 4
+    MD_NO_CDATA_END = 8
+    MD_RUNS_KNOWN = 16         # and not missing: MdCodeMap.runs and long_runs hold
 
 
-cdef struct Inlines:
-    CodeMap* map
-    Prose prose
+cdef struct MdInlines:
+    MdCodeMap* map
+    MdProse prose
     size_t length           # of the whole text
     int missing
     size_t inactive         # openers below this index are inside no link any more (no links in links, section 6.3)
@@ -29,21 +29,21 @@ cdef struct Inlines:
 
 # ---- code spans (section 6.1) ---------------------------------------------------
 
-cdef inline size_t backticks_end(const Prose* prose, size_t p) noexcept nogil:
+cdef inline size_t md_backticks_end(const MdProse* prose, size_t p) noexcept nogil:
     while p < prose.end and prose.text[p] == c'`':
         p += 1
     return p
 
 
-cdef inline size_t next_run(const Inlines* s, size_t p) noexcept nogil:
+cdef inline size_t md_next_run(const MdInlines* s, size_t p) noexcept nogil:
     """Where the next run of backticks starts, from p on; the prose's end or more: nowhere."""
-    p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+    p = md_next_mark(s.map.marks, MD_SPECIALS, p)
     while p < s.prose.end and s.prose.text[p] != c'`':
-        p = tailhook_next_mark(s.map.marks, SPECIALS, p + 1)
+        p = md_next_mark(s.map.marks, MD_SPECIALS, p + 1)
     return p
 
 
-cdef size_t long_run(const CodeMap* map, size_t length) noexcept nogil:
+cdef size_t md_find_long_run(const MdCodeMap* map, size_t length) noexcept nogil:
     """The index of the run of that length in long_runs, or of the first longer one."""
     cdef size_t low = 0, high = map.long_run_count, middle
     while low < high:
@@ -55,125 +55,125 @@ cdef size_t long_run(const CodeMap* map, size_t length) noexcept nogil:
     return low
 
 
-cdef int note_run(CodeMap* map, size_t start, size_t length) noexcept nogil:
+cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil:
     """0, or -1: out of memory. A text of n bytes has long runs of at most sqrt(2 n) lengths: moving them is linear."""
     cdef size_t i
-    if length < RUNS:
+    if length < MD_RUNS:
         map.runs[length] = start
         return 0
-    i = long_run(map, length)
+    i = md_find_long_run(map, length)
     if i == map.long_run_count or map.long_runs[i].length != length:
-        if map.long_run_count == map.long_run_capacity and grow(
-            <void**> &map.long_runs, &map.long_run_capacity, sizeof(LongRun)
+        if map.long_run_count == map.long_run_capacity and array_grow(
+            <void**> &map.long_runs, &map.long_run_capacity, sizeof(MdLongRun)
         ) < 0:
             return -1
-        memmove(map.long_runs + i + 1, map.long_runs + i, (map.long_run_count - i) * sizeof(LongRun))
+        memmove(map.long_runs + i + 1, map.long_runs + i, (map.long_run_count - i) * sizeof(MdLongRun))
         map.long_run_count += 1
         map.long_runs[i].length = length
     map.long_runs[i].last = start
     return 0
 
 
-cdef int learn_runs(Inlines* s, size_t p) noexcept nogil:
+cdef int md_learn_runs(MdInlines* s, size_t p) noexcept nogil:
     """Note where the last run of each length starts, from p on. 0, or -1: out of memory."""
     cdef size_t end
     memset(s.map.runs, 0, sizeof(s.map.runs))
     s.map.long_run_count = 0
-    s.missing |= RUNS_KNOWN
-    p = next_run(s, p)
+    s.missing |= MD_RUNS_KNOWN
+    p = md_next_run(s, p)
     while p < s.prose.end:
-        end = backticks_end(&s.prose, p)
-        if note_run(s.map, p, end - p) < 0:
+        end = md_backticks_end(&s.prose, p)
+        if md_note_run(s.map, p, end - p) < 0:
             return -1
-        p = next_run(s, end)
+        p = md_next_run(s, end)
     return 0
 
 
-cdef bint run_comes(const Inlines* s, size_t p, size_t length) noexcept nogil:
+cdef bint md_run_comes(const MdInlines* s, size_t p, size_t length) noexcept nogil:
     """Does a run of that length start at p or later, as far as is known?"""
     cdef size_t i
-    if not s.missing & RUNS_KNOWN:
+    if not s.missing & MD_RUNS_KNOWN:
         return True
-    if length < RUNS:
+    if length < MD_RUNS:
         return s.map.runs[length] >= p
-    i = long_run(s.map, length)
+    i = md_find_long_run(s.map, length)
     return i < s.map.long_run_count and s.map.long_runs[i].length == length and s.map.long_runs[i].last >= p
 
 
-cdef int read_backticks(Inlines* s, size_t* p) noexcept nogil:
+cdef int md_read_backticks(MdInlines* s, size_t* p) noexcept nogil:
     """Move past the code span, or else the run of backticks, at p. 0, or -1: out of memory."""
-    cdef CodeMap* map = s.map
-    cdef size_t start = p[0], content = backticks_end(&s.prose, start), end, at
+    cdef MdCodeMap* map = s.map
+    cdef size_t start = p[0], content = md_backticks_end(&s.prose, start), end, at
     p[0] = content
-    if not run_comes(s, content, content - start):
+    if not md_run_comes(s, content, content - start):
         return 0
-    at = next_run(s, content)
+    at = md_next_run(s, content)
     while at < s.prose.end:
-        end = backticks_end(&s.prose, at)
+        end = md_backticks_end(&s.prose, at)
         if end - at == content - start:
             p[0] = end
-            return push_span(&map.spans, &map.count, &map.capacity, start, end, CODE_SPAN)
-        at = next_run(s, end)
-    return learn_runs(s, content)
+            return md_push_span(&map.spans, &map.count, &map.capacity, start, end, MD_SPAN)
+        at = md_next_run(s, end)
+    return md_learn_runs(s, content)
 
 
 # ---- angle brackets (sections 6.5 and 6.6) --------------------------------------
 
-cdef size_t ending(Inlines* s, size_t p, const char* what, size_t size, int none) noexcept nogil:
+cdef size_t md_find_ending(MdInlines* s, size_t p, const char* what, size_t size, int none) noexcept nogil:
     """Past the first `what` from p on, 0: there is none, noted as `none`."""
     if s.missing & none:
         return 0
-    p = find(s.prose.text, p, s.prose.end, what, size)
+    p = md_find(s.prose.text, p, s.prose.end, what, size)
     if p < s.prose.end:
         return p + size
     s.missing |= none
     return 0
 
 
-cdef size_t declaration_end(Inlines* s, size_t p) noexcept nogil:
+cdef size_t md_declaration_end(MdInlines* s, size_t p) noexcept nogil:
     """As ending, for a > that is not part of a line's prefix."""
-    if s.missing & NO_DECLARATION_END:
+    if s.missing & MD_NO_DECLARATION_END:
         return 0
     while p < s.prose.end:
         if s.prose.text[p] == c'>':
             return p + 1
-        p = after_line_end(&s.prose, p) if tailhook_is_line_end(s.prose.text[p]) else p + 1
-    s.missing |= NO_DECLARATION_END
+        p = md_after_line_end(&s.prose, p) if md_is_line_end(s.prose.text[p]) else p + 1
+    s.missing |= MD_NO_DECLARATION_END
     return 0
 
 
-cdef int read_less(Inlines* s, size_t* p) noexcept nogil:
+cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
     """Move past the autolink or raw HTML, or else the <, at p. 0, or -1: out of memory."""
-    cdef CodeMap* map = s.map
-    cdef Prose* prose = &s.prose
+    cdef MdCodeMap* map = s.map
+    cdef MdProse* prose = &s.prose
     cdef size_t start = p[0], end = 0
-    cdef char c = peek(prose, start + 1)
+    cdef char c = md_peek(prose, start + 1)
     p[0] += 1
     if c == c'?':
-        end = ending(s, start + 2, b"?>", 2, NO_INSTRUCTION_END)
+        end = md_find_ending(s, start + 2, b"?>", 2, MD_NO_INSTRUCTION_END)
     elif c != c'!':
-        end = autolink_end(prose, start)
+        end = md_autolink_end(prose, start)
         if end == 0:
             if prose.dead == NULL:
                 map.dead = prose.dead = <uint64_t*> calloc(s.length // 64 + 1, sizeof(uint64_t))
                 if prose.dead == NULL:
                     return -1
-            end = tag_end(prose, start)
-    elif is_letter(peek(prose, start + 2)):
-        end = declaration_end(s, start + 3)
-    elif stands_at(prose, start + 2, b"--", 2):
+            end = md_tag_end(prose, start)
+    elif md_is_letter(md_peek(prose, start + 2)):
+        end = md_declaration_end(s, start + 3)
+    elif md_stands_at(prose, start + 2, b"--", 2):
         # <!--> and <!---> are comments (0.31); in any other the end comes after the start.
         end = start + 4
-        if peek(prose, end) == c'-' and peek(prose, end + 1) == c'>':
+        if md_peek(prose, end) == c'-' and md_peek(prose, end + 1) == c'>':
             end += 2
-        elif peek(prose, end) == c'>':
+        elif md_peek(prose, end) == c'>':
             end += 1
         else:
-            end = ending(s, end, b"-->", 3, NO_COMMENT_END)
-        if end and push_span(&map.spans, &map.count, &map.capacity, start, end, CODE_COMMENT) < 0:
+            end = md_find_ending(s, end, b"-->", 3, MD_NO_COMMENT_END)
+        if end and md_push_span(&map.spans, &map.count, &map.capacity, start, end, MD_COMMENT) < 0:
             return -1
-    elif stands_at(prose, start + 2, b"[CDATA[", 7):
-        end = ending(s, start + 9, b"]]>", 3, NO_CDATA_END)
+    elif md_stands_at(prose, start + 2, b"[CDATA[", 7):
+        end = md_find_ending(s, start + 9, b"]]>", 3, MD_NO_CDATA_END)
     if end:
         p[0] = end
     return 0
@@ -181,13 +181,13 @@ cdef int read_less(Inlines* s, size_t* p) noexcept nogil:
 
 # ---- links and images (sections 6.3 and 6.4) ------------------------------------
 
-cdef str normal_label(Prose* prose, size_t p, size_t end):
+cdef str md_normalize_label(MdProse* prose, size_t p, size_t end):
     """The label between its brackets as it is compared: blank space collapsed, case folded (section 6.3)."""
     cdef bytearray label = bytearray()
     cdef bint space = False
     while p < end:
-        if is_blank(prose.text[p]) or tailhook_is_line_end(prose.text[p]):
-            p = skip_space(prose, p)
+        if md_is_space_or_tab(prose.text[p]) or md_is_line_end(prose.text[p]):
+            p = md_skip_white_space(prose, p)
             space = True
             continue
         if space and label:
@@ -199,12 +199,12 @@ cdef str normal_label(Prose* prose, size_t p, size_t end):
 
 
 # Labels are compared as Python folds case, with Python objects, in code that may run without the interpreter. It is
-# entered again with the thread's own state (CodeMap.thread): PyGILState_Ensure would take the main interpreter's.
+# entered again with the thread's own state (MdCodeMap.thread): PyGILState_Ensure would take the main interpreter's.
 
-ctypedef int (*LabelFunction)(Inlines* s, size_t p, size_t end) noexcept nogil
+ctypedef int (*MdLabelFunction)(MdInlines* s, size_t p, size_t end) noexcept nogil
 
 
-cdef int with_interpreter(LabelFunction function, Inlines* s, size_t p, size_t end) noexcept nogil:
+cdef int md_with_interpreter(MdLabelFunction function, MdInlines* s, size_t p, size_t end) noexcept nogil:
     """Take the GIL if this thread released it, call the function, and release it again."""
     cdef int result
     if s.map.thread != NULL:
@@ -215,14 +215,14 @@ cdef int with_interpreter(LabelFunction function, Inlines* s, size_t p, size_t e
     return result
 
 
-cdef int is_defined(Inlines* s, size_t p, size_t end) noexcept nogil:
+cdef int md_is_defined(MdInlines* s, size_t p, size_t end) noexcept nogil:
     """Is text[p:end) the label of a definition? 1, 0, or -1: out of memory."""
-    return with_interpreter(<LabelFunction> <void*> look_up_label, s, p, end)
+    return md_with_interpreter(<MdLabelFunction> <void*> md_look_up_label, s, p, end)
 
 
-cdef int look_up_label(Inlines* s, size_t p, size_t end) noexcept:
-    cdef CodeMap* map = s.map
-    cdef Prose prose = s.prose
+cdef int md_look_up_label(MdInlines* s, size_t p, size_t end) noexcept:
+    cdef MdCodeMap* map = s.map
+    cdef MdProse prose = s.prose
     cdef size_t i
     cdef set labels
     try:
@@ -231,44 +231,44 @@ cdef int look_up_label(Inlines* s, size_t p, size_t end) noexcept:
             prose.end = map.labels[map.label_count - 1].end
             prose.line = 0
             for i in range(map.label_count):
-                labels.add(normal_label(&prose, map.labels[i].start, map.labels[i].end))
+                labels.add(md_normalize_label(&prose, map.labels[i].start, map.labels[i].end))
             Py_INCREF(labels)
             s.labels = <PyObject*> labels
-        return normal_label(&s.prose, p, end) in <set> s.labels
+        return md_normalize_label(&s.prose, p, end) in <set> s.labels
     except MemoryError:
         return -1
 
 
-cdef int forget_labels(Inlines* s, size_t p, size_t end) noexcept:
+cdef int md_forget_labels(MdInlines* s, size_t p, size_t end) noexcept:
     Py_DECREF(<object> s.labels)
     s.labels = NULL
     return 0
 
 
-cdef int reference_end(Inlines* s, const Opener* opener, size_t p, size_t* end) noexcept nogil:
+cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t* end) noexcept nogil:
     """end: past the reference that the ] at p makes of its opener. 1: it does, 0: it does not, -1: out of memory."""
-    cdef Prose* prose = &s.prose
+    cdef MdProse* prose = &s.prose
     cdef size_t label
     end[0] = p + 1
     if s.map.label_count == 0:
         return 0
-    if peek(prose, p + 1) == c'[':
-        label = label_end(prose, p + 1)
+    if md_peek(prose, p + 1) == c'[':
+        label = md_label_end(prose, p + 1)
         if label:
             end[0] = label
-            return is_defined(s, p + 2, label - 1)
-        if peek(prose, p + 2) == c']':
+            return md_is_defined(s, p + 2, label - 1)
+        if md_peek(prose, p + 2) == c']':
             end[0] = p + 3
-    if opener.nested or label_end(prose, opener.text - 1) != p + 1:
+    if opener.nested or md_label_end(prose, opener.text - 1) != p + 1:
         return 0
-    return is_defined(s, opener.text, p)
+    return md_is_defined(s, opener.text, p)
 
 
-cdef int open_bracket(Inlines* s, size_t p, bint image) noexcept nogil:
-    cdef CodeMap* map = s.map
-    cdef Opener* opener
-    if map.opener_count == map.opener_capacity and grow(
-        <void**> &map.openers, &map.opener_capacity, sizeof(Opener)
+cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:
+    cdef MdCodeMap* map = s.map
+    cdef MdOpener* opener
+    if map.opener_count == map.opener_capacity and array_grow(
+        <void**> &map.openers, &map.opener_capacity, sizeof(MdOpener)
     ) < 0:
         return -1
     if map.opener_count:
@@ -281,10 +281,10 @@ cdef int open_bracket(Inlines* s, size_t p, bint image) noexcept nogil:
     return 0
 
 
-cdef int close_bracket(Inlines* s, size_t* p) noexcept nogil:
+cdef int md_close_bracket(MdInlines* s, size_t* p) noexcept nogil:
     """Move past the ] at p and, if it ends a link or image, the rest of that. 0, or -1: out of memory."""
-    cdef CodeMap* map = s.map
-    cdef Opener* opener
+    cdef MdCodeMap* map = s.map
+    cdef MdOpener* opener
     cdef size_t end = 0
     cdef int found = 1
     p[0] += 1
@@ -296,10 +296,10 @@ cdef int close_bracket(Inlines* s, size_t* p) noexcept nogil:
         s.inactive = map.opener_count
         if not opener.image:
             return 0
-    if peek(&s.prose, p[0]) == c'(':
-        end = link_tail_end(&s.prose, p[0])
+    if md_peek(&s.prose, p[0]) == c'(':
+        end = md_link_tail_end(&s.prose, p[0])
     if end == 0:
-        found = reference_end(s, opener, p[0] - 1, &end)
+        found = md_reference_end(s, opener, p[0] - 1, &end)
     if found > 0:
         p[0] = end
         if not opener.image:
@@ -309,39 +309,39 @@ cdef int close_bracket(Inlines* s, size_t* p) noexcept nogil:
 
 # ---- a piece of prose -----------------------------------------------------------
 
-cdef int read_prose(Inlines* s, size_t p) noexcept nogil:
+cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
     """Push the spans from p to the prose's end. 0, or -1: out of memory."""
-    cdef Prose* prose = &s.prose
+    cdef MdProse* prose = &s.prose
     cdef const char* text = prose.text
     cdef size_t escaped = p         # a ! before this byte is no image's
     cdef int result = 0
     s.missing = 0
     s.inactive = 0
     s.map.opener_count = 0
-    p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+    p = md_next_mark(s.map.marks, MD_SPECIALS, p)
     while p < prose.end:
         if text[p] == c'`':
-            result = read_backticks(s, &p)
+            result = md_read_backticks(s, &p)
         elif text[p] == c'\\':
-            p = escaped = after_escape(prose, p)
+            p = escaped = md_after_escape(prose, p)
         elif text[p] == c'<':
-            result = read_less(s, &p)
+            result = md_read_less(s, &p)
         elif text[p] == c'[':
-            result = open_bracket(s, p, p > escaped and text[p - 1] == c'!')
+            result = md_open_bracket(s, p, p > escaped and text[p - 1] == c'!')
             p += 1
         else:
-            result = close_bracket(s, &p)
+            result = md_close_bracket(s, &p)
         if result < 0:
             return -1
-        p = tailhook_next_mark(s.map.marks, SPECIALS, p)
+        p = md_next_mark(s.map.marks, MD_SPECIALS, p)
     return 0
 
 
-cdef int read_inlines(CodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
+cdef int md_read_inlines(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
     """Fill map.spans from map.blocks, of prose from what reaches into [first, last). 0, or -1: out of memory."""
-    cdef Inlines s
+    cdef MdInlines s
     cdef size_t i
-    cdef CodeSpan* block
+    cdef MdSpan* block
     cdef int result = 0
     memset(&s, 0, sizeof(s))
     s.map = map
@@ -351,15 +351,15 @@ cdef int read_inlines(CodeMap* map, const char* text, size_t length, size_t firs
     s.prose.line_count = map.line_count
     for i in range(map.block_count):
         block = &map.blocks[i]
-        if block.kind == PROSE:
+        if block.kind == MD_PROSE:
             if block.end <= first or block.start >= last:
                 continue
             s.prose.end = block.end
-            result = read_prose(&s, block.start)
+            result = md_read_prose(&s, block.start)
         else:
-            result = push_span(&map.spans, &map.count, &map.capacity, block.start, block.end, block.kind)
+            result = md_push_span(&map.spans, &map.count, &map.capacity, block.start, block.end, block.kind)
         if result < 0:
             break
     if s.labels != NULL:
-        with_interpreter(<LabelFunction> <void*> forget_labels, &s, 0, 0)
+        md_with_interpreter(<MdLabelFunction> <void*> md_forget_labels, &s, 0, 0)
     return result

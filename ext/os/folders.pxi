@@ -1,14 +1,14 @@
 # ---- who may change a folder -------------------------------------------------
 #
-# Gives: `check_private`. Needs: nothing. It is compiled because hooks call it: in
+# Gives: `os_check_private`. Needs: nothing. It is compiled because hooks call it: in
 # Python, loading and running it took 1 % of a hook's instructions.
 
 
 cdef enum:
-    MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
+    OS_MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))
 
 
-cdef bint is_unmapped(uid_t uid):
+cdef bint os_is_unmapped_user(uid_t uid):
     """Return whether this process cannot know who the user is, as it is in a user namespace (user_namespaces(7)).
 
     There all users that the namespace does not know, root included, have one uid.
@@ -29,17 +29,17 @@ cdef bint is_unmapped(uid_t uid):
     return not (first == 0 and outside == 0 and count == 0xFFFFFFFF)  # which is the map outside of all namespaces
 
 
-cdef str fault_with(bytes place, str fault):
+cdef str os_describe_fault(bytes place, str fault):
     return f"{place.decode('utf-8', 'surrogateescape')} {fault}"
 
 
-cdef bytes link_target(bytes link):
+cdef bytes os_read_link(bytes link):
     cdef char target[4096]
     cdef Py_ssize_t size = readlink(link, target, sizeof(target))
     return target[:size] if size > 0 else b""
 
 
-cdef tuple check_private(bytes folder):
+cdef tuple os_check_private(bytes folder):
     """Return whether the folder exists, and what lets another user change it, "" for nothing."""
     cdef struct_stat facts
     cdef uid_t user = geteuid()
@@ -59,13 +59,13 @@ cdef tuple check_private(bytes folder):
         name = place + b"/" + name
         if lstat(name, &facts):
             return False, ""
-        if facts.st_uid != 0 and facts.st_uid != user and (is_shared or not is_unmapped(facts.st_uid)):
-            return True, fault_with(name, f"belongs to another user (uid {facts.st_uid})")
+        if facts.st_uid != 0 and facts.st_uid != user and (is_shared or not os_is_unmapped_user(facts.st_uid)):
+            return True, os_describe_fault(name, f"belongs to another user (uid {facts.st_uid})")
         if S_ISLNK(facts.st_mode):
             links += 1
-            if links > MAX_LINKS:
-                return True, fault_with(name, "is one of too many symbolic links")
-            target = link_target(name)
+            if links > OS_MAX_LINKS:
+                return True, os_describe_fault(name, "is one of too many symbolic links")
+            target = os_read_link(name)
             names += target.split(b"/")[::-1]
             if target.startswith(b"/"):
                 place, is_shared = b"", False
@@ -75,17 +75,17 @@ cdef tuple check_private(bytes folder):
         if not is_shared and (
             facts.st_mode & S_IWOTH or facts.st_mode & S_IWGRP and not (is_own_group and facts.st_gid == user)
         ):
-            return True, fault_with(place, "can be written by other users")
+            return True, os_describe_fault(place, "can be written by other users")
     if stat(folder, &facts):
         return False, ""
     if facts.st_uid != user:
-        return True, fault_with(folder, f"belongs to another user (uid {facts.st_uid})")
+        return True, os_describe_fault(folder, f"belongs to another user (uid {facts.st_uid})")
     if facts.st_mode & (S_IWGRP | S_IWOTH):
-        return True, fault_with(folder, "can be written by other users")
+        return True, os_describe_fault(folder, "can be written by other users")
     return True, ""
 
 
 # ---- for Python ---------------------------------------------------------------
 
 def folder_fault(bytes folder not None):
-    return check_private(folder)
+    return os_check_private(folder)

@@ -7,36 +7,36 @@
 
 
 cdef enum:
-    PYC_HEADER = 16  # bytes (PEP 552): magic number, flags, the source's time and size
-    LARGEST_PYC = 1 << 16  # bytes; none of the hook's modules comes near
+    OS_PYC_HEADER_BYTES = 16  # bytes (PEP 552): magic number, flags, the source's time and size
+    OS_MAX_PYC_BYTES = 1 << 16  # bytes; none of the hook's modules comes near
 
 
-cdef inline uint32_t pyc_word(const uint8_t* header, int index) noexcept nogil:
+cdef inline uint32_t os_pyc_word(const uint8_t* header, int index) noexcept nogil:
     """The little-endian word of a .pyc file's header."""
     header += 4 * index
     return header[0] | header[1] << 8 | header[2] << 16 | <uint32_t>header[3] << 24
 
 
-cdef object module_code(bytes source, bytes compiled):
+cdef object os_module_code(bytes source, bytes compiled):
     """The code object in `compiled` when it was made from the source as it is now, else None."""
-    cdef uint8_t data[LARGEST_PYC]
+    cdef uint8_t data[OS_MAX_PYC_BYTES]
     cdef Py_ssize_t size
     cdef struct_stat facts
-    cdef int fd = open_file(compiled, O_RDONLY | O_CLOEXEC)
+    cdef int fd = os_open(compiled, O_RDONLY | O_CLOEXEC)
     if fd < 0:
         return None
-    size = read(fd, data, LARGEST_PYC)
+    size = read(fd, data, OS_MAX_PYC_BYTES)
     close(fd)
-    if size < PYC_HEADER or size == LARGEST_PYC or stat(source, &facts):
+    if size < OS_PYC_HEADER_BYTES or size == OS_MAX_PYC_BYTES or stat(source, &facts):
         return None
     if (
-        pyc_word(data, 0) != <uint32_t>PyImport_GetMagicNumber()
-        or pyc_word(data, 1)
-        or pyc_word(data, 2) != <uint32_t>facts.st_mtime
-        or pyc_word(data, 3) != <uint32_t>facts.st_size
+        os_pyc_word(data, 0) != <uint32_t>PyImport_GetMagicNumber()
+        or os_pyc_word(data, 1)
+        or os_pyc_word(data, 2) != <uint32_t>facts.st_mtime
+        or os_pyc_word(data, 3) != <uint32_t>facts.st_size
     ):
         return None
-    return PyMarshal_ReadObjectFromString(<const char*>data + PYC_HEADER, size - PYC_HEADER)
+    return PyMarshal_ReadObjectFromString(<const char*>data + OS_PYC_HEADER_BYTES, size - OS_PYC_HEADER_BYTES)
 
 
 cdef class ModuleFinder:
@@ -59,7 +59,7 @@ cdef class ModuleFinder:
     cdef object spec(self, str name, str folder, str leaf, str package):
         cdef str source = f"{folder}/{leaf}.py"
         cdef str compiled = f"{folder}/__pycache__/{leaf}{self.ending}"
-        code = module_code(source.encode("utf-8", "surrogateescape"), compiled.encode("utf-8", "surrogateescape"))
+        code = os_module_code(source.encode("utf-8", "surrogateescape"), compiled.encode("utf-8", "surrogateescape"))
         if code is None:
             return None
         spec = self.make_spec(name, self, origin=source, loader_state=code, is_package=package is not None)

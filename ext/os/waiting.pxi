@@ -4,16 +4,16 @@
 # own: loading one costs the hook more than reading a transcript.
 
 
-cdef inline double seconds_now() noexcept nogil:
+cdef inline double os_now_s() noexcept nogil:
     cdef timespec now
     clock_gettime(CLOCK_MONOTONIC, &now)
     return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
 
 
-cdef inline int wait_input(int fd, double seconds) noexcept nogil:
+cdef inline int os_wait_readable(int fd, double seconds) noexcept nogil:
     """1: a read will not block, 0: time is up, -1: errno is set."""
     cdef pollfd one = pollfd(fd, POLLIN, 0)
-    cdef double deadline = seconds_now() + seconds
+    cdef double deadline = os_now_s() + seconds
     cdef double left = seconds
     cdef int ready
     while True:
@@ -22,17 +22,17 @@ cdef inline int wait_input(int fd, double seconds) noexcept nogil:
             return ready > 0 and not one.revents & POLLNVAL
         if errno != EINTR:
             return -1
-        left = deadline - seconds_now()
+        left = deadline - os_now_s()
 
 
-cdef inline int lock_exclusively(int fd, double seconds) noexcept nogil:
+cdef inline int os_lock(int fd, double seconds) noexcept nogil:
     """1: locked, 0: time is up, -1: errno is set."""
-    cdef double deadline = seconds_now() + seconds
+    cdef double deadline = os_now_s() + seconds
     cdef timespec pause = timespec(0, 200_000)  # doubled up to 6.4 ms: a hook holds the lock for less than one
     while flock(fd, LOCK_EX | LOCK_NB):
         if errno != EAGAIN and errno != EINTR:
             return -1
-        if seconds_now() >= deadline:
+        if os_now_s() >= deadline:
             return 0
         nanosleep(&pause, NULL)
         if pause.tv_nsec < 6_400_000:
@@ -40,12 +40,12 @@ cdef inline int lock_exclusively(int fd, double seconds) noexcept nogil:
     return 1
 
 
-cdef inline int send_poke(const char* path, size_t size) noexcept nogil:
+cdef inline int os_send_wake_up(const char* path, size_t size) noexcept nogil:
     """0: a datagram of one byte is with whoever listens at the path, else the errno. Waits for nobody."""
     cdef sockaddr_un to
     cdef int fd
     cdef int error = 0
-    if size >= sizeof(to) - offset_of_path(&to):
+    if size >= sizeof(to) - os_path_offset(&to):
         return ENAMETOOLONG
     memset(&to, 0, sizeof(to))
     to.sun_family = AF_UNIX
@@ -59,7 +59,7 @@ cdef inline int send_poke(const char* path, size_t size) noexcept nogil:
     return error
 
 
-cdef inline size_t offset_of_path(sockaddr_un* to) noexcept nogil:
+cdef inline size_t os_path_offset(sockaddr_un* to) noexcept nogil:
     return <size_t>(<char*>to.sun_path - <char*>to)
 
 
@@ -68,7 +68,7 @@ cdef inline size_t offset_of_path(sockaddr_un* to) noexcept nogil:
 def flock_within(int fd, double seconds):
     cdef int got
     with nogil:
-        got = lock_exclusively(fd, seconds)
+        got = os_lock(fd, seconds)
     if got < 0:
         raise OSError(errno, strerror(errno).decode())
     return got == 1
@@ -77,11 +77,11 @@ def flock_within(int fd, double seconds):
 def wait_readable(int fd, double seconds):
     cdef int got
     with nogil:
-        got = wait_input(fd, seconds)
+        got = os_wait_readable(fd, seconds)
     if got < 0:
         raise OSError(errno, strerror(errno).decode())
     return got == 1
 
 
 def poke(bytes path not None):
-    return send_poke(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))
+    return os_send_wake_up(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))

@@ -7,10 +7,10 @@
 
 
 cdef enum:
-    NO_CHARACTER = 0xFFFD  # stands for a byte that is no part of a character
+    UTF8_INVALID = 0xFFFD  # stands for a byte that is no part of a character
 
 
-cdef inline uint32_t character_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
+cdef inline uint32_t utf8_char_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
     """The character that begins at `at` < `length`, and its width in bytes."""
     cdef uint8_t lead = text[at]
     cdef size_t more, i
@@ -19,7 +19,7 @@ cdef inline uint32_t character_at(const uint8_t* text, size_t length, size_t at,
     if lead < 0x80:
         return lead
     if lead < 0xC2 or lead > 0xF4:
-        return NO_CHARACTER
+        return UTF8_INVALID
     if lead < 0xE0:
         more, character, least = 1, lead & 0x1F, 0x80
     elif lead < 0xF0:
@@ -27,54 +27,54 @@ cdef inline uint32_t character_at(const uint8_t* text, size_t length, size_t at,
     else:
         more, character, least = 3, lead & 0x07, 0x10000
     if length - at <= more:
-        return NO_CHARACTER
+        return UTF8_INVALID
     for i in range(1, more + 1):
         if text[at + i] & 0xC0 != 0x80:
-            return NO_CHARACTER
+            return UTF8_INVALID
         character = character << 6 | text[at + i] & 0x3F
     if character < least or character > 0x10FFFF:
-        return NO_CHARACTER
+        return UTF8_INVALID
     width[0] = more + 1
     return character
 
 
-cdef inline uint32_t character_before(const uint8_t* text, size_t at, size_t* width) noexcept nogil:
+cdef inline uint32_t utf8_char_before(const uint8_t* text, size_t at, size_t* width) noexcept nogil:
     """The character that ends at `at` > 0, and its width in bytes."""
     cdef size_t back = 1
     cdef uint32_t character
     while back < 4 and back < at and text[at - back] & 0xC0 == 0x80:
         back += 1
-    character = character_at(text, at, at - back, width)
+    character = utf8_char_at(text, at, at - back, width)
     if width[0] != back:
         width[0] = 1
-        return NO_CHARACTER
+        return UTF8_INVALID
     return character
 
 
-cdef inline bint is_word(uint32_t character) noexcept nogil:
+cdef inline bint match_is_word_character(uint32_t character) noexcept nogil:
     return Py_UNICODE_ISALNUM(character) or character == c"_"
 
 
-cdef inline bint is_boundary(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+cdef inline bint match_is_boundary(const uint8_t* text, size_t length, size_t at) noexcept nogil:
     """Does a word begin or end at `at`, as `\\b` of `re` has it?"""
     cdef size_t width
-    cdef bint before = at > 0 and is_word(character_before(text, at, &width))
-    cdef bint after = at < length and is_word(character_at(text, length, at, &width))
+    cdef bint before = at > 0 and match_is_word_character(utf8_char_before(text, at, &width))
+    cdef bint after = at < length and match_is_word_character(utf8_char_at(text, length, at, &width))
     return before != after
 
 
-cdef inline size_t blank_from(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+cdef inline size_t match_skip_unicode_space(const uint8_t* text, size_t length, size_t at) noexcept nogil:
     """The end of the blank space that begins at `at`."""
     cdef size_t width
-    while at < length and Py_UNICODE_ISSPACE(character_at(text, length, at, &width)):
+    while at < length and Py_UNICODE_ISSPACE(utf8_char_at(text, length, at, &width)):
         at += width
     return at
 
 
-cdef inline size_t blank_until(const uint8_t* text, size_t at) noexcept nogil:
+cdef inline size_t match_skip_unicode_space_back(const uint8_t* text, size_t at) noexcept nogil:
     """The start of the blank space that ends at `at`."""
     cdef size_t width
-    while at > 0 and Py_UNICODE_ISSPACE(character_before(text, at, &width)):
+    while at > 0 and Py_UNICODE_ISSPACE(utf8_char_before(text, at, &width)):
         at -= width
     return at
 
@@ -86,7 +86,7 @@ cdef inline size_t blank_until(const uint8_t* text, size_t at) noexcept nogil:
 # the text (U+0130, U+0131, U+017F and U+212A are i, i, s and k), and one space
 # stands for any run of blank space.
 
-cdef inline size_t spelled_at(uint8_t wanted, const uint8_t* text, size_t length, bint fold) noexcept nogil:
+cdef inline size_t match_spelled_at(uint8_t wanted, const uint8_t* text, size_t length, bint fold) noexcept nogil:
     """How many bytes of `text` are `wanted`, a byte of a pattern: 0 if none are."""
     cdef uint8_t byte
     if length == 0:
@@ -107,17 +107,17 @@ cdef inline size_t spelled_at(uint8_t wanted, const uint8_t* text, size_t length
     return 0
 
 
-cdef inline size_t spelled_before(uint8_t wanted, const uint8_t* text, size_t at, bint fold) noexcept nogil:
+cdef inline size_t match_spelled_before(uint8_t wanted, const uint8_t* text, size_t at, bint fold) noexcept nogil:
     """How many bytes before `at` are `wanted`: 0 if none are."""
     cdef size_t back
     for back in range(1, min(at, <size_t> (3 if fold else 1)) + 1):
-        if spelled_at(wanted, text + at - back, back, fold) == back:
+        if match_spelled_at(wanted, text + at - back, back, fold) == back:
             return back
     return 0
 
 
-cdef bint extend_pattern(
-    const tailhook_table* table, const tailhook_pattern* pattern, const uint8_t* text, size_t length,
+cdef bint match_extend(
+    const MatchTable* table, const MatchPattern* pattern, const uint8_t* text, size_t length,
     size_t* start, size_t* end,
 ) noexcept nogil:
     """Is the text around an anchor that of the pattern? Widens `start` and `end` to all of it."""
@@ -127,21 +127,21 @@ cdef bint extend_pattern(
     cdef size_t i, more
     for i in range(pattern.anchor_start):
         if word and wanted[pattern.anchor_start - 1 - i] == c" ":
-            more = start[0] - blank_until(text, start[0])
+            more = start[0] - match_skip_unicode_space_back(text, start[0])
         else:
-            more = spelled_before(wanted[pattern.anchor_start - 1 - i], text, start[0], fold)
+            more = match_spelled_before(wanted[pattern.anchor_start - 1 - i], text, start[0], fold)
         if more == 0:
             return False
         start[0] -= more
     for i in range(pattern.anchor_end, pattern.length):
         if word and wanted[i] == c" ":
-            more = blank_from(text, length, end[0]) - end[0]
+            more = match_skip_unicode_space(text, length, end[0]) - end[0]
         else:
-            more = spelled_at(wanted[i], text + end[0], length - end[0], fold)
+            more = match_spelled_at(wanted[i], text + end[0], length - end[0], fold)
         if more == 0:
             return False
         end[0] += more
-    return not word or (is_boundary(text, length, start[0]) and is_boundary(text, length, end[0]))
+    return not word or (match_is_boundary(text, length, start[0]) and match_is_boundary(text, length, end[0]))
 
 
 # ---- the automaton -----------------------------------------------------------------
@@ -150,73 +150,73 @@ cdef bint extend_pattern(
 # names: from the farthest start of a literal whose window may be there, until no
 # prefix that began before the window is alive. Both find the same.
 
-cdef struct Hit:
+cdef struct MatchHit:
     size_t start
     size_t end
-    size_t line          # from 1; set by patterns_find
+    size_t line          # from 1; set by match_find_counting
     uint32_t name
-    bint in_code         # set by patterns_find
+    bint in_code         # set by match_find_counting
 
 
-cdef struct Hits:
-    Hit* items
+cdef struct MatchHits:
+    MatchHit* items
     size_t count
     size_t capacity
 
 
-cdef struct Run:
-    const tailhook_table* table
+cdef struct MatchRun:
+    const MatchTable* table
     const uint8_t* text
     size_t length
     size_t position      # what is before it is done
     size_t state         # the first cell of its row
-    Hits* hits
+    MatchHits* hits
 
 
-ctypedef fused Cell:
+ctypedef fused MatchCell:
     uint16_t
     uint32_t
 
 
-cdef int hits_add(Hits* hits, size_t start, size_t end, uint32_t name) noexcept nogil:
-    cdef Hit* grown
+cdef int match_hits_add(MatchHits* hits, size_t start, size_t end, uint32_t name) noexcept nogil:
+    cdef MatchHit* grown
     cdef size_t capacity
     if hits.count == hits.capacity:
         capacity = 2 * hits.capacity + 16
-        grown = <Hit*> realloc(hits.items, capacity * sizeof(Hit))
+        grown = <MatchHit*> realloc(hits.items, capacity * sizeof(MatchHit))
         if grown is NULL:
             return -1
         hits.items, hits.capacity = grown, capacity
-    hits.items[hits.count] = Hit(start, end, 0, name, False)
+    hits.items[hits.count] = MatchHit(start, end, 0, name, False)
     hits.count += 1
     return 0
 
 
-cdef inline void hits_free(Hits* hits) noexcept nogil:
+cdef inline void match_hits_free(MatchHits* hits) noexcept nogil:
     free(hits.items)
     hits.items = NULL
     hits.count = hits.capacity = 0
 
 
-cdef int run_report(Run* run, uint32_t output) noexcept nogil:
+cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
     """Add what ends here. 0, or -1: no memory."""
-    cdef const tailhook_table* table = run.table
-    cdef const tailhook_output* found
-    cdef const tailhook_pattern* pattern
+    cdef const MatchTable* table = run.table
+    cdef const MatchOutput* found
+    cdef const MatchPattern* pattern
     cdef size_t start, end
     while output:
         found = &table.outputs[output - 1]
         pattern = &table.patterns[found.pattern]
         end = run.position
         start = end - found.length
-        if extend_pattern(table, pattern, run.text, run.length, &start, &end):
-            if hits_add(run.hits, start, end, pattern.name) < 0:
+        if match_extend(table, pattern, run.text, run.length, &start, &end):
+            if match_hits_add(run.hits, start, end, pattern.name) < 0:
                 return -1
         output = found.next
     return 0
 
 
-cdef inline int run_over(Run* run, const Cell* cells, size_t window) noexcept nogil:
+cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t window) noexcept nogil:
     """Run on until nothing that began at `window` or before it is alive. 0, or -1: no memory."""
     cdef const uint8_t* classes = run.table.classes
     cdef size_t stride = run.table.head.stride
@@ -227,43 +227,43 @@ cdef inline int run_over(Run* run, const Cell* cells, size_t window) noexcept no
         position += 1
         if cells[state + stride - 1]:
             run.position = position
-            if run_report(run, cells[state + stride - 1]) < 0:
+            if match_run_report(run, cells[state + stride - 1]) < 0:
                 return -1
     run.state, run.position = state, position
     return 0
 
 
-cdef inline int run_from(Run* run, size_t start, size_t window) noexcept nogil:
+cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexcept nogil:
     """Find what has a window at `window`, for which nothing before `start` matters. 0, or -1: no memory."""
     if start > run.position:
         run.position, run.state = start, 0
     if run.table.head.wide:
-        return run_over(run, <const uint32_t*> run.table.cells, window)
-    return run_over(run, <const uint16_t*> run.table.cells, window)
+        return match_run_over(run, <const uint32_t*> run.table.cells, window)
+    return match_run_over(run, <const uint16_t*> run.table.cells, window)
 
 
-cdef int automaton_find(
-    const tailhook_table* table, const uint8_t* text, size_t length, bint prefiltered, Hits* hits
+cdef int match_find(
+    const MatchTable* table, const uint8_t* text, size_t length, bint prefiltered, MatchHits* hits
 ) noexcept nogil:
     """Add all matches in the order of their anchors' ends. 0, or -1: no memory.
 
     `prefiltered` False: by the automaton alone, which is slower and finds the same.
     """
-    cdef Run run = Run(table, text, length, 0, 0, hits)
+    cdef MatchRun run = MatchRun(table, text, length, 0, 0, hits)
     cdef size_t reach = table.head.reach
     cdef size_t window
-    cdef tailhook_prefilter way
-    cdef tailhook_block block
+    cdef MatchPrefilter way
+    cdef MatchBlock block
     way.table, way.text, way.length = table, text, length
     way.at = way.count = way.next = 0
-    if prefiltered and tailhook_has_prefilter(table):
-        while tailhook_prefilter_next(&way, &block):
+    if prefiltered and match_has_prefilter(table):
+        while match_prefilter_next(&way, &block):
             while block.places:
                 window = block.at + __builtin_ctzll(block.places)
                 block.places &= block.places - 1
-                if run_from(&run, window - min(window, reach), window) < 0:
+                if match_run_from(&run, window - min(window, reach), window) < 0:
                     return -1
-    return run_from(&run, way.at - min(way.at, reach), length)
+    return match_run_from(&run, way.at - min(way.at, reach), length)
 
 
 # ---- opening a table ---------------------------------------------------------------
@@ -271,7 +271,7 @@ cdef int automaton_find(
 # Built-in tables are the build's and are trusted. A table that comes in as bytes
 # is checked whole, once: what it says can never lead out of it afterwards.
 
-cdef inline bint cells_are_sound(const tailhook_table* table, const Cell* cells) noexcept nogil:
+cdef inline bint match_cells_are_sound(const MatchTable* table, const MatchCell* cells) noexcept nogil:
     """Does each step lead to a row, one byte deeper at most, whose outputs are no longer than it is deep?"""
     cdef size_t stride = table.head.stride
     cdef size_t row, state, column, depth, target
@@ -280,7 +280,7 @@ cdef inline bint cells_are_sound(const tailhook_table* table, const Cell* cells)
     for row in range(table.head.cells // stride):
         state = row * stride
         depth = cells[state + stride - 2]
-        for column in range(stride - TAILHOOK_NO_CLASS):
+        for column in range(stride - MATCH_NO_CLASS):
             target = cells[state + column]
             if target >= table.head.cells or target % stride or cells[target + stride - 2] > depth + 1:
                 return False
@@ -290,28 +290,28 @@ cdef inline bint cells_are_sound(const tailhook_table* table, const Cell* cells)
     return True
 
 
-cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) noexcept nogil:
-    cdef tailhook_table table
-    cdef const tailhook_table_head* head = <const tailhook_table_head*> words
-    cdef const tailhook_pattern* pattern
-    cdef const tailhook_output* output
+cdef bint match_table_is_sound(const uint32_t* words, size_t count, uint32_t names) noexcept nogil:
+    cdef MatchTable table
+    cdef const MatchTableHead* head = <const MatchTableHead*> words
+    cdef const MatchPattern* pattern
+    cdef const MatchOutput* output
     cdef size_t i
-    if count < sizeof(tailhook_table_head) // 4 or head.magic != TAILHOOK_TABLE_MAGIC or head.words != count:
+    if count < sizeof(MatchTableHead) // 4 or head.magic != MATCH_TABLE_MAGIC or head.words != count:
         return False
-    if tailhook_table_view(&table, words) != count or head.texts % 4:
+    if match_table_view(&table, words) != count or head.texts % 4:
         return False
-    if head.groups > TAILHOOK_GROUPS:
+    if head.groups > MATCH_GROUPS:
         return False
-    if head.stride <= TAILHOOK_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
+    if head.stride <= MATCH_NO_CLASS or head.cells < head.stride or head.cells % head.stride:
         return False
     for i in range(256):
-        if table.classes[i] >= head.stride - TAILHOOK_NO_CLASS:
+        if table.classes[i] >= head.stride - MATCH_NO_CLASS:
             return False
-    for i in range(<size_t> 1 << TAILHOOK_HASH_BITS):
+    for i in range(<size_t> 1 << MATCH_HASH_BITS):
         if table.slots[i] >= head.checks:
             return False
     for i in range(head.checks):
-        if table.checks[i].back > TAILHOOK_CHECK_BACK:
+        if table.checks[i].back > MATCH_CHECK_BACK:
             return False
     for i in range(head.patterns):
         pattern = &table.patterns[i]
@@ -326,5 +326,5 @@ cdef bint table_is_sound(const uint32_t* words, size_t count, uint32_t names) no
         if output.next and table.outputs[output.next - 1].length > output.length:
             return False
     if head.wide:
-        return cells_are_sound(&table, <const uint32_t*> table.cells)
-    return cells_are_sound(&table, <const uint16_t*> table.cells)
+        return match_cells_are_sound(&table, <const uint32_t*> table.cells)
+    return match_cells_are_sound(&table, <const uint16_t*> table.cells)

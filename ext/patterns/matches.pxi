@@ -7,7 +7,7 @@
 # The matches come in order, so each place of the text is looked at once: one line
 # with a million matches costs what it should.
 
-cdef struct Place:
+cdef struct MatchLines:
     const uint8_t* text
     size_t length
     size_t position      # lines are counted up to here
@@ -18,12 +18,12 @@ cdef struct Place:
     size_t blank_end     # as far as it reaches on its line
 
 
-cdef inline bint ends_line(const uint8_t* text, size_t at) noexcept nogil:
+cdef inline bint match_ends_line(const uint8_t* text, size_t at) noexcept nogil:
     """Does text[at] end a line? text[at + 1] can be read."""
     return text[at] == c"\n" or (text[at] == c"\r" and text[at + 1] != c"\n")
 
 
-cdef void lines_advance(Place* lines, size_t to) noexcept nogil:
+cdef void match_lines_advance(MatchLines* lines, size_t to) noexcept nogil:
     """Go on to the line of text[to], which is not before the position."""
     cdef size_t at = lines.position
     cdef size_t ended = 0
@@ -37,14 +37,14 @@ cdef void lines_advance(Place* lines, size_t to) noexcept nogil:
             at += 1
         ended += some
     if ended:
-        while not ends_line(lines.text, at - 1):
+        while not match_ends_line(lines.text, at - 1):
             at -= 1
         lines.number += ended
         lines.start = lines.margin = at
     lines.position = to
 
 
-cdef inline size_t marker_at(const uint8_t* text, size_t length, size_t at) noexcept nogil:
+cdef inline size_t match_marker_length(const uint8_t* text, size_t length, size_t at) noexcept nogil:
     """How long the marker of a quote or list item at `at` is: 0 if there is none. (CommonMark 5.1, 5.2)"""
     cdef size_t end = at
     if text[at] == c">":
@@ -60,13 +60,13 @@ cdef inline size_t marker_at(const uint8_t* text, size_t length, size_t at) noex
     return end - at if end < length and (text[end] == c" " or text[end] == c"\t") else 0
 
 
-cdef bint stands_alone(Place* lines, size_t start, size_t end) noexcept nogil:
+cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexcept nogil:
     """Is text[start:end], which begins on the current line, alone on its line or lines?"""
     cdef const uint8_t* text = lines.text
     cdef size_t width, at
     while lines.margin < start:
-        if not Py_UNICODE_ISSPACE(character_at(text, lines.length, lines.margin, &width)):
-            width = marker_at(text, lines.length, lines.margin)
+        if not Py_UNICODE_ISSPACE(utf8_char_at(text, lines.length, lines.margin, &width)):
+            width = match_marker_length(text, lines.length, lines.margin)
         if width == 0:
             return False
         lines.margin += width
@@ -76,17 +76,17 @@ cdef bint stands_alone(Place* lines, size_t start, size_t end) noexcept nogil:
     if lines.blank_start <= end <= lines.blank_end:
         at = lines.blank_end
     while at < lines.length and text[at] != c"\n" and text[at] != c"\r":
-        if not Py_UNICODE_ISSPACE(character_at(text, lines.length, at, &width)):
+        if not Py_UNICODE_ISSPACE(utf8_char_at(text, lines.length, at, &width)):
             break
         at += width
     lines.blank_start, lines.blank_end = end, at
     return at == lines.length or text[at] == c"\n" or text[at] == c"\r"
 
 
-cdef int hit_order(const void* one, const void* other) noexcept nogil:
+cdef int match_order_hits(const void* one, const void* other) noexcept nogil:
     """By start, then end, then name."""
-    cdef const Hit* a = <const Hit*> one
-    cdef const Hit* b = <const Hit*> other
+    cdef const MatchHit* a = <const MatchHit*> one
+    cdef const MatchHit* b = <const MatchHit*> other
     if a.start != b.start:
         return 1 if a.start > b.start else -1
     if a.end != b.end:
@@ -94,52 +94,52 @@ cdef int hit_order(const void* one, const void* other) noexcept nogil:
     return (a.name > b.name) - (a.name < b.name)
 
 
-cdef void hits_sort(Hits* hits) noexcept nogil:
+cdef void match_hits_sort(MatchHits* hits) noexcept nogil:
     cdef size_t i
     for i in range(1, hits.count):
-        if hit_order(&hits.items[i - 1], &hits.items[i]) > 0:
-            qsort(hits.items, hits.count, sizeof(Hit), hit_order)
+        if match_order_hits(&hits.items[i - 1], &hits.items[i]) > 0:
+            qsort(hits.items, hits.count, sizeof(MatchHit), match_order_hits)
             return
 
 
-cdef int patterns_find(
-    const tailhook_table* table,
+cdef int match_find_counting(
+    const MatchTable* table,
     const uint8_t* text,
     size_t length,
     bint own_line,
     bint outside_code,
-    Hits* hits,
+    MatchHits* hits,
     PyThreadState* thread,
 ) noexcept nogil:
     """Fill the empty `hits` with the matches that count, in order. 0, or -1: no memory.
 
-    thread: see CodeMap.
+    thread: see MdCodeMap.
     """
-    cdef Place lines = Place(text, length, 0, 1, 0, 0, 1, 0)
-    cdef CodeMap code
-    cdef Hit* hit
+    cdef MatchLines lines = MatchLines(text, length, 0, 1, 0, 0, 1, 0)
+    cdef MdCodeMap code
+    cdef MatchHit* hit
     cdef size_t i
     cdef size_t kept = 0
     cdef size_t region = 0
     cdef size_t reach = 0
-    if automaton_find(table, text, length, True, hits) < 0:
+    if match_find(table, text, length, True, hits) < 0:
         return -1
-    hits_sort(hits)
+    match_hits_sort(hits)
     for i in range(hits.count):
         hit = &hits.items[i]
-        lines_advance(&lines, hit.start)
+        match_lines_advance(&lines, hit.start)
         hit.line = lines.number
-        if not own_line or stands_alone(&lines, hit.start, hit.end):
+        if not own_line or match_stands_alone(&lines, hit.start, hit.end):
             hits.items[kept] = hit[0]
             kept += 1
             reach = max(reach, hit.end)
     hits.count = kept
     if kept == 0:
         return 0
-    memset(&code, 0, sizeof(CodeMap))
+    memset(&code, 0, sizeof(MdCodeMap))
     code.thread = thread
-    if code_map_build(&code, <const char*> text, length, hits.items[0].start, reach) < 0:
-        code_map_free(&code)
+    if md_build_map(&code, <const char*> text, length, hits.items[0].start, reach) < 0:
+        md_free_map(&code)
         return -1
     kept = 0
     for i in range(hits.count):
@@ -151,5 +151,5 @@ cdef int patterns_find(
             hits.items[kept] = hit[0]
             kept += 1
     hits.count = kept
-    code_map_free(&code)
+    md_free_map(&code)
     return 0

@@ -1,6 +1,6 @@
 # Dates and times as ISO 8601-1:2019 writes them.
 #
-# Gives: iso_seconds, and unix_time for Python.
+# Gives: iso_read_time, and unix_time for Python.
 # Needs: Cursor (json.pxi), Slice (records.pxi).
 #
 # A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4), a time hh, hh:mm or hh:mm:ss (5.3.1), of which
@@ -9,7 +9,7 @@
 # T and Z may be lower case. A date alone is its midnight. 24:00 is the end of its day, and 60 a leap second.
 
 
-cdef int read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
+cdef int iso_read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
     """The number that the next `count` bytes spell, which the cursor is moved past; -1 if they are not all digits."""
     cdef int number = 0
     cdef int i
@@ -23,7 +23,7 @@ cdef int read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
     return number
 
 
-cdef inline bint skip_byte(Cursor* p, Cursor end, unsigned char byte) noexcept nogil:
+cdef inline bint iso_skip_byte(Cursor* p, Cursor end, unsigned char byte) noexcept nogil:
     """Move the cursor past the byte, if it stands there."""
     if p[0] == end or p[0][0] != byte:
         return False
@@ -31,11 +31,11 @@ cdef inline bint skip_byte(Cursor* p, Cursor end, unsigned char byte) noexcept n
     return True
 
 
-cdef inline bint is_leap_year(int year) noexcept nogil:
+cdef inline bint iso_is_leap_year(int year) noexcept nogil:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-cdef inline int64_t days_to(int year, int month, int day) noexcept nogil:
+cdef inline int64_t iso_days_to(int year, int month, int day) noexcept nogil:
     """Days from 1970-01-01 to a date of the Gregorian calendar."""
     # Years that begin in March end with their leap day, so the days before a month follow one formula.
     # C rounds the quotient of a negative number up, so the year 0 is counted as 400, which begins like it.
@@ -46,59 +46,59 @@ cdef inline int64_t days_to(int year, int month, int day) noexcept nogil:
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469 - 146097
 
 
-cdef int days_in_month(int year, int month) noexcept nogil:
+cdef int iso_days_in_month(int year, int month) noexcept nogil:
     if month == 2:
-        return 29 if is_leap_year(year) else 28
+        return 29 if iso_is_leap_year(year) else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-cdef bint read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
+cdef bint iso_read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
     """Read a date; days: from 1970-01-01 to it."""
-    cdef int year = read_digits(p, end, 4)
-    cdef bint extended = skip_byte(p, end, c"-")
+    cdef int year = iso_read_digits(p, end, 4)
+    cdef bint extended = iso_skip_byte(p, end, c"-")
     cdef Cursor rest
     cdef int64_t monday
     cdef int month, day, week
     if year < 0:
         return False
-    if skip_byte(p, end, c"W"):
-        week = read_digits(p, end, 2)
-        if extended and not skip_byte(p, end, c"-"):
+    if iso_skip_byte(p, end, c"W"):
+        week = iso_read_digits(p, end, 2)
+        if extended and not iso_skip_byte(p, end, c"-"):
             return False
-        day = read_digits(p, end, 1)
-        monday = days_to(year, 1, 4)
+        day = iso_read_digits(p, end, 1)
+        monday = iso_days_to(year, 1, 4)
         monday -= (monday + 719468 + 2) % 7  # the week of January 4 is the first; 0000-03-01 was a Wednesday
         days[0] = monday + 7 * (week - 1) + day - 1
-        return 1 <= week <= 53 and 1 <= day <= 7 and days[0] - day + 4 < days_to(year + 1, 1, 1)
+        return 1 <= week <= 53 and 1 <= day <= 7 and days[0] - day + 4 < iso_days_to(year + 1, 1, 1)
     rest = p[0]
-    day = read_digits(&rest, end, 3)
+    day = iso_read_digits(&rest, end, 3)
     if day >= 0 and (rest == end or not c"0" <= rest[0] <= c"9"):
         p[0] = rest
-        days[0] = days_to(year, 1, 1) + day - 1
-        return 1 <= day <= 365 + is_leap_year(year)
-    month = read_digits(p, end, 2)
-    if extended and not skip_byte(p, end, c"-"):
+        days[0] = iso_days_to(year, 1, 1) + day - 1
+        return 1 <= day <= 365 + iso_is_leap_year(year)
+    month = iso_read_digits(p, end, 2)
+    if extended and not iso_skip_byte(p, end, c"-"):
         return False
-    day = read_digits(p, end, 2)
-    if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
+    day = iso_read_digits(p, end, 2)
+    if not 1 <= month <= 12 or not 1 <= day <= iso_days_in_month(year, month):
         return False
-    days[0] = days_to(year, month, day)
+    days[0] = iso_days_to(year, month, day)
     return True
 
 
-cdef bint read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
+cdef bint iso_read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
     """Read a time of day; seconds: since midnight."""
-    cdef int hour = read_digits(p, end, 2)
+    cdef int hour = iso_read_digits(p, end, 2)
     cdef int minute = 0
     cdef int second = 0
     cdef double unit = 3600  # of the part that may have a fraction
     cdef double fraction = 0
     cdef double place = 0.1
-    cdef bint extended = skip_byte(p, end, c":")
+    cdef bint extended = iso_skip_byte(p, end, c":")
     if extended or (p[0] != end and c"0" <= p[0][0] <= c"9"):
-        minute, unit = read_digits(p, end, 2), 60
-        if skip_byte(p, end, c":") if extended else p[0] != end and c"0" <= p[0][0] <= c"9":
-            second, unit = read_digits(p, end, 2), 1
+        minute, unit = iso_read_digits(p, end, 2), 60
+        if iso_skip_byte(p, end, c":") if extended else p[0] != end and c"0" <= p[0][0] <= c"9":
+            second, unit = iso_read_digits(p, end, 2), 1
     if not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):
         return False
     if p[0] != end and (p[0][0] == c"." or p[0][0] == c","):
@@ -113,7 +113,7 @@ cdef bint read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
     return hour < 24 or seconds[0] == 86400
 
 
-cdef bint read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
+cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
     """Read a zone, if there is one; minutes: east of UTC."""
     cdef bint west
     cdef int hour
@@ -128,27 +128,27 @@ cdef bint read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
     if not west and p[0][0] != c"+":
         return False
     p[0] += 1
-    hour = read_digits(p, end, 2)
-    if skip_byte(p, end, c":") or p[0] != end:
-        minute = read_digits(p, end, 2)
+    hour = iso_read_digits(p, end, 2)
+    if iso_skip_byte(p, end, c":") or p[0] != end:
+        minute = iso_read_digits(p, end, 2)
     if not (0 <= hour <= 23 and 0 <= minute <= 59):
         return False
     minutes[0] = -(hour * 60 + minute) if west else hour * 60 + minute
     return True
 
 
-cdef bint iso_seconds(Cursor p, Cursor end, double* seconds) noexcept nogil:
+cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
     """Read a date and time, or a date; seconds: Unix time. False: it is neither."""
     cdef int64_t days
     cdef double clock = 0
     cdef int zone = 0
-    if not read_date(&p, end, &days):
+    if not iso_read_date(&p, end, &days):
         return False
     if p != end:
         if p[0] | 0x20 != c"t" and p[0] != c" ":
             return False
         p += 1
-        if not read_clock(&p, end, &clock) or not read_zone(&p, end, &zone) or p != end:
+        if not iso_read_clock(&p, end, &clock) or not iso_read_zone(&p, end, &zone) or p != end:
             return False
     seconds[0] = <double>(days * 86400 - zone * 60) + clock
     return True
@@ -161,4 +161,4 @@ def unix_time(unicode stamp not None):
     if not stamp.isascii():
         return None
     text = <Cursor>PyUnicode_AsUTF8AndSize(stamp, &size)
-    return seconds if iso_seconds(text, text + size, &seconds) else None
+    return seconds if iso_read_time(text, text + size, &seconds) else None

@@ -5,13 +5,13 @@
 # Offsets go back as the caller counts: characters of a str, bytes of bytes.
 
 
-cdef struct Text:
+cdef struct Utf8View:
     const uint8_t* data
     size_t length
     bint in_bytes        # a character is a byte, for the caller
 
 
-cdef object text_open(object source, Text* text):
+cdef object utf8_open(object source, Utf8View* text):
     """The object to hold on to for as long as `text` is read."""
     cdef Py_ssize_t length = 0
     cdef object owner = source
@@ -29,7 +29,7 @@ cdef object text_open(object source, Text* text):
     return owner
 
 
-cdef inline size_t count_characters(const uint8_t* data, size_t start, size_t end) noexcept nogil:
+cdef inline size_t utf8_count(const uint8_t* data, size_t start, size_t end) noexcept nogil:
     """How many characters begin in data[start:end]."""
     cdef size_t count = 0
     cdef size_t stop
@@ -44,7 +44,7 @@ cdef inline size_t count_characters(const uint8_t* data, size_t start, size_t en
     return count
 
 
-cdef uint64_t fingerprint_of(const uint8_t* data, size_t length) noexcept nogil:
+cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogil:
     """FNV-1a (Fowler, Noll, Vo) over words of eight bytes, the last one filled up, and the length."""
     cdef uint64_t digest = 0xCBF29CE484222325
     cdef uint64_t word
@@ -61,4 +61,4 @@ cdef uint64_t fingerprint_of(const uint8_t* data, size_t length) noexcept nogil:
 # ---- for Python ---------------------------------------------------------------
 
 def fingerprint(bytes data not None):
-    return fingerprint_of(<const uint8_t*>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    return text_fingerprint(<const uint8_t*>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))

@@ -25,29 +25,29 @@ cdef enum:
     FIELD_COMPACT_SUMMARY
     # Without a name in JSON: of a content array,
     FIELD_TEXTS           # from its first text that is not blank, a block or a bare string, to past its last
-    FIELD_TOOLS           # from its first tool_use block to past its last
+    FIELD_TOOLS           # from its first rec_tool_use block to past its last
     FIELD_LAST_TOOL       # the last of those
     FIELD_LAST_TOOL_NAME  # and its name
     FIELDS
     FIELD_OTHER = FIELDS
 
 cdef enum:
-    LEVEL_RECORD
-    LEVEL_MESSAGE
-    LEVEL_BLOCK
+    REC_LEVEL_RECORD
+    REC_LEVEL_MESSAGE
+    REC_LEVEL_BLOCK
 
-cdef struct Slice:
+cdef struct RecSlice:
     Cursor start  # NULL: absent
     Cursor end
 
-cdef struct RecordFields:
+cdef struct RecFields:
     Cursor start  # the record's object
     Cursor end
-    Slice top[FIELDS]      # JSON values of its own members, the last of a name
-    Slice message[FIELDS]  # and of its message's
+    RecSlice top[FIELDS]      # JSON values of its own members, the last of a name
+    RecSlice message[FIELDS]  # and of its message's
 
 
-cdef int field_named(Cursor name, Py_ssize_t size) noexcept nogil:
+cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
     if size == 4:
         if memcmp(name, b"type", 4) == 0:
             return FIELD_TYPE
@@ -81,126 +81,126 @@ cdef int field_named(Cursor name, Py_ssize_t size) noexcept nogil:
     return FIELD_OTHER
 
 
-cdef inline bint field_belongs(int field, int level) noexcept nogil:
-    if level == LEVEL_RECORD:
+cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
+    if level == REC_LEVEL_RECORD:
         return field != FIELD_ROLE and field != FIELD_TEXT
-    if level == LEVEL_MESSAGE:
+    if level == REC_LEVEL_MESSAGE:
         return field == FIELD_CONTENT or field == FIELD_ID or field == FIELD_ROLE
     return (
         field == FIELD_TYPE or field == FIELD_TEXT or field == FIELD_ID or field == FIELD_NAME or field == FIELD_INPUT
     )
 
 
-cdef int field_escaped(Cursor name, Cursor end) noexcept nogil:
+cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
     """The field whose name is written with escapes."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if end - name > <Py_ssize_t>sizeof(plain):
         return FIELD_OTHER
-    return field_named(plain, json_unescape(name, end, plain, &lone))
+    return rec_field_named(plain, json_unescape(name, end, plain, &lone))
 
 
-cdef inline void slice_extend(Slice* slice, Cursor start, Cursor end) noexcept nogil:
+cdef inline void rec_slice_extend(RecSlice* slice, Cursor start, Cursor end) noexcept nogil:
     if slice.start == NULL:
         slice.start = start
     slice.end = end
 
 
-cdef Cursor walk_blocks(Cursor p, Cursor end, Slice* values, JsonFault* fault) noexcept nogil:
+cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* fault) noexcept nogil:
     """Past an array of content blocks, whose texts are checked, and texts and tools noted; p: at its bracket."""
-    cdef Slice block[FIELDS]
+    cdef RecSlice block[FIELDS]
     cdef Cursor start
-    p = json_space(p + 1, end)
+    p = json_skip_space(p + 1, end)
     if p != end and p[0] == c"]":
         return p + 1
     while True:
         start = p
         if p != end and p[0] == c"{":
             block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
-            p = walk_members(p, end, LEVEL_BLOCK, block, NULL, fault)
-            if p != NULL and value_is(&block[FIELD_TYPE], b"text", 4):
-                if value_is_string(&block[FIELD_TEXT]) and not value_is_blank(&block[FIELD_TEXT]):
-                    slice_extend(&values[FIELD_TEXTS], start, p)
-            elif p != NULL and value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                slice_extend(&values[FIELD_TOOLS], start, p)
-                values[FIELD_LAST_TOOL] = Slice(start, p)
+            p = rec_walk_members(p, end, REC_LEVEL_BLOCK, block, NULL, fault)
+            if p != NULL and rec_value_is(&block[FIELD_TYPE], b"text", 4):
+                if rec_value_is_string(&block[FIELD_TEXT]) and not rec_value_is_white_space(&block[FIELD_TEXT]):
+                    rec_slice_extend(&values[FIELD_TEXTS], start, p)
+            elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                rec_slice_extend(&values[FIELD_TOOLS], start, p)
+                values[FIELD_LAST_TOOL] = RecSlice(start, p)
                 values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
         else:
             p = json_skip(p, end, fault)
             if p != NULL and start[0] == c'"':
                 if utf8_stop(start, p) != p:
-                    return json_fault(fault, "invalid UTF-8", start)
-                block[FIELD_TEXT] = Slice(start, p)
-                if not value_is_blank(&block[FIELD_TEXT]):
-                    slice_extend(&values[FIELD_TEXTS], start, p)
+                    return json_fail(fault, "invalid UTF-8", start)
+                block[FIELD_TEXT] = RecSlice(start, p)
+                if not rec_value_is_white_space(&block[FIELD_TEXT]):
+                    rec_slice_extend(&values[FIELD_TEXTS], start, p)
         if p == NULL:
             return NULL
-        p = json_space(p, end)
+        p = json_skip_space(p, end)
         if p == end or (p[0] != c"," and p[0] != c"]"):
-            return json_fault(fault, "expected ',' or the container's end", p)
+            return json_fail(fault, "expected ',' or the container's end", p)
         if p[0] == c"]":
             return p + 1
-        p = json_space(p + 1, end)
+        p = json_skip_space(p + 1, end)
 
 
-cdef Cursor walk_members(
-    Cursor p, Cursor end, int level, Slice* values, Slice* message, JsonFault* fault
+cdef Cursor rec_walk_members(
+    Cursor p, Cursor end, int level, RecSlice* values, RecSlice* message, JsonFault* fault
 ) noexcept nogil:
     """Past the object at p; notes the values that belong to the level, those of a record's message in `message`."""
     cdef Cursor name
     cdef Cursor start
     cdef int field
-    p = json_space(p + 1, end)
+    p = json_skip_space(p + 1, end)
     if p != end and p[0] == c"}":
         return p + 1
     while True:
         if p == end or p[0] != c'"':
-            return json_fault(fault, "expected a member's name", p)
+            return json_fail(fault, "expected a member's name", p)
         name = p + 1
-        p = string_short(name, end)
+        p = json_string_short(name, end)
         if p != end and p[0] == c'"':
-            field = field_named(name, p - name)
+            field = rec_field_named(name, p - name)
             p += 1
         else:
-            p = json_string_rest(p, end, fault)
+            p = json_skip_string_rest(p, end, fault)
             if p == NULL:
                 return NULL
-            field = field_escaped(name, p - 1)
-        p = json_space(p, end)
+            field = rec_field_escaped(name, p - 1)
+        p = json_skip_space(p, end)
         if p == end or p[0] != c":":
-            return json_fault(fault, "expected ':'", p)
-        p = start = json_space(p + 1, end)
-        if field == FIELD_OTHER or not field_belongs(field, level):
+            return json_fail(fault, "expected ':'", p)
+        p = start = json_skip_space(p + 1, end)
+        if field == FIELD_OTHER or not rec_field_belongs(field, level):
             p = json_skip(p, end, fault)
         else:
             if field == FIELD_MESSAGE:
-                memset(message, 0, FIELDS * sizeof(Slice))
+                memset(message, 0, FIELDS * sizeof(RecSlice))
             elif field == FIELD_CONTENT:
                 values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
-                p = walk_members(p, end, LEVEL_MESSAGE, message, NULL, fault)
+                p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
-                p = walk_blocks(p, end, values, fault)
+                p = rec_walk_blocks(p, end, values, fault)
             else:
                 p = json_skip(p, end, fault)
                 if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
-                    return json_fault(fault, "invalid UTF-8", start)
+                    return json_fail(fault, "invalid UTF-8", start)
             values[field].start = start
             values[field].end = p
         if p == NULL:
             return NULL
-        p = json_space(p, end)
+        p = json_skip_space(p, end)
         if p == end or (p[0] != c"," and p[0] != c"}"):
-            return json_fault(fault, "expected ',' or the container's end", p)
+            return json_fail(fault, "expected ',' or the container's end", p)
         if p[0] == c"}":
             return p + 1
-        p = json_space(p + 1, end)
+        p = json_skip_space(p + 1, end)
 
 
-cdef Cursor record_walk(Cursor p, Cursor end, RecordFields* fields) noexcept nogil:
+cdef Cursor rec_walk(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
     """Past the object at p, or NULL."""
     cdef JsonFault fault
-    memset(fields, 0, sizeof(RecordFields))
+    memset(fields, 0, sizeof(RecFields))
     fields.start = p
-    fields.end = walk_members(p, end, LEVEL_RECORD, fields.top, fields.message, &fault)
+    fields.end = rec_walk_members(p, end, REC_LEVEL_RECORD, fields.top, fields.message, &fault)
     return fields.end

@@ -7,7 +7,7 @@
 # four times the memory of its ASCII.
 
 
-cdef bytes shortened(PyObject* text, Py_ssize_t size):
+cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
     """Return the first bytes of an object that has no other owner. The caller's reference is used up."""
     cdef object made
     _PyBytes_Resize(&text, size)  # after an error, it has released the object
@@ -16,80 +16,80 @@ cdef bytes shortened(PyObject* text, Py_ssize_t size):
     return made
 
 
-cdef bytes json_utf8(Cursor p, Cursor end):
+cdef bytes json_decode_utf8(Cursor p, Cursor end):
     """What json_decode gives, in UTF-8, a lone surrogate in its three bytes."""
-    cdef PyObject* made = new_bytes(NULL, end - p)
+    cdef PyObject* made = bytes_new(NULL, end - p)
     cdef bint lone
-    return shortened(made, json_unescape(p, end, <unsigned char*>bytes_start(made), &lone))
+    return bytes_cut(made, json_unescape(p, end, <unsigned char*>bytes_data(made), &lone))
 
 
-cdef bytes record_utf8(RecordFields* fields, bint strings=False):
-    """What record_text gives, in UTF-8; with `strings`, the strings among the content's blocks are texts, too."""
-    cdef Slice* speech = record_speech(fields)
-    cdef Slice texts = speech[FIELD_TEXTS]
-    cdef Slice first, text
+cdef bytes rec_utf8(RecFields* fields, bint strings=False):
+    """What rec_text gives, in UTF-8; with `strings`, the strings among the content's blocks are texts, too."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice first, text
     cdef PyObject* made
     cdef unsigned char* out
     cdef Py_ssize_t size
     cdef bint lone
-    if value_is_string(&speech[FIELD_CONTENT]):
-        return json_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    if not next_text(&texts, &first, strings):
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return json_decode_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    if not rec_next_text(&texts, &first, strings):
         return b""
-    if not next_text(&texts, &text, strings):
-        return json_utf8(first.start, first.end)
+    if not rec_next_text(&texts, &text, strings):
+        return json_decode_utf8(first.start, first.end)
     # One object for all: there may be a million. Each text is shorter than its literal by two quotation marks, which
     # leaves room for the newlines.
-    made = new_bytes(NULL, texts.end - first.start)
-    out = <unsigned char*>bytes_start(made)
+    made = bytes_new(NULL, texts.end - first.start)
+    out = <unsigned char*>bytes_data(made)
     size = json_unescape(first.start, first.end, out, &lone)
     while True:
         out[size] = c"\n"
         size += 1
         size += json_unescape(text.start, text.end, out + size, &lone)
-        if not next_text(&texts, &text, strings):
+        if not rec_next_text(&texts, &text, strings):
             break
-    return shortened(made, size)
+    return bytes_cut(made, size)
 
 
 # ---- the last message --------------------------------------------------------
 
-cdef inline bint value_time(Slice* value, double* seconds) noexcept nogil:
+cdef inline bint rec_value_time(RecSlice* value, double* seconds) noexcept nogil:
     """The Unix time that a string without escapes spells; False: it is none."""
-    return value_is_string(value) and iso_seconds(value.start + 1, value.end - 1, seconds)
+    return rec_value_is_string(value) and iso_read_time(value.start + 1, value.end - 1, seconds)
 
 
 cdef enum:
     # A message's lines may have others between them: 75 KB of them at most in 1,035 such pairs of real transcripts.
-    MESSAGE_SPREAD = 262144
+    REC_MAX_MESSAGE_SPREAD_BYTES = 262144
 
 
-cdef object newest_message(Window* window):
+cdef object rec_newest_message(WinWindow* window):
     """(outcome, texts); see last_message in the stub."""
-    cdef Line line
-    cdef RecordFields fields
+    cdef WinLine line
+    cdef RecFields fields
     cdef double time
     cdef bint seen = False
     cdef object message = None
     cdef list texts = []
     window.stops_at_long = True  # nothing is known of what lies before it but that it is older
-    while window_previous(window, &line):
+    while win_previous(window, &line):
         if window.passed and not texts:
             break
-        if not may_hold_assistant(line.start, line.end) or not record_find(line.start, line.end, &fields):
+        if not rec_may_hold_assistant(line.start, line.end) or not rec_find(line.start, line.end, &fields):
             continue
-        if not record_is_assistant(&fields) or record_is_foreign(&fields):
+        if not rec_is_assistant(&fields) or rec_is_foreign(&fields):
             continue
         seen = True
-        if texts and value_string(&fields.message[FIELD_ID]) != message:
+        if texts and rec_value_string(&fields.message[FIELD_ID]) != message:
             break
-        if not record_has_text(&fields):
+        if not rec_has_text(&fields):
             continue
-        texts.append((record_utf8(&fields), time if value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
-        message = value_string(&fields.message[FIELD_ID])
+        texts.append((rec_utf8(&fields), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
+        message = rec_value_string(&fields.message[FIELD_ID])
         if not message:
             break
-        window.lower = max(window.lower, line.offset - MESSAGE_SPREAD)
+        window.lower = max(window.lower, line.offset - REC_MAX_MESSAGE_SPREAD_BYTES)
     if texts:
         texts.reverse()
         return ("text", texts)
@@ -101,13 +101,13 @@ cdef object newest_message(Window* window):
 # ---- for Python ---------------------------------------------------------------
 
 def last_message(file, max_bytes=None, max_line=None, max_lines=None):
-    cdef Window window
+    cdef WinWindow window
     try:
-        window_open(&window, file, 0, None, max_line, False)
-        window_limit_lines(&window, max_lines)
+        win_open(&window, file, 0, None, max_line, False)
+        win_limit_lines(&window, max_lines)
         if max_bytes is not None:
             window.lower = max(window.upper - <int64_t>max_bytes, 0)
             window.finished = window.finished or window.lower >= window.upper
-        return newest_message(&window)
+        return rec_newest_message(&window)
     finally:
-        window_close(&window)
+        win_close(&window)

@@ -1,10 +1,10 @@
 # ---- what a record says ------------------------------------------------------
 
-cdef inline bint value_is(Slice* value, const char* word, Py_ssize_t size) noexcept nogil:
+cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
     """Is the value this string? `word` has no character that must be escaped; the value may escape what it likes."""
     cdef unsigned char plain[128]
     cdef bint lone = False
-    if not value_is_string(value):
+    if not rec_value_is_string(value):
         return False
     if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
         return True
@@ -16,76 +16,76 @@ cdef inline bint value_is(Slice* value, const char* word, Py_ssize_t size) noexc
     )
 
 
-cdef inline bint value_is_string(Slice* value) noexcept nogil:
+cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c'"'
 
 
-cdef inline bint value_is_true(Slice* value) noexcept nogil:
+cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c"t"
 
 
-cdef inline bint record_is_assistant(RecordFields* fields) noexcept nogil:
-    return value_is(&fields.top[FIELD_TYPE], b"assistant", 9)
+cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
+    return rec_value_is(&fields.top[FIELD_TYPE], b"assistant", 9)
 
 
-cdef inline bint record_is_spoken(RecordFields* fields) noexcept nogil:
+cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
     """Has the record one of the types that say something?"""
     return (
-        record_is_assistant(fields)
-        or value_is(&fields.top[FIELD_TYPE], b"user", 4)
-        or value_is(&fields.top[FIELD_TYPE], b"human", 5)
+        rec_is_assistant(fields)
+        or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
+        or rec_value_is(&fields.top[FIELD_TYPE], b"human", 5)
     )
 
 
-cdef inline bint record_is_foreign(RecordFields* fields) noexcept nogil:
+cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
     """Is it a sub-agent's, or made by the host in the agent's name?"""
     return (
-        value_is_true(&fields.top[FIELD_SIDECHAIN])
-        or value_is_true(&fields.top[FIELD_META])
-        or value_is_true(&fields.top[FIELD_API_ERROR])
-        or value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
+        rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
+        or rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
     )
 
 
-cdef inline Slice* record_speech(RecordFields* fields) noexcept nogil:
+cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
     """The values among which the content is: the message's, or those of a flat record; it may be absent."""
-    if fields.message[FIELD_CONTENT].start == NULL and record_is_spoken(fields):
+    if fields.message[FIELD_CONTENT].start == NULL and rec_is_spoken(fields):
         return fields.top
     return fields.message
 
 
-cdef object record_role(RecordFields* fields):
+cdef object rec_role(RecFields* fields):
     """Who speaks: the message's role, or the type of a flat record; None in records of other types."""
-    if not record_is_spoken(fields):
+    if not rec_is_spoken(fields):
         return None
     if fields.message[FIELD_ROLE].start == NULL:
-        return value_string(&fields.top[FIELD_TYPE])
-    return value_string(&fields.message[FIELD_ROLE])
+        return rec_value_string(&fields.top[FIELD_TYPE])
+    return rec_value_string(&fields.message[FIELD_ROLE])
 
 
-cdef inline void slice_move(Slice* value, Cursor old, Cursor new) noexcept nogil:
+cdef inline void rec_slice_move(RecSlice* value, Cursor old, Cursor new) noexcept nogil:
     if value.start != NULL:
         value.start = new + (value.start - old)
         value.end = new + (value.end - old)
 
 
-cdef void record_move(RecordFields* fields, Cursor start) noexcept nogil:
+cdef void rec_move(RecFields* fields, Cursor start) noexcept nogil:
     """Let the fields point into a copy of the object."""
     cdef int i
     for i in range(FIELDS):
-        slice_move(&fields.top[i], fields.start, start)
-        slice_move(&fields.message[i], fields.start, start)
+        rec_slice_move(&fields.top[i], fields.start, start)
+        rec_slice_move(&fields.message[i], fields.start, start)
     fields.end = start + (fields.end - fields.start)
     fields.start = start
 
 
 cdef enum:
-    NO_ELEMENT
-    OBJECT_ELEMENT
-    STRING_ELEMENT
+    REC_NO_ELEMENT
+    REC_OBJECT
+    REC_STRING
 
 
-cdef int next_element(Slice* elements, Slice* block, bint strings) noexcept nogil:
+cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noexcept nogil:
     """Read the next object of an array's valid elements, and move the slice's start past it.
 
     strings: read strings as well; such a string is block[FIELD_TEXT].
@@ -93,100 +93,100 @@ cdef int next_element(Slice* elements, Slice* block, bint strings) noexcept nogi
     cdef JsonFault fault
     cdef Cursor start
     while True:
-        elements.start = start = json_space(elements.start, elements.end)
+        elements.start = start = json_skip_space(elements.start, elements.end)
         if start == elements.end or start[0] == c"]":
-            return NO_ELEMENT
+            return REC_NO_ELEMENT
         if start[0] == c",":
             elements.start += 1
         elif start[0] == c"{":
-            memset(block, 0, FIELDS * sizeof(Slice))
-            elements.start = walk_members(start, elements.end, LEVEL_BLOCK, block, NULL, &fault)
-            return OBJECT_ELEMENT
+            memset(block, 0, FIELDS * sizeof(RecSlice))
+            elements.start = rec_walk_members(start, elements.end, REC_LEVEL_BLOCK, block, NULL, &fault)
+            return REC_OBJECT
         else:
             elements.start = json_skip(start, elements.end, &fault)
             if strings and start[0] == c'"':
-                block[FIELD_TEXT] = Slice(start, elements.start)
-                return STRING_ELEMENT
+                block[FIELD_TEXT] = RecSlice(start, elements.start)
+                return REC_STRING
 
 
-cdef inline bint value_is_blank(Slice* value) noexcept nogil:
+cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
     """Is the string, whose UTF-8 has been checked, of white space only?"""
     cdef Cursor p = value.start + 1
     cdef Cursor end = value.end - 1
     cdef uint32_t code_point
     while p != end:
-        p = json_character(p, end, &code_point)
+        p = json_read_character(p, end, &code_point)
         if not Py_UNICODE_ISSPACE(code_point):
             return False
     return True
 
 
-cdef bint next_text(Slice* texts, Slice* text, bint strings=False) noexcept nogil:
+cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
     """The next text that is not blank, inside its quotation marks; False: none is left.
 
     Texts are those of text blocks and, with `strings`, the strings among the blocks.
     """
-    cdef Slice block[FIELDS]
+    cdef RecSlice block[FIELDS]
     cdef int kind
     if texts.start == NULL:
         return False
     while True:
-        kind = next_element(texts, block, strings)
-        if kind == NO_ELEMENT:
+        kind = rec_next_element(texts, block, strings)
+        if kind == REC_NO_ELEMENT:
             return False
-        if kind == OBJECT_ELEMENT and not value_is(&block[FIELD_TYPE], b"text", 4):
+        if kind == REC_OBJECT and not rec_value_is(&block[FIELD_TYPE], b"text", 4):
             continue
-        if not value_is_string(&block[FIELD_TEXT]) or value_is_blank(&block[FIELD_TEXT]):
+        if not rec_value_is_string(&block[FIELD_TEXT]) or rec_value_is_white_space(&block[FIELD_TEXT]):
             continue
-        text[0] = Slice(block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1)
+        text[0] = RecSlice(block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1)
         return True
 
 
-cdef object value_string(Slice* value):
+cdef object rec_value_string(RecSlice* value):
     """A str, or None where there is no string."""
-    return json_decode(value.start + 1, value.end - 1) if value_is_string(value) else None
+    return json_decode(value.start + 1, value.end - 1) if rec_value_is_string(value) else None
 
 
-cdef unicode record_text(RecordFields* fields):
+cdef unicode rec_text(RecFields* fields):
     """The content, or its text blocks that are not blank, joined by newlines."""
-    cdef Slice* speech = record_speech(fields)
-    cdef Slice texts = speech[FIELD_TEXTS]
-    cdef Slice text
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
     cdef list parts = []
-    if value_is_string(&speech[FIELD_CONTENT]):
-        return value_string(&speech[FIELD_CONTENT])
-    while next_text(&texts, &text):
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return rec_value_string(&speech[FIELD_CONTENT])
+    while rec_next_text(&texts, &text):
         parts.append(json_decode(text.start, text.end))
     return "\n".join(parts)
 
 
-cdef bint record_has_text(RecordFields* fields, bint strings=False) noexcept nogil:
-    """Is there any that is not blank? strings: as for next_text."""
-    cdef Slice* speech = record_speech(fields)
-    cdef Slice texts = speech[FIELD_TEXTS]
-    cdef Slice text
-    if value_is_string(&speech[FIELD_CONTENT]):
-        return not value_is_blank(&speech[FIELD_CONTENT])
-    return next_text(&texts, &text, strings)
+cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
+    """Is there any that is not blank? strings: as for rec_next_text."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return not rec_value_is_white_space(&speech[FIELD_CONTENT])
+    return rec_next_text(&texts, &text, strings)
 
 
-cdef list record_tool_names(RecordFields* fields):
+cdef list rec_tool_names(RecFields* fields):
     """The names of the tools that are used, in order; None for one without a name."""
-    cdef Slice* speech = record_speech(fields)
-    cdef Slice tools = speech[FIELD_TOOLS]
-    cdef Slice block[FIELDS]
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice tools = speech[FIELD_TOOLS]
+    cdef RecSlice block[FIELDS]
     cdef list names = []
     if tools.start == NULL:
         return names
     if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as the hosts write it: it is not read again
-        return [value_string(&speech[FIELD_LAST_TOOL_NAME])]
-    while next_element(&tools, block, False):
-        if value_is(&block[FIELD_TYPE], b"tool_use", 8):
-            names.append(value_string(&block[FIELD_NAME]))
+        return [rec_value_string(&speech[FIELD_LAST_TOOL_NAME])]
+    while rec_next_element(&tools, block, False):
+        if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+            names.append(rec_value_string(&block[FIELD_NAME]))
     return names
 
 
-cdef bint may_hold_message(Line* line) noexcept nogil:
+cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
     """May the line hold a record that says or uses something? Its type stands in it, spelt out or with an escape.
 
     Asked of lines over a megabyte alone: others are read as fast as they are searched.
@@ -202,25 +202,25 @@ cdef bint may_hold_message(Line* line) noexcept nogil:
     )
 
 
-cdef tuple message_of(RecordFields* fields):
+cdef tuple rec_message(RecFields* fields):
     """(is it the assistant's, its text in UTF-8, the names of its tools), or None if it says and uses nothing."""
     cdef list tools = []
     cdef bytes text
-    if record_is_foreign(fields):
+    if rec_is_foreign(fields):
         return None
-    if value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
-        return (True, b"", [value_string(&fields.top[FIELD_NAME])])
-    if not record_is_spoken(fields):
+    if rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+        return (True, b"", [rec_value_string(&fields.top[FIELD_NAME])])
+    if not rec_is_spoken(fields):
         return None
-    text = record_utf8(fields, True) if record_has_text(fields, True) else b""
-    if record_is_assistant(fields):
-        tools = record_tool_names(fields)
-    return (record_is_assistant(fields), text, tools) if text or tools else None
+    text = rec_utf8(fields, True) if rec_has_text(fields, True) else b""
+    if rec_is_assistant(fields):
+        tools = rec_tool_names(fields)
+    return (rec_is_assistant(fields), text, tools) if text or tools else None
 
 
 # ---- for Python ---------------------------------------------------------------
 
-cdef object whole_value(bytes source):
+cdef object rec_parse_value(bytes source):
     import orjson
     try:
         return orjson.loads(source)
@@ -241,101 +241,101 @@ cdef class ToolUse:
 
     @property
     def input(self):
-        return whole_value(self.source)
+        return rec_parse_value(self.source)
 
     def __repr__(self):
         return f"ToolUse(id={self.id!r}, name={self.name!r})"
 
 
-cdef ToolUse tool_use(Slice* values):
+cdef ToolUse rec_tool_use(RecSlice* values):
     cdef ToolUse tool = ToolUse.__new__(ToolUse)
-    tool.id = value_string(&values[FIELD_ID])
-    tool.name = value_string(&values[FIELD_NAME])
+    tool.id = rec_value_string(&values[FIELD_ID])
+    tool.name = rec_value_string(&values[FIELD_NAME])
     tool.source = b"null"
     if values[FIELD_INPUT].start != NULL:
-        tool.source = json_between(values[FIELD_INPUT].start, values[FIELD_INPUT].end)
+        tool.source = bytes_between(values[FIELD_INPUT].start, values[FIELD_INPUT].end)
     return tool
 
 
 @cython.final
 cdef class Record:
-    cdef RecordFields fields  # pointers into `source`
+    cdef RecFields fields  # pointers into `source`
     cdef bytes source
     cdef readonly int64_t offset
 
     @property
     def type(self):
-        return value_string(&self.fields.top[FIELD_TYPE])
+        return rec_value_string(&self.fields.top[FIELD_TYPE])
 
     @property
     def role(self):
-        return record_role(&self.fields)
+        return rec_role(&self.fields)
 
     @property
     def text(self):
-        return record_text(&self.fields)
+        return rec_text(&self.fields)
 
     @property
     def message_id(self):
-        return value_string(&self.fields.message[FIELD_ID])
+        return rec_value_string(&self.fields.message[FIELD_ID])
 
     @property
     def uuid(self):
-        return value_string(&self.fields.top[FIELD_UUID])
+        return rec_value_string(&self.fields.top[FIELD_UUID])
 
     @property
     def timestamp(self):
-        return value_string(&self.fields.top[FIELD_TIMESTAMP])
+        return rec_value_string(&self.fields.top[FIELD_TIMESTAMP])
 
     @property
     def is_sidechain(self):
-        return value_is_true(&self.fields.top[FIELD_SIDECHAIN])
+        return rec_value_is_true(&self.fields.top[FIELD_SIDECHAIN])
 
     @property
     def is_meta(self):
-        return value_is_true(&self.fields.top[FIELD_META])
+        return rec_value_is_true(&self.fields.top[FIELD_META])
 
     @property
     def is_api_error(self):
-        return value_is_true(&self.fields.top[FIELD_API_ERROR])
+        return rec_value_is_true(&self.fields.top[FIELD_API_ERROR])
 
     @property
     def is_compact_summary(self):
-        return value_is_true(&self.fields.top[FIELD_COMPACT_SUMMARY])
+        return rec_value_is_true(&self.fields.top[FIELD_COMPACT_SUMMARY])
 
     @property
     def tools(self):
-        cdef Slice blocks = record_speech(&self.fields)[FIELD_TOOLS]
-        cdef Slice block[FIELDS]
+        cdef RecSlice blocks = rec_speech(&self.fields)[FIELD_TOOLS]
+        cdef RecSlice block[FIELDS]
         cdef list tools = []
-        if value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
-            tools.append(tool_use(self.fields.top))
-        while blocks.start != NULL and next_element(&blocks, block, False):
-            if value_is(&block[FIELD_TYPE], b"tool_use", 8):
-                tools.append(tool_use(block))
+        if rec_value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
+            tools.append(rec_tool_use(self.fields.top))
+        while blocks.start != NULL and rec_next_element(&blocks, block, False):
+            if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                tools.append(rec_tool_use(block))
         return tools
 
     def json(self):
-        return whole_value(json_between(self.fields.start, self.fields.end))
+        return rec_parse_value(bytes_between(self.fields.start, self.fields.end))
 
     def __repr__(self):
         return f"Record(type={self.type!r}, offset={self.offset})"
 
 
-cdef Record record_own(RecordFields* fields, int64_t offset):
+cdef Record rec_copy(RecFields* fields, int64_t offset):
     """A record with its own copy of the object."""
     cdef Record record = Record.__new__(Record)
-    record.source = json_between(fields.start, fields.end)
+    record.source = bytes_between(fields.start, fields.end)
     record.offset = offset
     record.fields = fields[0]
-    record_move(&record.fields, <Cursor>PyBytes_AS_STRING(record.source))
+    rec_move(&record.fields, <Cursor>PyBytes_AS_STRING(record.source))
     return record
 
 
 def parse_record(bytes line not None, int64_t offset=0):
     cdef Record record = Record.__new__(Record)
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
-    if not record_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
+    if not rec_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
         return None
     record.source = line
     record.offset = offset

@@ -1,12 +1,12 @@
 # ---- sources -----------------------------------------------------------------
 
-cdef struct Source:
+cdef struct WinSource:
     int fd        # -1: read through `file`
     bint is_file  # the descriptor is a copy of `file`'s own, which may be closed meanwhile, and its number used again
     void* file    # borrowed: a seekable binary file object
 
 
-cdef int source_of(Source* source, object file) except -1:
+cdef int win_source_open(WinSource* source, object file) except -1:
     """file: a descriptor of a regular file, or a seekable binary file object, which the caller keeps."""
     source.fd = -1
     source.is_file = False
@@ -20,31 +20,31 @@ cdef int source_of(Source* source, object file) except -1:
     # Only these two stand for their descriptor: gzip's fileno() is the compressed file's.
     raw = file.raw if type(file) is _io.BufferedReader else file
     if type(raw) is _io.FileIO:
-        source.fd = copy_descriptor(raw.fileno())
+        source.fd = os_copy_descriptor(raw.fileno())
         if source.fd < 0:
             PyErr_SetFromErrno(OSError)
         source.is_file = True
     return 0
 
 
-cdef void source_close(Source* source) noexcept:
+cdef void win_source_close(WinSource* source) noexcept:
     if source.is_file:
-        close_descriptor(source.fd)
+        os_close_descriptor(source.fd)
     source.is_file = False
     source.fd = -1
 
 
-cdef int64_t source_size(Source* source) except? -1:
+cdef int64_t win_source_size(WinSource* source) except? -1:
     cdef int64_t size
     if source.fd < 0:
         return (<object>source.file).seek(0, 2)
-    size = file_size(source.fd)
+    size = os_file_size(source.fd)
     if size < 0:
         PyErr_SetFromErrno(OSError)
     return size
 
 
-cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size, int64_t offset) except -1:
+cdef Py_ssize_t win_source_read(WinSource* source, unsigned char* data, Py_ssize_t size, int64_t offset) except -1:
     """Bytes read, fewer than size only at the end of the file."""
     cdef Py_ssize_t count, done = 0
     if source.fd < 0:
@@ -66,7 +66,7 @@ cdef Py_ssize_t source_read(Source* source, unsigned char* data, Py_ssize_t size
         (<object>source.file).fileno()  # raises ValueError if it is closed
     while True:
         with nogil:
-            count = file_read_at(source.fd, data, size, offset)
+            count = os_read_at(source.fd, data, size, offset)
         if count >= 0:
             return count
         if errno != EINTR:

@@ -15,22 +15,22 @@
 # what it was before.
 
 cdef enum:
-    WINDOW_FIRST = 65536    # bytes of the first read
-    WINDOW_STEP = 524288    # bytes of a later one at most
-    WINDOW_REUSE = 8        # reads before they become twice as long: new memory costs more than a read
-    WITNESS = 64
+    WIN_FIRST_BYTES = 65536    # bytes of the first read
+    WIN_STEP_BYTES = 524288    # bytes of a later one at most
+    WIN_READS_PER_STEP = 8        # reads before they become twice as long: new memory costs more than a read
+    WIN_WITNESS_BYTES = 64
 
-cdef struct Line:
+cdef struct WinLine:
     Cursor start
     Cursor end      # past the last byte; the newline and a carriage return before it are left out
     int64_t offset  # of the line's first byte in the file
 
-cdef inline bint line_contains(Line* line, bytes needle) noexcept:
+cdef inline bint win_line_contains(WinLine* line, bytes needle) noexcept:
     return memmem(line.start, line.end - line.start, PyBytes_AS_STRING(needle), PyBytes_GET_SIZE(needle)) != NULL
 
 
-cdef struct Window:
-    Source source
+cdef struct WinWindow:
+    WinSource source
     unsigned char* data
     Py_ssize_t capacity
     Py_ssize_t valid_start, valid_end
@@ -46,25 +46,25 @@ cdef struct Window:
     bint passing           # the line at hand is too long: its bytes are not kept
     bint finished
     bint changed           # finished because the file is not what it was
-    int64_t known_short    # the offset past the line that window_is_long found to be short enough
+    int64_t known_short    # the offset past the line that win_is_long found to be short enough
     bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
     int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
 
 
-cdef int window_open(Window* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
+cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
     """Open a window on a file. The caller must close it, also after an error."""
     cdef int64_t size
     window.source.is_file = False
     window.data = NULL
-    source_of(&window.source, file)
-    size = source_size(&window.source)
+    win_source_open(&window.source, file)
+    size = win_source_size(&window.source)
     window.capacity = window.valid_start = window.valid_end = window.start = window.end = window.searched = 0
     window.lower = lower
     window.upper = size if upper is None else min(<int64_t>upper, size)
     window.longest = INT64_MAX if longest is None else longest
     if lower < 0 or window.upper < 0 or window.longest < 0:
         raise ValueError("offsets and lengths must not be negative")
-    window.step = WINDOW_FIRST
+    window.step = WIN_FIRST_BYTES
     window.reads = 0
     window.passed = 0
     window.forward = forward
@@ -81,11 +81,11 @@ cdef int window_open(Window* window, object file, int64_t lower, object upper, o
         window.passing = lower > 0  # to the end of the line before; it does not count
         window.passed = -1 if lower > 0 else 0
     else:
-        window.origin = window.upper if window.upper == size else window_line_end(window)
+        window.origin = window.upper if window.upper == size else win_find_line_end(window)
     return 0
 
 
-cdef int window_limit_lines(Window* window, object count) except -1:
+cdef int win_limit_lines(WinWindow* window, object count) except -1:
     """Have the window read so many lines backwards, at most. None: no limit."""
     window.lines_left = INT64_MAX if count is None else count
     if window.lines_left < 0:
@@ -93,14 +93,14 @@ cdef int window_limit_lines(Window* window, object count) except -1:
     return 0
 
 
-cdef int64_t window_line_end(Window* window) except -1:
+cdef int64_t win_find_line_end(WinWindow* window) except -1:
     """The file offset past the line that has a byte right before `upper`."""
     cdef unsigned char piece[4096]
     cdef int64_t offset = window.upper - 1
     cdef Py_ssize_t count
     cdef void* newline
     while True:
-        count = source_read(&window.source, piece, sizeof(piece), offset)
+        count = win_source_read(&window.source, piece, sizeof(piece), offset)
         newline = memchr(piece, c"\n", count)
         if newline != NULL:
             return offset + (<unsigned char*>newline - piece) + 1
@@ -109,35 +109,35 @@ cdef int64_t window_line_end(Window* window) except -1:
             return offset
 
 
-cdef void window_close(Window* window) noexcept:
-    source_close(&window.source)
+cdef void win_close(WinWindow* window) noexcept:
+    win_source_close(&window.source)
     PyMem_RawFree(window.data)
     window.data = NULL
     window.finished = True
 
 
-cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
+cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
     """Drop what is no longer needed and see that `room` bytes are free on the side that the window grows to."""
     cdef unsigned char* data = window.data
     cdef Py_ssize_t kept_start = window.valid_start
     cdef Py_ssize_t kept_end = window.valid_end
     cdef Py_ssize_t kept, shift, capacity
     if window.forward:
-        kept_start = max(kept_start, min(window.start, kept_end - WITNESS))
+        kept_start = max(kept_start, min(window.start, kept_end - WIN_WITNESS_BYTES))
         if window.capacity - kept_end >= room:
             return 0
     else:
-        kept_end = min(kept_end, max(window.end, kept_start + WITNESS))
+        kept_end = min(kept_end, max(window.end, kept_start + WIN_WITNESS_BYTES))
         window.valid_end = kept_end
         if kept_start >= room:
             return 0
     kept = kept_end - kept_start
     capacity = window.capacity
     if capacity < kept + room:
-        capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WINDOW_FIRST))
-        if capacity > 2 * WINDOW_STEP:
+        capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WIN_FIRST_BYTES))
+        if capacity > 2 * WIN_STEP_BYTES:
             # A long line: room for the longest one, so that it is moved once. What is not filled costs no memory.
-            capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WINDOW_STEP)
+            capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WIN_STEP_BYTES)
         data = <unsigned char*>PyMem_RawMalloc(capacity)
         if data == NULL:
             raise MemoryError
@@ -157,26 +157,26 @@ cdef int window_make_room(Window* window, Py_ssize_t room) except -1:
     return 0
 
 
-cdef bint window_extend(Window* window) except -1:
+cdef bint win_extend(WinWindow* window) except -1:
     """Read on in the window's direction. False: the file has no more, or is not the file it was."""
-    cdef unsigned char witness[WITNESS]
+    cdef unsigned char witness[WIN_WITNESS_BYTES]
     cdef Py_ssize_t wanted = window.step
     cdef Py_ssize_t count, known, position
     window.reads += 1
-    if window.reads == WINDOW_REUSE and window.step < WINDOW_STEP:
+    if window.reads == WIN_READS_PER_STEP and window.step < WIN_STEP_BYTES:
         window.step *= 2
         window.reads = 0
     if not window.forward:
         wanted = min(wanted, window.origin + window.valid_start - max(window.lower - 1, 0))
-    window_make_room(window, wanted)
-    known = min(<Py_ssize_t>WITNESS, window.valid_end - window.valid_start)
+    win_make_room(window, wanted)
+    known = min(<Py_ssize_t>WIN_WITNESS_BYTES, window.valid_end - window.valid_start)
     if window.forward:
         position = window.valid_end - known
         memcpy(witness, window.data + position, known)
     else:
         position = window.valid_start - wanted
         memcpy(witness, window.data + window.valid_start, known)
-    count = source_read(&window.source, window.data + position, wanted + known, window.origin + position)
+    count = win_source_read(&window.source, window.data + position, wanted + known, window.origin + position)
     if count < known or memcmp(witness, window.data + position + (0 if window.forward else wanted), known) != 0:
         window.finished = window.changed = True
         return False
@@ -193,7 +193,7 @@ cdef bint window_extend(Window* window) except -1:
     return True
 
 
-cdef inline bint window_hand_out(Window* window, Py_ssize_t start, Py_ssize_t end, Line* line) noexcept:
+cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t end, WinLine* line) noexcept:
     """False if the line was too long."""
     if window.passing or end - start > window.longest:
         window.passing = False
@@ -209,7 +209,7 @@ cdef inline bint window_hand_out(Window* window, Py_ssize_t start, Py_ssize_t en
     return True
 
 
-cdef bint window_is_long(Window* window) except -1:
+cdef bint win_is_long(WinWindow* window) except -1:
     """Is the line before `end`, which begins before `start`, too long?
 
     A line of some length is measured once, before it is gathered: fresh memory costs more than reading twice.
@@ -220,13 +220,13 @@ cdef bint window_is_long(Window* window) except -1:
     cdef int64_t offset = window.origin + window.start
     cdef int64_t stop
     cdef Py_ssize_t size
-    if held > window.longest or held < WINDOW_STEP or window.longest == INT64_MAX or window.known_short == line_end:
+    if held > window.longest or held < WIN_STEP_BYTES or window.longest == INT64_MAX or window.known_short == line_end:
         return held > window.longest
     stop = max(window.lower, line_end - window.longest - 1)
     while offset > stop:
         size = min(<int64_t>sizeof(piece), offset - stop)
         offset -= size
-        if source_read(&window.source, piece, size, offset) != size or last_newline(piece, size) != NULL:
+        if win_source_read(&window.source, piece, size, offset) != size or os_last_newline(piece, size) != NULL:
             break
     else:
         if stop > window.lower:
@@ -235,14 +235,14 @@ cdef bint window_is_long(Window* window) except -1:
     return False
 
 
-cdef bint window_previous(Window* window, Line* line) except -1:
+cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
     """The line before the last one given, valid until the next call; False: none is left."""
     cdef const unsigned char* newline
     cdef Py_ssize_t start, end
     while not window.finished:
         newline = NULL
         if window.searched > window.start:
-            newline = last_newline(window.data + window.start, window.searched - window.start)
+            newline = os_last_newline(window.data + window.start, window.searched - window.start)
         if newline != NULL:
             start = newline - window.data + 1
             end = window.end
@@ -254,11 +254,11 @@ cdef bint window_previous(Window* window, Line* line) except -1:
                 break
             if window.origin + window.end < window.lower:
                 window.finished = True
-            if window_hand_out(window, start, end, line):
+            if win_hand_out(window, start, end, line):
                 return True
             continue
         window.searched = window.start
-        if window_is_long(window):
+        if win_is_long(window):
             window.passing = True
             window.end = window.start
             if window.stops_at_long:
@@ -266,15 +266,15 @@ cdef bint window_previous(Window* window, Line* line) except -1:
                 window.finished = True
                 break
         if window.valid_start == window.valid_end or window.origin + window.start > max(window.lower - 1, 0):
-            window_extend(window)
+            win_extend(window)
         else:
             window.finished = True
-            if window.lower == 0 and window_hand_out(window, window.start, window.end, line):
+            if window.lower == 0 and win_hand_out(window, window.start, window.end, line):
                 return True
     return False
 
 
-cdef bint window_next(Window* window, Line* line) except -1:
+cdef bint win_next(WinWindow* window, WinLine* line) except -1:
     """The line after the last one given, valid until the next call; False: none is left."""
     cdef const unsigned char* newline
     cdef Py_ssize_t start, end
@@ -289,23 +289,23 @@ cdef bint window_next(Window* window, Line* line) except -1:
             start = window.start
             end = newline - window.data
             window.start = window.searched = end + 1
-            if window_hand_out(window, start, end, line):
+            if win_hand_out(window, start, end, line):
                 return True
             continue
         window.searched = window.end
         if window.passing or window.end - window.start > window.longest:
             window.passing = True
             window.start = window.end
-        if not window_extend(window):
+        if not win_extend(window):
             if window.finished:
                 break
             window.finished = True
             if window.start != window.end or window.passing:
-                if window_hand_out(window, window.start, window.end, line):
+                if win_hand_out(window, window.start, window.end, line):
                     return True
     return False
 
 
-cdef bint window_step(Window* window, Line* line) except -1:
+cdef bint win_step(WinWindow* window, WinLine* line) except -1:
     """The next line in the window's direction."""
-    return window_next(window, line) if window.forward else window_previous(window, line)
+    return win_next(window, line) if window.forward else win_previous(window, line)
