@@ -290,21 +290,16 @@ cdef int md_open_quote(MdBlocks* b) noexcept nogil:
 
 
 cdef size_t md_marker_end(const MdBlocks* b, bint interrupts) noexcept nogil:
-    """Past the list marker at `first`, 0: none. An item that interrupts a paragraph has content and starts from 1."""
-    cdef size_t p = b.first
-    if md_is_digit(b.text[p]):
-        while p < b.end and md_is_digit(b.text[p]):
-            p += 1
-        if p - b.first > 9 or p == b.end or (b.text[p] != c'.' and b.text[p] != c')'):
-            return 0
-        if interrupts and not md_is_one(b.text, b.first, p):
-            return 0
-    elif b.text[p] != c'-' and b.text[p] != c'+' and b.text[p] != c'*':
+    """Return the position after the list marker at `first`, or 0 if there is none.
+
+    interrupts: the item would interrupt a paragraph. Then it must have content and be numbered 1, if at all.
+    """
+    cdef size_t end = md_list_marker_end(b.text, b.first, b.end)
+    if end == 0 or not interrupts:
+        return end
+    if md_is_digit(b.text[b.first]) and not md_is_one(b.text, b.first, end - 1):
         return 0
-    p += 1
-    if p < b.end and not md_is_space_or_tab(b.text[p]):
-        return 0
-    return 0 if interrupts and md_is_rest_blank(b, p) else p
+    return 0 if md_is_rest_blank(b, end) else end
 
 
 cdef int md_open_item(MdBlocks* b, size_t end) noexcept nogil:
@@ -386,7 +381,10 @@ cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
-    """Start the leaf block that is not text, if the line does so. 1: it did, 0: it did not, -1: out of memory."""
+    """Start the leaf block that is not text, if the line does so. Returns 1: it did, 0: it did not, -1: no memory.
+
+    A rule for a first byte that no rule has yet needs the byte in TAILHOOK_BLOCK_START_BYTES (markdown.h).
+    """
     cdef char c = b.text[b.first]
     cdef int kind, ended
     if md_indent(b) > 3:
@@ -425,7 +423,10 @@ cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
 
 
 cdef int md_open_container(MdBlocks* b, size_t depth) noexcept nogil:
-    """Open the block quote or list item that the line starts. 1: done, 0: it starts none, -1: out of memory."""
+    """Open the block quote or list item that the line starts. Returns 1: done, 0: it starts none, -1: no memory.
+
+    For a new first byte see md_start_leaf.
+    """
     cdef size_t marker
     if md_indent(b) > 3:
         return 0

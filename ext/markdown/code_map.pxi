@@ -141,14 +141,26 @@ cdef void md_free_map(MdCodeMap* map) noexcept nogil:
 
 # ---- for Python ---------------------------------------------------------------
 
+cdef inline str md_kind_name(int kind):
+    """Return what Python calls a kind of code."""
+    if kind == MD_FENCE:
+        return "fence"
+    if kind == MD_INDENTED:
+        return "indented"
+    if kind == MD_SPAN:
+        return "span"
+    if kind == MD_COMMENT:
+        return "comment"
+    return "raw"
+
+
 cdef list md_spans_as(type cls, const MdCodeMap* map):
-    cdef tuple kinds = ("fence", "indented", "span", "comment", "raw")
     cdef list spans = PyList_New(<Py_ssize_t> map.count)
     cdef object span
     cdef size_t i
     for i in range(map.count):
         span = tuple_new(cls, 3)
-        tuple_set(span, 0, <object> PyTuple_GET_ITEM(kinds, map.spans[i].kind))
+        tuple_set(span, 0, md_kind_name(map.spans[i].kind))
         tuple_set(span, 1, map.spans[i].start)
         tuple_set(span, 2, map.spans[i].end)
         Py_INCREF(span)

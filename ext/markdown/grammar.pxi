@@ -33,6 +33,23 @@ cdef inline bint md_is_punctuation(char c) noexcept nogil:
     return c'!' <= c <= c'~' and not md_is_letter(c) and not md_is_digit(c)
 
 
+cdef inline size_t md_list_marker_end(const char* text, size_t p, size_t end) noexcept nogil:
+    """Return the position after the list marker at p (section 5.2), or 0 if there is none.
+
+    A space, a tab or the end follows a marker.
+    """
+    cdef size_t start = p
+    if md_is_digit(text[p]):
+        while p < end and p < start + 10 and md_is_digit(text[p]):
+            p += 1
+        if p - start > 9 or p == end or (text[p] != c'.' and text[p] != c')'):
+            return 0
+    elif text[p] != c'-' and text[p] != c'+' and text[p] != c'*':
+        return 0
+    p += 1
+    return p if p == end or md_is_space_or_tab(text[p]) else 0
+
+
 cdef inline bint md_is_one(const char* text, size_t p, size_t end) noexcept nogil:
     """Are the digits from p to `end` those of 1?"""
     while p + 1 < end and text[p] == c'0':

@@ -310,7 +310,10 @@ cdef int md_close_bracket(MdInlines* s, size_t* p) noexcept nogil:
 # ---- a piece of prose -----------------------------------------------------------
 
 cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
-    """Push the spans from p to the prose's end. 0, or -1: out of memory."""
+    """Push the spans from p to the prose's end. Returns 0, or -1: no memory.
+
+    Only the bytes of TAILHOOK_SPECIAL_BYTES (markdown.h) stop here: a rule for another one needs it there.
+    """
     cdef MdProse* prose = &s.prose
     cdef const char* text = prose.text
     cdef size_t escaped = p         # a ! before this byte is no image's

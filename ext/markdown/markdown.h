@@ -1,8 +1,7 @@
-/* The bytes that a Markdown text turns on, found 64 at a time.
+/* The bytes that the Markdown rules begin with, and how they are found 64 at a time.
 
-   Every 64 bytes of a text have two words: where its lines end (LF, CR), and
-   where a byte stands that inline structure can turn on: ` < [ \ ]. Both hold
-   one bit more, at the end of the text, so that a search needs no bound. */
+   Every 64 bytes of a text have two words of marks: one bit for each line end, and one for each byte at which inline
+   structure may begin or end. Both have one more bit set at the end of the text, so that a search needs no bound. */
 
 #ifndef TAILHOOK_MARKDOWN_H
 #define TAILHOOK_MARKDOWN_H
@@ -13,6 +12,53 @@
 
 #include "cpu.h"
 
+/* ---- the bytes ----------------------------------------------------------------
+
+   Each set of bytes is one list here; all tests and tables below are made from it. A rule for a new first byte needs
+   that byte in its list, otherwise the rule is never asked. tests/unit/test_portable_c.py compares what is made. */
+
+#define TAILHOOK_LINE_END_BYTES(USE, with) USE('\n', with) USE('\r', with)
+
+/* Where inline structure may begin or end (inlines.pxi, md_read_prose: one branch for each). From 0x20 to 0x7f. */
+#define TAILHOOK_SPECIAL_BYTES(USE, with) \
+    USE('`', with) USE('<', with) USE('[', with) USE('\\', with) USE(']', with)
+
+/* What a line must begin with, behind its blanks, to be anything but text of a paragraph (blocks.pxi, md_start_leaf and
+   md_open_container). Blanks and line ends count: the byte after them may begin a block. */
+#define TAILHOOK_BLOCK_START_BYTES(USE, with) \
+    USE('\t', with) USE(' ', with) USE('\n', with) USE('\r', with) /* blank */ \
+    USE('#', with) USE('=', with) USE('`', with) USE('~', with) USE('<', with) USE('_', with) /* leaf blocks */ \
+    USE('*', with) USE('-', with) /* a thematic break, a list item */ \
+    USE('>', with) USE('+', with) USE('0', with) USE('1', with) USE('2', with) USE('3', with) USE('4', with) \
+    USE('5', with) USE('6', with) USE('7', with) USE('8', with) USE('9', with) /* containers */
+
+#define TAILHOOK_OR_EQUAL(byte, value) || (value) == (byte)
+#define TAILHOOK_BIT_IN_WORD(byte, word) | ((byte) / 64 == (word) ? (uint64_t)1 << (byte) % 64 : 0)
+
+static inline int
+tailhook_is_line_end(unsigned char c)
+{
+    return 0 TAILHOOK_LINE_END_BYTES(TAILHOOK_OR_EQUAL, c);
+}
+
+static inline int
+tailhook_is_special(unsigned char c)
+{
+    return 0 TAILHOOK_SPECIAL_BYTES(TAILHOOK_OR_EQUAL, c);
+}
+
+static inline int
+tailhook_may_start_block(unsigned char c)
+{
+    static const uint64_t starts[4] = {
+        0 TAILHOOK_BLOCK_START_BYTES(TAILHOOK_BIT_IN_WORD, 0),
+        0 TAILHOOK_BLOCK_START_BYTES(TAILHOOK_BIT_IN_WORD, 1),
+    };
+    return (int)(starts[c / 64] >> c % 64 & 1);
+}
+
+/* ---- marks -------------------------------------------------------------------- */
+
 #define TAILHOOK_MARKS(length) (2 * ((length) / 64 + 2))
 
 #define TAILHOOK_LINE_ENDS 0
@@ -20,21 +66,31 @@
 
 #if TAILHOOK_X86
 
-/* A byte is told by its two nibbles: what its low nibble allows and what its
-   high nibble allows have a bit in common. 1: LF CR, 2: <, 4: [ \ ], 8: `. */
+/* A byte is recognised by its two halves, looked up in two tables of 16 entries. Each upper half has a bit of its own:
+   the entry of an upper half is that bit, the entry of a lower half is the bits of the upper halves that make a byte of
+   the lists with it. The upper half of line ends, 0, has the lowest bit. */
+#define TAILHOOK_HALF_BIT(upper) ((upper) < 2 ? 1 : 1 << ((upper) - 1))
+#define TAILHOOK_IN_ROW(byte, lower) | ((byte) % 16 == (lower) ? TAILHOOK_HALF_BIT((byte) / 16) : 0)
+#define TAILHOOK_ROW(lower) \
+    (0 TAILHOOK_LINE_END_BYTES(TAILHOOK_IN_ROW, lower) TAILHOOK_SPECIAL_BYTES(TAILHOOK_IN_ROW, lower))
+#define TAILHOOK_16_TIMES(ENTRY) \
+    ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7), ENTRY(8), ENTRY(9), ENTRY(10), \
+        ENTRY(11), ENTRY(12), ENTRY(13), ENTRY(14), ENTRY(15)
+#define TAILHOOK_UPPER(upper) ((upper) == 0 || ((upper) > 1 && (upper) < 8) ? TAILHOOK_HALF_BIT(upper) : 0)
+#define TAILHOOK_ASSERT_RANGE(byte, with) _Static_assert((byte) >= 0x20 && (byte) < 0x80, "a bit for each upper half");
+TAILHOOK_SPECIAL_BYTES(TAILHOOK_ASSERT_RANGE, )
+
 TAILHOOK_AVX2 static inline void
 tailhook_mark_32(const char *bytes, uint32_t *line_ends, uint32_t *specials)
 {
-    const __m256i low = _mm256_setr_epi8(8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 2 | 4, 1 | 4, 0, 0,
-                                         8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 2 | 4, 1 | 4, 0, 0);
-    const __m256i high = _mm256_setr_epi8(1, 0, 0, 2, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                          1, 0, 0, 2, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i low = _mm256_setr_epi8(TAILHOOK_16_TIMES(TAILHOOK_ROW), TAILHOOK_16_TIMES(TAILHOOK_ROW));
+    const __m256i high = _mm256_setr_epi8(TAILHOOK_16_TIMES(TAILHOOK_UPPER), TAILHOOK_16_TIMES(TAILHOOK_UPPER));
     __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)bytes);
     __m256i upper = _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
-    __m256i told = _mm256_and_si256(_mm256_shuffle_epi8(low, v), _mm256_shuffle_epi8(high, upper));
+    __m256i found = _mm256_and_si256(_mm256_shuffle_epi8(low, v), _mm256_shuffle_epi8(high, upper));
 
-    *line_ends = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(told, 7));
-    *specials = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(told, _mm256_set1_epi8(1)));
+    *line_ends = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(found, 7));
+    *specials = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(found, _mm256_set1_epi8(1)));
 }
 
 TAILHOOK_AVX2 static void
@@ -51,17 +107,7 @@ tailhook_mark_blocks_avx2(const char *bytes, size_t blocks, uint64_t *marks)
 
 #endif
 
-static inline int
-tailhook_is_line_end(unsigned char c)
-{
-    return c == '\n' || c == '\r';
-}
-
-static inline int
-tailhook_is_special(unsigned char c)
-{
-    return c == '`' || c == '<' || (c >= '[' && c <= ']');
-}
+#define TAILHOOK_OR_EQUAL_16(byte, v) found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8(byte)));
 
 static void
 tailhook_mark_blocks_portable(const char *bytes, size_t blocks, uint64_t *marks)
@@ -71,14 +117,12 @@ tailhook_mark_blocks_portable(const char *bytes, size_t blocks, uint64_t *marks)
 #if TAILHOOK_X86
         for (unsigned at = 0; at < 64; at += 16) {
             __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(bytes + 64 * i + at));
-            __m128i from_bracket = _mm_sub_epi8(v, _mm_set1_epi8('['));
-            __m128i bracket = _mm_cmpeq_epi8(_mm_min_epu8(from_bracket, _mm_set1_epi8(2)), from_bracket);
-            __m128i tick = _mm_cmpeq_epi8(v, _mm_set1_epi8('`'));
-            __m128i less = _mm_cmpeq_epi8(v, _mm_set1_epi8('<'));
-            __m128i lf = _mm_cmpeq_epi8(v, _mm_set1_epi8('\n'));
-            __m128i cr = _mm_cmpeq_epi8(v, _mm_set1_epi8('\r'));
-            ends |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(lf, cr)) << at;
-            specials |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(bracket, _mm_or_si128(tick, less))) << at;
+            __m128i found = _mm_setzero_si128();
+            TAILHOOK_LINE_END_BYTES(TAILHOOK_OR_EQUAL_16, v)
+            ends |= (uint64_t)(uint32_t)_mm_movemask_epi8(found) << at;
+            found = _mm_setzero_si128();
+            TAILHOOK_SPECIAL_BYTES(TAILHOOK_OR_EQUAL_16, v)
+            specials |= (uint64_t)(uint32_t)_mm_movemask_epi8(found) << at;
         }
 #else
         for (unsigned at = 0; at < 64; at++) {
@@ -104,7 +148,7 @@ tailhook_mark_blocks(const char *bytes, size_t blocks, uint64_t *marks)
     tailhook_mark_blocks_portable(bytes, blocks, marks);
 }
 
-/* marks: room for TAILHOOK_MARKS(length) words. */
+/* Mark a whole text. marks: room for TAILHOOK_MARKS(length) words. */
 static void
 tailhook_mark(const char *text, size_t length, uint64_t *marks)
 {
@@ -120,8 +164,9 @@ tailhook_mark(const char *text, size_t length, uint64_t *marks)
     last[2 + TAILHOOK_LINE_ENDS] = last[2 + TAILHOOK_SPECIALS] = 0;
 }
 
-/* The first position >= `position` (<= length) that has a mark of this kind. The 64 bytes from there on are looked at
-   first, wherever the blocks lie: nearly all answers are there, and a branch that is nearly always taken is free. */
+/* Return the first position at or after `position` (<= length) that has a mark of this kind. The 64 bytes from there on
+   are looked at first, wherever the blocks lie: nearly all answers are there, and a branch that is nearly always taken
+   costs nothing. */
 static inline size_t
 tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
 {
@@ -134,21 +179,6 @@ tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
         word += 2;
     while (*word == 0);
     return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(*word);
-}
-
-/* May a line that starts with this byte be anything but text of a paragraph?
-   Blank space and line endings count: what comes after them may. */
-static inline int
-tailhook_may_start_block(unsigned char c)
-{
-#define BIT(c) ((uint64_t)1 << ((c) % 64))
-    static const uint64_t starts[4] = {
-        BIT('\t') | BIT('\n') | BIT('\r') | BIT(' ') | BIT('#') | BIT('*') | BIT('+') | BIT('-') | BIT('<') | BIT('=') |
-            BIT('>') | (uint64_t)0x3FF << '0',
-        BIT('_') | BIT('`') | BIT('~'),
-    };
-#undef BIT
-    return (int)(starts[c / 64] >> c % 64 & 1);
 }
 
 /* Which of text[64 * block ...] start a code point: all but continuation bytes, and all past the end. */

@@ -45,19 +45,12 @@ cdef void match_lines_advance(MatchLines* lines, size_t to) noexcept nogil:
 
 
 cdef inline size_t match_marker_length(const uint8_t* text, size_t length, size_t at) noexcept nogil:
-    """How long the marker of a quote or list item at `at` is: 0 if there is none. (CommonMark 5.1, 5.2)"""
-    cdef size_t end = at
+    """Return how long the marker of a quote or list item at `at` is, or 0 if there is none (CommonMark 5.1, 5.2)."""
+    cdef size_t end
     if text[at] == c">":
         return 1
-    if text[at] == c"-" or text[at] == c"+" or text[at] == c"*":
-        end = at + 1
-    else:
-        while end < length and end < at + 9 and c"0" <= text[end] <= c"9":
-            end += 1
-        if end == at or end == length or (text[end] != c"." and text[end] != c")"):
-            return 0
-        end += 1
-    return end - at if end < length and (text[end] == c" " or text[end] == c"\t") else 0
+    end = md_list_marker_end(<const char*> text, at, length)
+    return end - at if end else 0
 
 
 cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexcept nogil:
