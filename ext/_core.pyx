@@ -2,8 +2,10 @@
 """The compiled core of tailhook: one extension module, included from parts."""
 
 include "imports.pxi"
+include "array.pxi"
 include "named_tuple.pxi"
 
+include "text/utf8.pxi"
 include "text/view.pxi"
 include "json/grammar.pxi"
 include "json/read.pxi"

@@ -11,8 +11,8 @@ from libc.errno cimport EAGAIN, EINTR, ENAMETOOLONG, errno
 from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE, fclose, fopen, fscanf
-from libc.stdlib cimport calloc, free, malloc, qsort, realloc
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strerror, strlen
+from libc.stdlib cimport qsort
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strlen
 from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as os_open
 from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
@@ -56,7 +56,7 @@ cdef extern from "<sys/un.h>" nogil:
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
@@ -100,15 +100,21 @@ cdef extern from "named_tuple.h":
     bint tuple_is_plain "tailhook_is_named_tuple"(PyTypeObject* cls)
     object tuple_allocate "tailhook_new_named_tuple"(PyTypeObject* cls, Py_ssize_t size)
 
-cdef extern from "text/text.h" nogil:
+cdef extern from "text/utf8.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
+    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end, bint surrogates)
+    uint32_t utf8_decode "tailhook_utf8_decode"(Cursor p, size_t length)
+    Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
+    size_t utf8_count "tailhook_utf8_count"(Cursor p, Cursor end)
+
+cdef extern from "json/strings.h" nogil:
     Cursor json_string_stop "tailhook_string_stop"(Cursor p, Cursor end)
     Cursor json_string_pass "tailhook_string_pass"(Cursor p, Cursor end)
     Cursor json_string_short "tailhook_string_short"(Cursor p, Cursor end)
     Cursor json_plain_stop "tailhook_plain_stop"(Cursor p, Cursor end)
     void json_widen "tailhook_widen"(void* data, int width, Py_ssize_t index, Cursor p, Py_ssize_t count)
-    size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end)
-    Cursor utf8_stop "tailhook_utf8_stop"(Cursor p, Cursor end)
+
+cdef extern from "transcript/assistant.h" nogil:
     bint rec_may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
 
 cdef extern from "os/file.h" nogil:
@@ -133,9 +139,7 @@ cdef extern from "markdown/markdown.h" nogil:
     size_t md_next_mark "tailhook_next_mark"(const uint64_t* marks, int kind, size_t position)
     bint md_is_line_end "tailhook_is_line_end"(char c)
     bint md_may_start_block "tailhook_may_start_block"(char c)
-    size_t md_count_code_points "tailhook_count_code_points"(const char* text, size_t length)
-    void md_spans_to_code_points "tailhook_spans_to_code_points"(
-        const char* text, size_t length, MdSpan* spans, size_t count)
+    void md_spans_to_code_points "tailhook_spans_to_code_points"(const char* text, MdSpan* spans, size_t count)
     bint md_is_html_block "tailhook_is_html_block"(const char* text, size_t length)
     bint md_is_html_raw "tailhook_is_html_raw"(const char* text, size_t length)
 

@@ -139,7 +139,7 @@ cdef int json_window_advance(JsonWindow* window, Cursor* at) except -1:
             window.fd, window.data + window.size, window.capacity - window.size, window.offset + <int64_t>window.size
         )
         if got < 0 and errno != EINTR:
-            raise OSError(errno, strerror(errno).decode())
+            PyErr_SetFromErrno(OSError)
         if got >= 0:
             window.whole = window.size + got < window.capacity
             window.size += got
@@ -282,9 +282,7 @@ cdef class JsonColumnReader:
             raise MemoryError
         p = self.window.data
         self.read_on(&p)
-        if self.end() - p >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0:
-            p += 3
-        p = self.next(p)
+        p = self.next(utf8_after_bom(p, self.end()))
         if p[0] != c"{":
             raise ValueError("the JSON text is no object")
         p = self.next(p + 1)

@@ -272,26 +272,6 @@ cdef inline Cursor json_read_escape(Cursor p, Cursor end, uint32_t* code_point) 
     return p
 
 
-cdef inline unsigned char* utf8_put(unsigned char* out, uint32_t code_point) noexcept nogil:
-    """Past what was written, four bytes at most."""
-    if code_point < 0x80:
-        out[0] = <unsigned char>code_point
-        return out + 1
-    if code_point < 0x800:
-        out[0] = <unsigned char>(0xc0 | code_point >> 6)
-    else:
-        if code_point < 0x10000:
-            out[0] = <unsigned char>(0xe0 | code_point >> 12)
-        else:
-            out[0] = <unsigned char>(0xf0 | code_point >> 18)
-            out += 1
-            out[0] = <unsigned char>(0x80 | (code_point >> 12 & 0x3f))
-        out += 1
-        out[0] = <unsigned char>(0x80 | (code_point >> 6 & 0x3f))
-    out[1] = <unsigned char>(0x80 | (code_point & 0x3f))
-    return out + 2
-
-
 cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lone) noexcept nogil:
     """Bytes written; p, end: inside the quotation marks of a valid string. Sets *lone at a lone surrogate."""
     cdef unsigned char* start = out
@@ -311,16 +291,14 @@ cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lo
 
 cdef inline Cursor json_read_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
     """Past the character at p, however it is written, in a valid string of valid UTF-8."""
-    cdef size_t size, i
+    cdef size_t size
     if p[0] == c"\\":
         return json_read_escape(p, end, code_point)
     if p[0] < 0x80:
         code_point[0] = p[0]
         return p + 1
-    size = utf8_sequence(p, end)
-    code_point[0] = p[0] & (0xff >> (size + 1))
-    for i in range(1, size):
-        code_point[0] = code_point[0] << 6 | (p[i] & 0x3f)
+    size = utf8_sequence(p, end, False)
+    code_point[0] = utf8_decode(p, size)
     return p + size
 
 

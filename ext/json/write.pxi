@@ -6,20 +6,14 @@
 cdef struct JsonOutput:
     unsigned char* data
     Py_ssize_t size
-    Py_ssize_t capacity
+    size_t capacity
 
 
 cdef unsigned char* json_out_room(JsonOutput* output, Py_ssize_t needed) except NULL:
     """Where `needed` bytes may be written; the caller then adds to size."""
-    cdef unsigned char* data
-    cdef Py_ssize_t capacity
-    if output.capacity - output.size < needed:
-        capacity = max(output.capacity * 2, output.size + needed)
-        data = <unsigned char*>PyMem_RawRealloc(output.data, capacity)
-        if data == NULL:
-            raise MemoryError
-        output.data = data
-        output.capacity = capacity
+    cdef size_t wanted = output.size + needed
+    if output.capacity < wanted and array_grow(<void**>&output.data, &output.capacity, wanted, 1) < 0:
+        raise MemoryError
     return output.data + output.size
 
 

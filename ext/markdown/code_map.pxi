@@ -68,21 +68,10 @@ cdef struct MdCodeMap:
     size_t long_run_capacity
 
 
-cdef int array_grow(void** items, size_t* capacity, size_t size) noexcept nogil:
-    """Twice the room for items of `size` bytes. 0, or -1: out of memory."""
-    cdef size_t wanted = 2 * capacity[0] if capacity[0] else 64
-    cdef void* grown = realloc(items[0], wanted * size)
-    if grown == NULL:
-        return -1
-    items[0] = grown
-    capacity[0] = wanted
-    return 0
-
-
 cdef inline int md_push_span(
     MdSpan** spans, size_t* count, size_t* capacity, size_t start, size_t end, int kind
 ) noexcept nogil:
-    if count[0] == capacity[0] and array_grow(<void**> spans, capacity, sizeof(MdSpan)) < 0:
+    if count[0] == capacity[0] and array_grow(<void**> spans, capacity, count[0] + 1, sizeof(MdSpan)) < 0:
         return -1
     spans[0][count[0]].start = start
     spans[0][count[0]].end = end
@@ -92,7 +81,7 @@ cdef inline int md_push_span(
 
 
 cdef inline int md_push_offset(size_t** offsets, size_t* count, size_t* capacity, size_t offset) noexcept nogil:
-    if count[0] == capacity[0] and array_grow(<void**> offsets, capacity, sizeof(size_t)) < 0:
+    if count[0] == capacity[0] and array_grow(<void**> offsets, capacity, count[0] + 1, sizeof(size_t)) < 0:
         return -1
     offsets[0][count[0]] = offset
     count[0] += 1
@@ -111,7 +100,7 @@ cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t fi
     if length == 0:
         return 0
     if map.marks_capacity < MD_MARKS(length):
-        marks = realloc(map.marks, MD_MARKS(length) * sizeof(uint64_t))
+        marks = PyMem_RawRealloc(map.marks, MD_MARKS(length) * sizeof(uint64_t))
         if marks == NULL:
             return -1
         map.marks = <uint64_t*> marks
@@ -120,22 +109,22 @@ cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t fi
     if md_read_blocks(map, text, length) < 0:
         return -1
     result = md_read_inlines(map, text, length, first, last)
-    free(map.dead)
+    PyMem_RawFree(map.dead)
     map.dead = NULL
     return result
 
 
 cdef void md_free_map(MdCodeMap* map) noexcept nogil:
     """Give back what the map holds and leave it empty."""
-    free(map.spans)
-    free(map.marks)
-    free(map.blocks)
-    free(map.lines)
-    free(map.labels)
-    free(map.containers)
-    free(map.quotes)
-    free(map.openers)
-    free(map.long_runs)
+    PyMem_RawFree(map.spans)
+    PyMem_RawFree(map.marks)
+    PyMem_RawFree(map.blocks)
+    PyMem_RawFree(map.lines)
+    PyMem_RawFree(map.labels)
+    PyMem_RawFree(map.containers)
+    PyMem_RawFree(map.quotes)
+    PyMem_RawFree(map.openers)
+    PyMem_RawFree(map.long_runs)
     memset(map, 0, sizeof(MdCodeMap))
 
 
@@ -180,7 +169,7 @@ def code_spans(markdown, type cls not None):
         with nogil:
             result = md_build_map(&map, <const char*> text.data, text.length, 0, text.length)
             if result == 0 and not text.in_bytes:
-                md_spans_to_code_points(<const char*> text.data, text.length, map.spans, map.count)
+                md_spans_to_code_points(<const char*> text.data, map.spans, map.count)
         if result < 0:
             raise MemoryError
         return md_spans_as(cls, &map)

@@ -140,7 +140,7 @@ cdef size_t md_label_end(MdProse* prose, size_t p) noexcept nogil:
         if not md_is_space_or_tab(c):
             blank = False
         stop = md_after_escape(prose, p) if c == c'\\' else p + 1
-        characters += md_count_code_points(prose.text + p, stop - p)
+        characters += stop - p - ((c & 0xC0) == 0x80)   # what is escaped is ASCII
         p = stop
     return 0
 

@@ -64,7 +64,7 @@ cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil
     i = md_find_long_run(map, length)
     if i == map.long_run_count or map.long_runs[i].length != length:
         if map.long_run_count == map.long_run_capacity and array_grow(
-            <void**> &map.long_runs, &map.long_run_capacity, sizeof(MdLongRun)
+            <void**> &map.long_runs, &map.long_run_capacity, map.long_run_count + 1, sizeof(MdLongRun)
         ) < 0:
             return -1
         memmove(map.long_runs + i + 1, map.long_runs + i, (map.long_run_count - i) * sizeof(MdLongRun))
@@ -155,7 +155,7 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
         end = md_autolink_end(prose, start)
         if end == 0:
             if prose.dead == NULL:
-                map.dead = prose.dead = <uint64_t*> calloc(s.length // 64 + 1, sizeof(uint64_t))
+                map.dead = prose.dead = <uint64_t*> PyMem_RawCalloc(s.length // 64 + 1, sizeof(uint64_t))
                 if prose.dead == NULL:
                     return -1
             end = md_tag_end(prose, start)
@@ -268,7 +268,7 @@ cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:
     cdef MdCodeMap* map = s.map
     cdef MdOpener* opener
     if map.opener_count == map.opener_capacity and array_grow(
-        <void**> &map.openers, &map.opener_capacity, sizeof(MdOpener)
+        <void**> &map.openers, &map.opener_capacity, map.opener_count + 1, sizeof(MdOpener)
     ) < 0:
         return -1
     if map.opener_count:

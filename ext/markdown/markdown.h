@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "text/utf8.h"
 
 /* ---- the bytes ----------------------------------------------------------------
 
@@ -181,80 +182,27 @@ tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
     return (size_t)(word - marks) / 2 * 64 + (size_t)__builtin_ctzll(*word);
 }
 
-/* Which of text[64 * block ...] start a code point: all but continuation bytes, and all past the end. */
-static inline uint64_t
-tailhook_code_point_starts(const char *text, size_t length, size_t block)
-{
-    const char *bytes = text + 64 * block;
-    char tail[64] = {0};
-    uint64_t starts = 0;
-
-    if (length - 64 * block < sizeof tail) {
-        memcpy(tail, bytes, length - 64 * block);
-        bytes = tail;
-    }
-#if TAILHOOK_X86
-    for (unsigned at = 0; at < 64; at += 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
-        starts |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(v, _mm_set1_epi8(-65))) << at;
-    }
-#else
-    for (unsigned at = 0; at < 64; at++)
-        starts |= (uint64_t)(((unsigned char)bytes[at] & 0xC0) != 0x80) << at;
-#endif
-    return starts;
-}
-
-static inline size_t
-tailhook_count_code_points(const char *text, size_t length)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < length; i++)
-        count += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return count;
-}
-
 typedef struct {
     size_t start, end; /* offsets into the text, end exclusive */
     int kind;
 } tailhook_span;
 
-static inline __attribute__((always_inline)) void
-tailhook_spans_to_code_points_here(const char *text, size_t length, tailhook_span *spans, size_t count)
+/* Change the offsets of spans, which ascend, from bytes of UTF-8 to code points. */
+static void
+tailhook_spans_to_code_points(const char *text, tailhook_span *spans, size_t count)
 {
-    size_t block = 0, before = 0;
-    uint64_t starts = tailhook_code_point_starts(text, length, 0);
+    const tailhook_cursor bytes = (tailhook_cursor)text;
+    size_t byte = 0, before = 0;
 
     for (size_t i = 0; i < 2 * count; i++) {
         size_t *offset = i % 2 ? &spans[i / 2].end : &spans[i / 2].start;
-        for (; block < *offset / 64; block++) {
-            before += (size_t)__builtin_popcountll(starts);
-            starts = tailhook_code_point_starts(text, length, block + 1);
-        }
-        *offset = before + (size_t)__builtin_popcountll(starts & (((uint64_t)1 << *offset % 64) - 1));
+        before += tailhook_utf8_count(bytes + byte, bytes + *offset);
+        byte = *offset;
+        *offset = before;
     }
 }
 
-#if TAILHOOK_X86
-TAILHOOK_AVX2 static void
-tailhook_spans_to_code_points_avx2(const char *text, size_t length, tailhook_span *spans, size_t count)
-{
-    tailhook_spans_to_code_points_here(text, length, spans, count);
-}
-#endif
-
-/* The offsets of spans, which ascend, from bytes of UTF-8 to code points. */
-static void
-tailhook_spans_to_code_points(const char *text, size_t length, tailhook_span *spans, size_t count)
-{
-#if TAILHOOK_X86
-    if (tailhook_has_avx2()) { /* for its popcnt */
-        tailhook_spans_to_code_points_avx2(text, length, spans, count);
-        return;
-    }
-#endif
-    tailhook_spans_to_code_points_here(text, length, spans, count);
-}
+/* ---- HTML blocks -------------------------------------------------------------- */
 
 /* Tag names that start an HTML block of kind 6 (CommonMark 4.6). */
 static const char tailhook_html_blocks[][11] = {

@@ -70,7 +70,7 @@ def flock_within(int fd, double seconds):
     with nogil:
         got = os_lock(fd, seconds)
     if got < 0:
-        raise OSError(errno, strerror(errno).decode())
+        PyErr_SetFromErrno(OSError)
     return got == 1
 
 
@@ -79,7 +79,7 @@ def wait_readable(int fd, double seconds):
     with nogil:
         got = os_wait_readable(fd, seconds)
     if got < 0:
-        raise OSError(errno, strerror(errno).decode())
+        PyErr_SetFromErrno(OSError)
     return got == 1
 
 

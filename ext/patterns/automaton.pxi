@@ -6,51 +6,6 @@
 # hold them.
 
 
-cdef enum:
-    UTF8_INVALID = 0xFFFD  # stands for a byte that is no part of a character
-
-
-cdef inline uint32_t utf8_char_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
-    """The character that begins at `at` < `length`, and its width in bytes."""
-    cdef uint8_t lead = text[at]
-    cdef size_t more, i
-    cdef uint32_t character, least
-    width[0] = 1
-    if lead < 0x80:
-        return lead
-    if lead < 0xC2 or lead > 0xF4:
-        return UTF8_INVALID
-    if lead < 0xE0:
-        more, character, least = 1, lead & 0x1F, 0x80
-    elif lead < 0xF0:
-        more, character, least = 2, lead & 0x0F, 0x800
-    else:
-        more, character, least = 3, lead & 0x07, 0x10000
-    if length - at <= more:
-        return UTF8_INVALID
-    for i in range(1, more + 1):
-        if text[at + i] & 0xC0 != 0x80:
-            return UTF8_INVALID
-        character = character << 6 | text[at + i] & 0x3F
-    if character < least or character > 0x10FFFF:
-        return UTF8_INVALID
-    width[0] = more + 1
-    return character
-
-
-cdef inline uint32_t utf8_char_before(const uint8_t* text, size_t at, size_t* width) noexcept nogil:
-    """The character that ends at `at` > 0, and its width in bytes."""
-    cdef size_t back = 1
-    cdef uint32_t character
-    while back < 4 and back < at and text[at - back] & 0xC0 == 0x80:
-        back += 1
-    character = utf8_char_at(text, at, at - back, width)
-    if width[0] != back:
-        width[0] = 1
-        return UTF8_INVALID
-    return character
-
-
 cdef inline bint match_is_word_character(uint32_t character) noexcept nogil:
     return Py_UNICODE_ISALNUM(character) or character == c"_"
 
@@ -179,21 +134,17 @@ ctypedef fused MatchCell:
 
 
 cdef int match_hits_add(MatchHits* hits, size_t start, size_t end, uint32_t name) noexcept nogil:
-    cdef MatchHit* grown
-    cdef size_t capacity
-    if hits.count == hits.capacity:
-        capacity = 2 * hits.capacity + 16
-        grown = <MatchHit*> realloc(hits.items, capacity * sizeof(MatchHit))
-        if grown is NULL:
-            return -1
-        hits.items, hits.capacity = grown, capacity
+    if hits.count == hits.capacity and array_grow(
+        <void**> &hits.items, &hits.capacity, hits.count + 1, sizeof(MatchHit)
+    ) < 0:
+        return -1
     hits.items[hits.count] = MatchHit(start, end, 0, name, False)
     hits.count += 1
     return 0
 
 
 cdef inline void match_hits_free(MatchHits* hits) noexcept nogil:
-    free(hits.items)
+    PyMem_RawFree(hits.items)
     hits.items = NULL
     hits.count = hits.capacity = 0
 

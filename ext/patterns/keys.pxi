@@ -90,7 +90,7 @@ def find_keys(unicode text not None):
     _owner = utf8_open(text, &given)
     while at < given.length:
         if key_may_begin(given.data, at) and key_at(given.data + at, given.length - at, &size):
-            character += utf8_count(given.data, byte, at)
+            character += utf8_count(given.data + byte, given.data + at)
             byte = at
             found.append((character, character + size))  # a key is ASCII
             at += size

@@ -282,8 +282,8 @@ def score_lines(list messages not None, bint tuned=False):
                 raise MemoryError
             scorer.prose = text
             if code.count:
-                free(copy)
-                copy = <uint8_t*> malloc(length)  # code that becomes a space had at least one byte
+                PyMem_RawFree(copy)
+                copy = <uint8_t*> PyMem_RawMalloc(length)  # code that becomes a space had at least one byte
                 if copy is NULL:
                     raise MemoryError
                 length = mem_copy_prose(text, length, &code, copy)
@@ -291,6 +291,6 @@ def score_lines(list messages not None, bint tuned=False):
             scorer.score_prose(&table, length, &hits)
         return scorer.found
     finally:
-        free(copy)
+        PyMem_RawFree(copy)
         match_hits_free(&hits)
         md_free_map(&code)

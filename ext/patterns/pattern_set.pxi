@@ -52,9 +52,9 @@ cdef class Automaton:
                 hit = &hits.items[i]
                 start, end = hit.start, hit.end
                 if not text.in_bytes:
-                    character += utf8_count(text.data, byte, hit.start)
+                    character += utf8_count(text.data + byte, text.data + hit.start)
                     byte = hit.start
-                    start, end = character, character + utf8_count(text.data, hit.start, hit.end)
+                    start, end = character, character + utf8_count(text.data + hit.start, text.data + hit.end)
                 match = tuple_new(cls, 5)
                 tuple_set(match, 0, self.names[hit.name])
                 tuple_set(match, 1, start)

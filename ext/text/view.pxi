@@ -29,21 +29,6 @@ cdef object utf8_open(object source, Utf8View* text):
     return owner
 
 
-cdef inline size_t utf8_count(const uint8_t* data, size_t start, size_t end) noexcept nogil:
-    """How many characters begin in data[start:end]."""
-    cdef size_t count = 0
-    cdef size_t stop
-    cdef uint8_t some
-    while start < end:
-        stop = min(end, start + 255)
-        some = 0
-        while start < stop:
-            some += (data[start] & 0xC0) != 0x80
-            start += 1
-        count += some
-    return count
-
-
 cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogil:
     """FNV-1a (Fowler, Noll, Vo) over words of eight bytes, the last one filled up, and the length."""
     cdef uint64_t digest = 0xCBF29CE484222325

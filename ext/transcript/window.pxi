@@ -204,8 +204,8 @@ cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t en
     line.end = window.data + end
     if end != start and (line.end - 1)[0] == c"\r":
         line.end -= 1
-    if line.offset == 0 and line.end - line.start >= 3 and memcmp(line.start, b"\xef\xbb\xbf", 3) == 0:
-        line.start += 3
+    if line.offset == 0:
+        line.start = utf8_after_bom(line.start, line.end)
     return True
 
 
