@@ -1,11 +1,12 @@
-# A table in a JSON file: of an object whose one member is an array of many
-# objects, that array as columns.
+# Reads a few members of each row of a large table in a JSON file: an array of objects, the one such member of an
+# object.
 #
-# A state of two thousand entries is read to look at three members of each. They
-# are skipped at the speed of the grammar, in a window that stays in the cache:
-# fresh memory for the whole file would cost more than reading it. What a row
-# repeats of the row before it is the same object once more.
-
+# Gives: nothing to other parts. For Python: read_json_columns.
+# Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), os_read_at (os/file.h).
+#
+# A state of two thousand entries is read to look at three members of each. The rest is skipped at the speed of the
+# grammar, in a window that stays in the cache: memory for the whole file would cost more than reading it. A value that
+# is equal to the one in the row before is the same object.
 
 cdef enum:
     JSON_MAX_COLUMNS = 16
@@ -13,18 +14,18 @@ cdef enum:
     JSON_MIN_WINDOW_BYTES = 4  # a byte order mark is recognised in the first window
 
 cdef struct JsonColumn:
-    Cursor name         # the member's, without quotation marks
+    Cursor name         # of the member, without quotation marks
     Py_ssize_t size
-    Cursor inner        # the member's in the object that is that member; NULL: the member itself
+    Cursor inner        # name of a member of that member, or NULL if the column is the member itself
     Py_ssize_t inner_size
-    Cursor value        # in this row; NULL: absent
+    Cursor value        # in this row, or NULL
     Cursor end
     Cursor last         # in the row before
     Cursor last_end
 
 
 cdef inline bint json_column_name_is(Cursor name, Cursor stop, Cursor wanted, Py_ssize_t size) noexcept nogil:
-    """Is the name, inside its quotation marks, the wanted one, however it is spelt?"""
+    """Return whether the name, without quotation marks, is the wanted one, escaped or not."""
     cdef unsigned char plain[6 * JSON_MAX_NAME_BYTES]
     cdef bint lone = False
     if stop - name == size:
@@ -37,9 +38,9 @@ cdef inline bint json_column_name_is(Cursor name, Cursor stop, Cursor wanted, Py
 cdef Cursor json_scan_row(
     Cursor p, Cursor end, JsonColumn* columns, int count, Cursor outer, JsonFault* fault
 ) noexcept nogil:
-    """Past the object at p; finds the columns' values in it.
+    """Skip the object at p and set the columns' values that are in it.
 
-    outer: NULL in a row; in a member of a row that member's wanted name, as the columns point to it.
+    outer: NULL if the object is a row. If it is a member of a row: that member's name, the pointer in the columns.
     """
     cdef Cursor name
     cdef Cursor stop
@@ -89,7 +90,7 @@ cdef Cursor json_scan_row(
 
 
 cdef object json_column_value(JsonColumn* column, object before, Cursor start):
-    """The row's value; `before`: the value of the row before."""
+    """Return the column's value in this row. before: its value in the row before."""
     cdef Cursor p = column.value
     if p == NULL:
         return None
@@ -106,21 +107,21 @@ cdef object json_column_value(JsonColumn* column, object before, Cursor start):
 
 # ---- the window ----------------------------------------------------------------
 #
-# What is read is read in units, each a member of the root or a row, that lie in
-# the window whole. A unit that ends with the window may go on behind it: the
-# window moves on to where the unit begins, or grows, and it is read once more.
+# The file is read in units: a member of the root, or a row. A unit must lie in the window as a whole. If it reaches the
+# end of the window, it may go on in the file: the window moves to where the unit begins, or grows, and the unit is read
+# again.
 
 cdef struct JsonWindow:
     int fd
     unsigned char* data
     size_t capacity
-    size_t size      # bytes of data that are there
-    int64_t offset   # in the file, of data[0]
-    bint whole       # the file ends with the data
+    size_t size      # bytes that have been read
+    int64_t offset   # of data[0] in the file
+    bint whole       # the data reaches the end of the file
 
 
 cdef int json_window_advance(JsonWindow* window, Cursor* at) except -1:
-    """Have more of the file, from `at` on, which moves with it."""
+    """Drop what is before `at`, read more of the file, and set `at` to where that byte is now."""
     cdef size_t used = at[0] - window.data
     cdef unsigned char* data
     cdef Py_ssize_t got
@@ -153,7 +154,7 @@ cdef class JsonColumnReader:
     cdef JsonFault fault
     cdef JsonColumn columns[JSON_MAX_COLUMNS]
     cdef int count
-    cdef dict names  # of the columns' steps, so that equal ones are one pointer; keeps them alive
+    cdef dict names  # encoded names of the columns: keeps them alive, and makes equal names one pointer
 
     def __dealloc__(self):
         PyMem_RawFree(self.window.data)
@@ -168,7 +169,7 @@ cdef class JsonColumnReader:
     cdef int read_on(self, Cursor* at) except -1:
         """Read more of the file, from `at` on, and set `at` to where that byte is now.
 
-        Every column forgets the value of the row before: its bytes are elsewhere in the window, or gone.
+        The columns forget the row before: its bytes are at another place in the window, or gone.
         """
         cdef int i
         json_window_advance(&self.window, at)
@@ -177,9 +178,9 @@ cdef class JsonColumnReader:
         return 0
 
     cdef bint go_on(self, Cursor* at, Cursor found) except -1:
-        """Is the unit at `at` to be read once more?
+        """Return whether the unit at `at` must be read again, after reading more of the file.
 
-        found: where it ends, or NULL for a fault, which is raised when more of the file would not mend it.
+        found: where it ends, or NULL for a fault. Raises ValueError if more of the file cannot remove the fault.
         """
         if found != NULL and found != self.end() or self.window.whole:
             if found == NULL:
@@ -191,7 +192,7 @@ cdef class JsonColumnReader:
         return True
 
     cdef Cursor next(self, Cursor p) except NULL:
-        """At the next byte that is no white space."""
+        """Skip white space, reading more of the file if needed."""
         while True:
             p = json_skip_space(p, self.end())
             if p != self.end():
@@ -229,7 +230,7 @@ cdef class JsonColumnReader:
         return 0
 
     cdef Cursor rows(self, Cursor p, list lists) except NULL:
-        """Past the array at p, whose rows' values are appended to the lists, one a column."""
+        """Read the array at p and append the values of its rows to the lists, one for each column."""
         cdef list before = [None] * self.count
         cdef Cursor after
         cdef JsonColumn* column
@@ -240,7 +241,7 @@ cdef class JsonColumnReader:
             return p + 1
         while True:
             if p[0] != c"{":
-                raise ValueError(f"a row is no object at byte {self.window.offset + (p - self.window.data)}")
+                raise ValueError(f"a row is not an object at byte {self.window.offset + (p - self.window.data)}")
             for i in range(self.count):
                 self.columns[i].value = NULL
             after = json_scan_row(p, self.end(), self.columns, self.count, NULL, &self.fault)
@@ -284,7 +285,7 @@ cdef class JsonColumnReader:
         self.read_on(&p)
         p = self.next(utf8_after_bom(p, self.end()))
         if p[0] != c"{":
-            raise ValueError("the JSON text is no object")
+            raise ValueError("the JSON text is not an object")
         p = self.next(p + 1)
         while p[0] != c"}":
             value = json_skip_to_value(p, self.end(), &stop, &self.fault)

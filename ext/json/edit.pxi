@@ -1,9 +1,10 @@
-# A JSON text edited in place: one value set or removed, every other byte left.
+# Sets or removes single values in a JSON text and leaves every other byte as it is.
 #
-# A person's settings and another program's state keep their white space, their
-# order, their spellings of numbers and escapes. An added member imitates the
-# layout of the members it joins.
-
+# Gives: json_edit. For Python: edit_json.
+# Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi).
+#
+# Settings files and the state of other programs keep their white space, their order and their spelling of numbers and
+# escapes. An added member is laid out like its siblings.
 
 cdef struct JsonSlot:
     Cursor before  # past the value before this one, or past the opening bracket
@@ -14,7 +15,7 @@ cdef struct JsonSlot:
 
 
 cdef bint json_name_is(Cursor name, Cursor colon, object wanted, bytes wanted_utf8):
-    """Is the name, quotation marks included, the wanted one, however it is spelt?"""
+    """Return whether the name, quotation marks included, is the wanted one, escaped or not."""
     cdef Py_ssize_t size = colon - name - 2
     if memchr(name, c"\\", size + 2) != NULL:
         return json_decode(name + 1, colon - 1) == wanted
@@ -22,7 +23,7 @@ cdef bint json_name_is(Cursor name, Cursor colon, object wanted, bytes wanted_ut
 
 
 cdef Py_ssize_t json_count_values(Cursor p, Cursor end) noexcept:
-    """How many values the container at p has."""
+    """Return how many values the container at p has."""
     cdef JsonFault fault
     cdef Py_ssize_t count = 0
     cdef bint in_object = p[0] == c"{"
@@ -39,7 +40,7 @@ cdef Py_ssize_t json_count_values(Cursor p, Cursor end) noexcept:
 cdef bint json_find_member(Cursor p, Cursor end, object step, JsonSlot* slot) except -1:
     """Find a member by its name (the last of that name) or an element by its index in the container at p.
 
-    Not found: `slot` describes the last one there is; its `name` is NULL in an empty container.
+    Returns whether it is there. If not, `slot` describes the last one; in an empty container `slot.name` is NULL.
     """
     cdef JsonFault fault
     cdef JsonSlot seen
@@ -78,12 +79,8 @@ cdef bint json_find_member(Cursor p, Cursor end, object step, JsonSlot* slot) ex
     return found
 
 
-cdef bytes bytes_between(Cursor p, Cursor end):
-    return PyBytes_FromStringAndSize(<const char*>p, end - p)
-
-
 cdef bytes json_remove_member(Cursor start, Cursor end, JsonSlot* slot):
-    """The text without the slot's member and the one comma that goes with it."""
+    """Return the text without the slot's member and one comma beside it."""
     cdef Cursor following = json_skip_space(slot.after, end)
     cdef Cursor comma = json_skip_space(slot.before, end)
     if comma[0] == c",":
@@ -94,7 +91,10 @@ cdef bytes json_remove_member(Cursor start, Cursor end, JsonSlot* slot):
 
 
 cdef bytes json_add_member(Cursor start, Cursor end, JsonSlot* last, bytes colon, object name, bytes value):
-    """The text with a member more, after the last one; `colon`: how the parents write theirs, for an empty object."""
+    """Return the text with one more member after the last one.
+
+    colon: the colon and white space that the parent containers use, for an object that is empty.
+    """
     cdef bytes separator = b""
     cdef Cursor comma
     cdef Cursor place = last.before
@@ -144,7 +144,7 @@ cdef bytes json_edit(bytes data, object edits):
             json_require(value)
         before, data = data, json_edit_one(data, path, value)
         if value is None and isinstance(path[len(path) - 1], str):
-            # An earlier member of the same name must not come to light.
+            # If there are earlier members of the same name, remove them too.
             while data is not before:
                 before, data = data, json_edit_one(data, path, None)
         elif value is not None:

@@ -1,18 +1,20 @@
-# ---- framing -----------------------------------------------------------------
+# Finds the end of a JSON object in a stream whose writer may never close it.
 #
-# A pipe that its writer never closes: is the object whole yet? Only brackets and
-# strings are followed, each byte once however many pieces it comes in; whether
-# the text is good JSON is json_check's business.
+# Gives: JsonFrame, json_frame_feed. For Python: JsonFramer.
+# Needs: json/strings.h.
+#
+# Only brackets and strings are looked at, each byte once, in however many pieces the bytes come. Whether they are JSON
+# is decided by json_check.
 
 cdef struct JsonFrame:
     Py_ssize_t size   # bytes seen
     Py_ssize_t depth  # brackets open
     bint in_string
-    bint escaped      # the last byte was a reverse solidus in a string
+    bint escaped      # the last byte was a backslash in a string
 
 
 cdef Py_ssize_t json_frame_feed(JsonFrame* frame, Cursor p, Cursor end) noexcept nogil:
-    """The offset past the object's last byte, or -1: more is needed. Bytes before the object count."""
+    """Return the offset after the object, counted from the first byte ever fed, or -1 if more bytes are needed."""
     cdef Cursor start = p
     while p != end:
         if frame.escaped:

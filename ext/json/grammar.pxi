@@ -1,28 +1,30 @@
-# JSON as RFC 8259 has it: the grammar, and what its strings say.
+# The JSON grammar (RFC 8259) and the content of strings.
 #
-# json_skip knows the grammar. The reader and the editor first let it pass over
-# a text and then read what they know to be well formed.
-
+# Gives: JsonFault and json_fail; json_skip and the json_skip_* functions; json_check, json_require; json_unescape,
+# json_read_character, json_decode; JSON_MAX_DEPTH.
+# Needs: json/strings.h, utf8_put (text/utf8.pxi).
+#
+# json_skip knows the whole grammar. The reader and the editor first let it check a text, and then read what they know
+# to be valid.
 
 # ---- the grammar -------------------------------------------------------------
 #
-# Functions take a cursor and return the one past what they read, or NULL with
-# the fault noted. A fault at the end of the text means that more bytes might
-# have completed it. Depth is counted, not recursed: a text cannot overflow the
-# stack, and the kind of each open container is one bit.
+# The functions named json_skip_* take a cursor and return the position after what they read, or NULL with `fault` set.
+# A fault at the end of the text means that more bytes might complete it. Nothing recurses: the kind of each open
+# container is one bit, so a text cannot overflow the stack.
 
 cdef enum:
     JSON_DEPTH_WORDS = 16
-    JSON_MAX_DEPTH = 1024  # containers open at once, a bit each of that many words of 64
+    JSON_MAX_DEPTH = 1024  # open containers: 64 bits for each of the words
 
 cdef struct JsonFault:
     const char* what
     Cursor at
-    bint value_due  # the text ended where a value was to begin
+    bint value_due  # the text ended where a value must begin
 
 
 cdef inline Cursor json_fail(JsonFault* fault, const char* what, Cursor at) noexcept nogil:
-    """Always NULL."""
+    """Describe a fault. Always returns NULL."""
     fault.what = what
     fault.at = at
     fault.value_due = False
@@ -30,14 +32,14 @@ cdef inline Cursor json_fail(JsonFault* fault, const char* what, Cursor at) noex
 
 
 cdef inline Cursor json_skip_space(Cursor p, Cursor end) noexcept nogil:
-    """Past white space; never fails."""
+    """Skip white space. Never fails."""
     while p != end and p[0] <= c" " and (p[0] == c" " or p[0] == c"\n" or p[0] == c"\t" or p[0] == c"\r"):
         p += 1
     return p
 
 
 cdef inline int json_hex(unsigned char byte) noexcept nogil:
-    """0 to 15, or -1."""
+    """Return the value of a hexadecimal digit, or -1."""
     if c"0" <= byte <= c"9":
         return byte - c"0"
     byte |= 0x20
@@ -45,7 +47,7 @@ cdef inline int json_hex(unsigned char byte) noexcept nogil:
 
 
 cdef Cursor json_skip_escape(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """p: at the reverse solidus."""
+    """Skip the escape whose backslash is at p."""
     cdef int i
     if end - p < 2:
         return json_fail(fault, "unfinished escape", end)
@@ -63,7 +65,7 @@ cdef Cursor json_skip_escape(Cursor p, Cursor end, JsonFault* fault) noexcept no
 
 
 cdef Cursor json_skip_string_rest(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """p: anywhere in a string but within an escape; the result: past the closing quotation mark."""
+    """Skip the rest of a string and its closing quotation mark. p: anywhere in it, but not within an escape."""
     while True:
         p = json_string_pass(p, end)
         if p == end:
@@ -78,7 +80,7 @@ cdef Cursor json_skip_string_rest(Cursor p, Cursor end, JsonFault* fault) noexce
 
 
 cdef inline Cursor json_skip_string(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """p: past the opening quotation mark; the result: past the closing one."""
+    """Skip a string and its closing quotation mark. p: after the opening one."""
     p = json_string_short(p, end)
     if p != end and p[0] == c'"':
         return p + 1
@@ -86,7 +88,7 @@ cdef inline Cursor json_skip_string(Cursor p, Cursor end, JsonFault* fault) noex
 
 
 cdef inline Cursor json_skip_digits(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Past one digit or more."""
+    """Skip one digit or more."""
     if p == end or not c"0" <= p[0] <= c"9":
         return json_fail(fault, "expected a digit", p)
     while p != end and c"0" <= p[0] <= c"9":
@@ -112,7 +114,7 @@ cdef Cursor json_skip_number(Cursor p, Cursor end, JsonFault* fault) noexcept no
 
 
 cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Past `true`, `false` or `null`."""
+    """Skip `true`, `false` or `null`."""
     cdef const char* word
     if p[0] == c"t":
         word = b"true"
@@ -131,7 +133,7 @@ cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogi
 
 
 cdef inline Cursor json_skip_to_value(Cursor p, Cursor end, Cursor* stop, JsonFault* fault) noexcept nogil:
-    """Past a member's name, its colon and the white space after: at its value; stop: at the name's closing mark."""
+    """Skip a member's name and colon and return where its value begins. stop: set to the name's closing mark."""
     if p == end or p[0] != c'"':
         return json_fail(fault, "expected a member's name", p)
     p = json_skip_string(p + 1, end, fault)
@@ -145,13 +147,13 @@ cdef inline Cursor json_skip_to_value(Cursor p, Cursor end, Cursor* stop, JsonFa
 
 
 cdef inline Cursor json_skip_name(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """As json_skip_to_value."""
+    """Like json_skip_to_value, for a name that is not needed."""
     cdef Cursor stop
     return json_skip_to_value(p, end, &stop, fault)
 
 
 cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Past one value of any kind; p: at its first byte, white space passed."""
+    """Skip one value of any kind. p: at its first byte, after white space."""
     cdef uint64_t objects[JSON_DEPTH_WORDS]
     cdef uint64_t bit
     cdef int depth = 0
@@ -209,7 +211,7 @@ cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
 
 
 cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """0 if [p, end) is one JSON text, in UTF-8 throughout; -1 with the fault."""
+    """Return 0 if [p, end) is one JSON text in valid UTF-8, otherwise -1 with `fault` set."""
     cdef Cursor stop = utf8_stop(p, end)
     if stop != end:
         json_fail(fault, "invalid UTF-8", stop)
@@ -225,7 +227,7 @@ cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
 
 
 cdef int json_require(bytes text) except -1:
-    """As json_check, the fault raised."""
+    """Raise ValueError unless the bytes are one JSON text."""
     cdef JsonFault fault
     cdef Cursor start
     cdef Cursor end
@@ -243,17 +245,16 @@ cdef int json_require(bytes text) except -1:
 
 # ---- strings -----------------------------------------------------------------
 #
-# Escapes shrink: a text without them is never longer than it was with them, so
-# the caller gives a buffer as long as the source. A surrogate that has lost its
-# partner is kept, as the three bytes UTF-8 would have for it if it had any.
+# A text is never longer without its escapes than with them, so a buffer as long as the source is enough. A lone
+# surrogate is kept: it becomes the three bytes that UTF-8 would have for it.
 
 cdef inline uint32_t json_code_unit(Cursor p) noexcept nogil:
-    """The value of \\uXXXX at p."""
+    """Return the value of the escape \\uXXXX at p."""
     return <uint32_t>(json_hex(p[2]) << 12 | json_hex(p[3]) << 8 | json_hex(p[4]) << 4 | json_hex(p[5]))
 
 
 cdef inline Cursor json_read_escape(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
-    """Past the valid escape at p, or the two that make a surrogate pair."""
+    """Read the valid escape at p, or two that make a surrogate pair. Returns the position after it."""
     cdef uint32_t unit, low
     if p[1] != c"u":
         code_point[0] = (
@@ -273,7 +274,10 @@ cdef inline Cursor json_read_escape(Cursor p, Cursor end, uint32_t* code_point) 
 
 
 cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lone) noexcept nogil:
-    """Bytes written; p, end: inside the quotation marks of a valid string. Sets *lone at a lone surrogate."""
+    """Write the UTF-8 of a valid string to `out` and return its length.
+
+    p, end: inside the quotation marks. lone: set if there is a lone surrogate; it is written as three bytes.
+    """
     cdef unsigned char* start = out
     cdef Cursor stop
     cdef uint32_t code_point
@@ -290,7 +294,7 @@ cdef Py_ssize_t json_unescape(Cursor p, Cursor end, unsigned char* out, bint* lo
 
 
 cdef inline Cursor json_read_character(Cursor p, Cursor end, uint32_t* code_point) noexcept nogil:
-    """Past the character at p, however it is written, in a valid string of valid UTF-8."""
+    """Read the character at p, escaped or not, in a valid string. Returns the position after it."""
     cdef size_t size
     if p[0] == c"\\":
         return json_read_escape(p, end, code_point)
@@ -303,9 +307,9 @@ cdef inline Cursor json_read_character(Cursor p, Cursor end, uint32_t* code_poin
 
 
 cdef unicode json_decode(Cursor p, Cursor end):
-    """The str of a valid string of valid UTF-8; p, end: inside its quotation marks.
+    """Return a valid string as a str. p, end: inside its quotation marks.
 
-    Measured first, then written: a large text is in memory once.
+    The str is measured before it is made, so that a large text is in memory once.
     """
     cdef unicode text
     cdef Cursor at = p

@@ -1,14 +1,15 @@
-# A JSON text laid out anew: indented by two, as write_json's style 2 has it,
-# every value as it was spelt.
+# Lays a JSON text out anew: one value a line, indented by two, every value spelled as before.
 #
-# The text comes in pieces, cut anywhere, and so does what is made of it: a file
-# of megabytes is rewritten in the memory of one piece.
+# Gives: JsonLayout, json_layout_feed. For Python: JsonIndenter.
+# Needs: JsonOutput (json/write.pxi), json/strings.h.
+#
+# The text may come in pieces, cut anywhere, so that a file of megabytes is rewritten in the memory of one piece.
 
 cdef struct JsonLayout:
     Py_ssize_t depth
     bint in_string
-    bint escaped  # the last byte was a reverse solidus in a string
-    bint opened   # the last token opened a container: is it empty?
+    bint escaped  # the last byte was a backslash in a string
+    bint opened   # the last token opened a container, which may be empty
 
 
 cdef int json_layout_feed(JsonLayout* layout, Cursor p, Cursor end, JsonOutput* output) except -1:

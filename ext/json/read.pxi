@@ -1,9 +1,10 @@
-# JSON texts read: the value of a whole one, and where one ends in a pipe.
-
-# ---- reader ------------------------------------------------------------------
+# Turns a JSON text into Python objects.
+#
+# Gives: json_build, json_scalar. For Python: parse_json.
+# Needs: the grammar (json/grammar.pxi).
 
 cdef object json_integer(Cursor p, Cursor end, Cursor start):
-    """An int; p, end: a valid number without fraction or exponent."""
+    """Return an int. p, end: a valid number without fraction or exponent. start: of the text, for messages."""
     cdef long long value = 0
     cdef Cursor digit = p + (p[0] == c"-")
     if end - digit > 18:
@@ -18,7 +19,7 @@ cdef object json_integer(Cursor p, Cursor end, Cursor start):
 
 
 cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
-    """What is neither object nor array; moves the cursor past it."""
+    """Return a string, number, bool or None and move the cursor past it."""
     cdef JsonFault fault
     cdef Cursor p = at[0]
     cdef Cursor stop
@@ -39,7 +40,7 @@ cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
 
 
 cdef object json_build(Cursor start, Cursor end):
-    """The value of a text that json_check has passed."""
+    """Return the value of a text that json_check accepts."""
     cdef Cursor p = json_skip_space(start, end)
     cdef list stack = []
     cdef object root = None

@@ -12,7 +12,7 @@
 #include "cpu.h"
 #include "text/utf8.h"
 
-/* Return one bit for each of 16 bytes that cannot stand unescaped in a JSON string (RFC 8259, 7): the quotation mark, the
+/* Return one bit for each of 16 bytes that must be escaped in a JSON string (RFC 8259, 7): the quotation mark, the
    backslash, a control byte. */
 #if TAILHOOK_X86
 static inline unsigned
@@ -26,7 +26,7 @@ tailhook_stops16(tailhook_cursor p)
 }
 #endif
 
-/* Return the first byte that cannot stand unescaped in a JSON string, or end. */
+/* Return the first byte that must be escaped in a JSON string, or end. */
 static inline tailhook_cursor
 tailhook_string_stop(tailhook_cursor p, tailhook_cursor end)
 {
@@ -43,9 +43,9 @@ tailhook_string_stop(tailhook_cursor p, tailhook_cursor end)
 }
 
 #if TAILHOOK_X86
-/* Skip whole blocks of 64 bytes of a JSON string, including escapes of two characters. Return the first byte that needs a
-   look: the closing quotation mark, a control byte, any other escape; or the position with fewer than 64 bytes left.
-   p: not within an escape. */
+/* Skip whole blocks of 64 bytes of a JSON string, with their escapes of two characters. Return the first byte that
+   needs a look: the closing quotation mark, a control byte, any other escape; or the position with fewer than 64 bytes
+   left. p: not within an escape. */
 static TAILHOOK_AVX2 tailhook_cursor
 tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
 {
@@ -105,8 +105,8 @@ tailhook_string_pass(tailhook_cursor p, tailhook_cursor end)
     return tailhook_string_stop(p, end);
 }
 
-/* Like tailhook_string_stop for strings shorter than 48 bytes, as most names and identifiers are. In longer ones it stops
-   after 48 bytes. */
+/* Like tailhook_string_stop, for strings shorter than 48 bytes, as most names and identifiers are. In longer ones it
+   stops after 48 bytes. */
 static inline tailhook_cursor
 tailhook_string_short(tailhook_cursor p, tailhook_cursor end)
 {

@@ -1,7 +1,9 @@
-# JSON texts written.
+# Turns Python objects into a JSON text.
 #
-# Bytes are gathered in one growing block. The containers being written stand on
-# a list of iterators, so neither depth nor a cycle can overflow the stack.
+# Gives: JsonOutput and json_out_room, json_out_put, json_out_newline; json_write. For Python: write_json.
+# Needs: array_grow (array.pxi), JSON_MAX_DEPTH (json/grammar.pxi).
+#
+# The containers being written are kept in a list of iterators, so neither depth nor a cycle can overflow the stack.
 
 cdef struct JsonOutput:
     unsigned char* data
@@ -10,7 +12,7 @@ cdef struct JsonOutput:
 
 
 cdef unsigned char* json_out_room(JsonOutput* output, Py_ssize_t needed) except NULL:
-    """Where `needed` bytes may be written; the caller then adds to size."""
+    """Return where `needed` bytes may be written. The caller then adds to output.size."""
     cdef size_t wanted = output.size + needed
     if output.capacity < wanted and array_grow(<void**>&output.data, &output.capacity, wanted, 1) < 0:
         raise MemoryError
@@ -24,7 +26,7 @@ cdef int json_out_put(JsonOutput* output, const void* data, Py_ssize_t size) exc
 
 
 cdef int json_out_escape(JsonOutput* output, uint32_t unit) except -1:
-    """\\uXXXX, or the two-character form where there is one."""
+    """Write an escape: two characters if there is such a form, otherwise \\uXXXX."""
     cdef unsigned char* out = json_out_room(output, 6)
     cdef const char* short_form = b"\"\"\\\\\nn\tt\rr\bb\ff"
     cdef int i
@@ -59,7 +61,7 @@ cdef int json_out_string(JsonOutput* output, object text) except -1:
     json_out_put(output, b'"', 1)
     while True:
         stop = json_string_stop(p, end)
-        if lone:  # only a surrogate begins with ED A0 or more
+        if lone:  # only surrogates begin with the byte ED and then A0 or more
             size = 0
             while p + size != stop and not (p[size] == 0xed and p[size + 1] >= 0xa0):
                 size += 1
@@ -106,8 +108,8 @@ cdef int json_out_newline(JsonOutput* output, Py_ssize_t depth) except -1:
 
 
 cdef int json_out_value(JsonOutput* output, object value, int style) except -1:
-    """style: 0 compact, 1 a space after comma and colon, 2 indented by two."""
-    cdef list stack = []  # (iterator over the rest, is it an object's)
+    """Write a value. style: 0 compact, 1 a space after comma and colon, 2 indented by two."""
+    cdef list stack = []  # (iterator over the rest, whether it is an object's)
     cdef object rest = None
     cdef bint in_object = False
     cdef bint first = False

@@ -1,15 +1,17 @@
-# ---- blocks (CommonMark 0.31.2, sections 3 to 5) -------------------------------
+# The block structure (CommonMark 0.31.2, sections 3 to 5).
 #
-# A line is matched against the open containers from the outermost in; what is
-# left may start new blocks, or be text. The cost must not depend on how many
-# containers are open: a container costs time only when it takes bytes of the
-# line (a list item takes columns of blank space, a block quote its >) or when it
-# is closed. A blank line takes all list items up to the next block quote at
-# once, and a lazy line leaves the containers it does not reach alone.
+# Gives: md_read_blocks.
+# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the marks and md_may_start_block
+# (markdown.h).
 #
-# Columns count from the line's start, tabs stopping at every fourth. A list item
-# or the one optional blank after > may end inside a tab; so the margin, where the
-# content of the matched containers starts, is a column, not a byte.
+# A line is matched against the open containers, from the outermost in. The rest may start new blocks or be text. The
+# cost must not depend on how many containers are open: a container costs time only if it takes bytes of the line (a
+# list item takes columns of white space, a block quote its >) or if it is closed. A blank line takes all list items up
+# to the next block quote at once, and a lazy line does not touch the containers that it does not reach.
+#
+# Columns count from the start of the line, with a tab stop at every fourth. A list item, or the optional space after
+# >, may end inside a tab. So the margin, where the content of the matched containers starts, is a column and not a
+# byte.
 
 cdef enum:
     MD_NO_LEAF
@@ -22,24 +24,24 @@ cdef enum:
 cdef struct MdBlocks:
     MdCodeMap* map
     const char* text
-    # The line at hand
-    size_t line             # its first byte,
-    size_t end              # its line ending (or the text's end),
-    size_t next             # and the byte after that.
-    size_t first            # The first byte that is neither prefix nor blank,
-    size_t column           # the column it stands at,
-    size_t margin           # and the column at which the content of the matched containers starts.
+    # The current line
+    size_t line             # its first byte
+    size_t end              # its line end, or the end of the text
+    size_t next             # the first byte of the next line
+    size_t first            # its first byte that is not in a prefix, a space or a tab
+    size_t column           # the column of that byte
+    size_t margin           # the column at which the content of the matched containers starts
     size_t no_rule_before   # no thematic break starts before this byte of the line
-    # What is open, besides the containers
-    bint bare               # the innermost container is a list item that began with a blank line, the last one
+    # What is open, apart from the containers
+    bint bare               # the innermost container is a list item that began with a blank line, the line before
     int leaf
-    size_t leaf_start       # of its line; of its content, if it is a paragraph
-    size_t leaf_end         # of its last line; of its content, if it is a paragraph
+    size_t leaf_start       # of its first line; for a paragraph of its content
+    size_t leaf_end         # of its last line; for a paragraph of its content
     size_t leaf_lines       # how many lines the map had when the paragraph began
     char fence
     size_t fence_length
     int html                # which of the seven kinds (section 4.6)
-    size_t special          # the first special byte not before the paragraph seen last
+    size_t special          # the first special byte at or after the last paragraph asked about
 
 
 cdef inline size_t md_indent(const MdBlocks* b) noexcept nogil:
@@ -51,7 +53,7 @@ cdef inline bint md_is_blank_line(const MdBlocks* b) noexcept nogil:
 
 
 cdef inline void md_move_to(MdBlocks* b, size_t p, size_t column) noexcept nogil:
-    """Put first and column on the first byte that is not blank, from p at `column`."""
+    """Set first and column to the first byte from p, at `column`, that is not a space or tab."""
     while p < b.end and md_is_space_or_tab(b.text[p]):
         column = column + 1 if b.text[p] == c' ' else column + 4 - column % 4
         p += 1
@@ -66,14 +68,14 @@ cdef inline int md_push_block(MdBlocks* b, size_t start, size_t end, int kind) n
 
 
 cdef inline bint md_holds_special(MdBlocks* b, size_t start, size_t end) noexcept nogil:
-    """Positions asked for ascend, so that no stretch without any is searched twice."""
+    """Return whether text[start:end) has a special byte. Positions ascend, so that no byte is searched twice."""
     if b.special < start:
         b.special = md_next_mark(b.map.marks, MD_SPECIALS, start)
     return b.special < end
 
 
 cdef int md_take_definitions(MdBlocks* b) noexcept nogil:
-    """Move leaf_start past the definitions that the paragraph starts with (section 4.7). 0, or -1: out of memory."""
+    """Move leaf_start past the definitions at the paragraph's start (section 4.7). Returns 0, or -1: no memory."""
     cdef MdCodeMap* map = b.map
     cdef MdProse prose
     cdef size_t label = 0, end
@@ -90,7 +92,7 @@ cdef int md_take_definitions(MdBlocks* b) noexcept nogil:
         if md_push_span(&map.labels, &map.label_count, &map.label_capacity, b.leaf_start + 1, label - 1, 0) < 0:
             return -1
         b.leaf_start = end
-        b.leaf_lines = map.line_count       # the labels may need these lines: keep them
+        b.leaf_lines = map.line_count       # the labels may need these lines
     return 0
 
 
@@ -134,7 +136,7 @@ cdef inline void md_open_leaf(MdBlocks* b, int leaf) noexcept nogil:
 
 
 cdef inline int md_add_text(MdBlocks* b, size_t first) noexcept nogil:
-    """The line from `first` on is text: of the open paragraph, or of a new one. 0, or -1: out of memory."""
+    """Add the line from `first` on to the open paragraph, or to a new one. Returns 0, or -1: no memory."""
     cdef MdCodeMap* map = b.map
     if b.leaf == MD_LEAF_PARAGRAPH:
         if md_push_offset(&map.lines, &map.line_count, &map.line_capacity, first) < 0:
@@ -148,7 +150,7 @@ cdef inline int md_add_text(MdBlocks* b, size_t first) noexcept nogil:
 
 
 cdef size_t md_run_end(const MdBlocks* b, size_t p) noexcept nogil:
-    """Past the run of the byte at p."""
+    """Return the position after the run of the byte at p."""
     cdef char c = b.text[p]
     while p < b.end and b.text[p] == c:
         p += 1
@@ -162,7 +164,10 @@ cdef bint md_is_rest_blank(const MdBlocks* b, size_t p) noexcept nogil:
 
 
 cdef bint md_starts_rule(MdBlocks* b) noexcept nogil:
-    """Section 4.1. Where one try fails, all from a byte before that one do: remembered, as items may nest here."""
+    """Return whether a thematic break starts here (section 4.1).
+
+    If a try fails at a byte, all tries from bytes before that one fail, too. That is noted, as items may nest here.
+    """
     cdef size_t p = b.first, count = 0
     cdef char c = b.text[p]
     if p < b.no_rule_before:
@@ -178,18 +183,18 @@ cdef bint md_starts_rule(MdBlocks* b) noexcept nogil:
 
 
 cdef bint md_starts_heading(const MdBlocks* b) noexcept nogil:
-    """Section 4.2."""
+    """Return whether an ATX heading starts here (section 4.2)."""
     cdef size_t end = md_run_end(b, b.first)
     return end - b.first <= 6 and (end == b.end or md_is_space_or_tab(b.text[end]))
 
 
 cdef bint md_is_underline(const MdBlocks* b) noexcept nogil:
-    """Section 4.3."""
+    """Return whether the line is a setext heading underline (section 4.3)."""
     return md_is_rest_blank(b, md_run_end(b, b.first))
 
 
 cdef bint md_starts_fence(const MdBlocks* b) noexcept nogil:
-    """Section 4.5."""
+    """Return whether a code fence starts here (section 4.5)."""
     cdef size_t end = md_run_end(b, b.first)
     if end - b.first < 3:
         return False
@@ -207,7 +212,7 @@ cdef bint md_ends_fence(const MdBlocks* b) noexcept nogil:
 # ---- HTML blocks (section 4.6) --------------------------------------------------
 
 cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
-    """Which of the seven kinds of HTML block the < at `first` starts; 0: none."""
+    """Return which of the seven kinds of HTML block the < at `first` starts, or 0."""
     cdef const char* text = b.text
     cdef size_t p = b.first + 1, name
     cdef MdProse line
@@ -257,7 +262,7 @@ cdef bint md_ends_raw(const MdBlocks* b) noexcept nogil:
 
 
 cdef bint md_ends_html(const MdBlocks* b) noexcept nogil:
-    """Does the HTML block end with this line? (Kinds 6 and 7 end before a blank one.)"""
+    """Return whether the HTML block ends with this line. Kinds 6 and 7 end before a blank line."""
     if b.html == 1:
         return md_ends_raw(b)
     if b.html == 2:
@@ -274,7 +279,7 @@ cdef bint md_ends_html(const MdBlocks* b) noexcept nogil:
 # ---- containers (section 5) -----------------------------------------------------
 
 cdef inline void md_pass_quote_marker(MdBlocks* b) noexcept nogil:
-    """Past > and the one blank, or the column of a tab, that may follow."""
+    """Skip > and the one space, or the column of a tab, that may follow."""
     b.margin = b.column + 1
     md_move_to(b, b.first + 1, b.margin)
     if b.column > b.margin:
@@ -315,7 +320,7 @@ cdef int md_open_item(MdBlocks* b, size_t end) noexcept nogil:
 
 
 cdef size_t md_match_containers(MdBlocks* b) noexcept nogil:
-    """How many of the open containers the line continues; margin is moved past their prefixes."""
+    """Return how many of the open containers the line continues. Moves margin past their prefixes."""
     cdef MdCodeMap* map = b.map
     cdef size_t depth = 0, quotes = 0, columns
     cdef bint bare = b.bare
@@ -344,16 +349,16 @@ cdef size_t md_match_containers(MdBlocks* b) noexcept nogil:
 # ---- a line ---------------------------------------------------------------------
 
 cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
-    """The line, whose containers are all open, goes to the open code or HTML block if that takes it.
+    """Add the line, whose containers are all open, to the open code or HTML block if it belongs there.
 
-    1: it did, 0: it did not and is closed, -1: out of memory.
+    Returns 1: it does, 0: it does not and the block is closed, -1: no memory.
     """
     cdef bint ends = False
     if b.leaf == MD_LEAF_FENCED:
         ends = md_ends_fence(b)
     elif b.leaf == MD_LEAF_INDENTED:
         if md_is_blank_line(b):
-            return 1                # counts only if more of the block follows
+            return 1                # belongs to the block only if more of it follows
         if md_indent(b) < 4:
             return md_close_leaf(b)
     else:
@@ -367,9 +372,9 @@ cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
-    """The line underlines the paragraph: close that as a heading.
+    """Close the paragraph, which the line underlines, as a heading.
 
-    1: done, 0: it held definitions only, and is open and empty now, -1: out of memory.
+    Returns 1: done, 0: it held only definitions, and is open and empty now, -1: no memory.
     """
     if b.text[b.leaf_start] == c'[':
         if md_take_definitions(b) < 0:
@@ -439,14 +444,14 @@ cdef int md_open_container(MdBlocks* b, size_t depth) noexcept nogil:
 
 
 cdef int md_read_text(MdBlocks* b, size_t depth) noexcept nogil:
-    """The line is text, lazy if the innermost paragraph's containers are not all matched."""
+    """Add the line as text. It is lazy if not all containers of the innermost paragraph are matched."""
     if b.leaf != MD_LEAF_PARAGRAPH and md_close_to(b, depth) < 0:
         return -1
     return md_add_text(b, b.first)
 
 
 cdef int md_read_line(MdBlocks* b) noexcept nogil:
-    """0, or -1: out of memory."""
+    """Read one line. Returns 0, or -1: no memory."""
     cdef size_t depth = md_match_containers(b)
     cdef int done
     b.no_rule_before = 0
@@ -471,7 +476,7 @@ cdef int md_read_line(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_read_blocks(MdCodeMap* map, const char* text, size_t length) noexcept nogil:
-    """Fill map.blocks, map.lines and map.labels. 0, or -1: out of memory."""
+    """Fill map.blocks, map.lines and map.labels. Returns 0, or -1: no memory."""
     cdef MdBlocks b
     memset(&b, 0, sizeof(b))
     b.map = map
@@ -483,13 +488,13 @@ cdef int md_read_blocks(MdCodeMap* map, const char* text, size_t length) noexcep
         if b.end < length:
             b.next += 2 if text[b.end] == c'\r' and b.end + 1 < length and text[b.end + 1] == c'\n' else 1
         if b.leaf <= MD_LEAF_PARAGRAPH and not md_may_start_block(text[b.line]):
-            # Nearly every line of prose: text, lazy or not.
+            # Nearly every line of prose is text, lazy or not.
             if b.leaf == MD_NO_LEAF and md_close_to(&b, 0) < 0:
                 return -1
             if md_add_text(&b, b.line) < 0:
                 return -1
         elif b.end == b.line and b.leaf <= MD_LEAF_PARAGRAPH and map.quote_count == 0 and not b.bare:
-            # An empty line, which all list items take.
+            # An empty line belongs to all list items.
             if md_close_leaf(&b) < 0:
                 return -1
         elif md_read_line(&b) < 0:

@@ -1,15 +1,21 @@
-# ---- the Markdown code map ---------------------------------------------------
+# The Markdown code map: where a text is code, according to CommonMark 0.31.2.
 #
-# Where a text is code, as CommonMark 0.31.2 has it. Three passes: the bytes that
-# anything can turn on are marked 64 at a time (markdown.h); the blocks are read
-# line by line (markdown_blocks.pxi), which gives the code blocks and the prose
-# that holds a marked byte; the inlines of that prose are read once all link
-# reference definitions are known (markdown_inlines.pxi).
+# Gives: MdCodeMap, md_build_map, md_free_map; MdOpener, MdLongRun, md_push_span, md_push_offset; the kinds of code.
+# For Python: code_spans.
+# Needs: md_read_blocks (markdown/blocks.pxi), md_read_inlines (markdown/inlines.pxi), markdown.h, array_grow
+# (array.pxi).
 #
-# Every pass is linear: a line costs its own bytes and the blocks it closes,
-# however deep it stands, and no byte of prose is looked ahead at more than a
-# fixed number of times. Nothing recurses.
-
+# There are three passes. The bytes that rules begin with are marked, 64 at a time (markdown.h). The blocks are read
+# line by line (blocks.pxi), which finds the code blocks and the prose that holds a marked byte. The inlines of that
+# prose are read when all link reference definitions are known (inlines.pxi).
+#
+# Every pass is linear: a line costs its own bytes and the blocks that it closes, at any depth, and no byte of prose is
+# looked ahead at more than a fixed number of times. Nothing recurses.
+#
+# To add a rule: a block goes to md_start_leaf or md_open_container (blocks.pxi), an inline to md_read_prose
+# (inlines.pxi), what both need to grammar.pxi. A new first byte goes into its list in markdown.h, a new kind of code
+# into the enum below and md_kind_name. The oracle is tests/support/oracles/markdown.py, deliberate differences are in
+# docs/decisions/markdown-differences.md.
 
 cdef enum:
     MD_FENCE
@@ -17,17 +23,17 @@ cdef enum:
     MD_SPAN
     MD_COMMENT
     MD_RAW
-    MD_PROSE                   # between the passes only: the content of a paragraph or heading
+    MD_PROSE                   # only between the passes: the content of a paragraph or heading
 
 
 cdef struct MdOpener:
     size_t text             # the byte after the [ or ![
     bint image
-    bint nested             # another bracket opened inside: this is no link label
+    bint nested             # another bracket opened inside: this is not a link label
 
 
 cdef struct MdLongRun:
-    size_t length           # of a run of backticks, RUNS or more
+    size_t length           # of a run of backticks, MD_RUNS or more
     size_t last             # where the last run of that length starts
 
 
@@ -36,33 +42,33 @@ cdef enum:
 
 
 cdef struct MdCodeMap:
-    PyThreadState* thread   # the caller's, if it has let go of the interpreter; NULL: it has not
+    PyThreadState* thread   # the caller's state if it released the GIL, otherwise NULL
     MdSpan* spans         # the answer, in order, not overlapping
     size_t count
     size_t capacity
-    # What the passes work on; kept, so that the next text need not allocate.
-    uint64_t* marks         # md_mark's
+    # What the passes work on. It is kept, so that the next text needs no new memory.
+    uint64_t* marks         # set by md_mark
     size_t marks_capacity
-    uint64_t* dead          # a bit a byte, see md_value_end; NULL where the text has no need of it
+    uint64_t* dead          # a bit for each byte, see md_value_end; NULL if the text does not need it
     MdSpan* blocks        # code blocks and prose, in order
     size_t block_count
     size_t block_capacity
-    size_t* lines           # where the content starts of each line but the first of each prose
+    size_t* lines           # where the content of each line starts, except the first line of each prose
     size_t line_count
     size_t line_capacity
     MdSpan* labels        # of the link reference definitions; kind is not used
     size_t label_count
     size_t label_capacity
-    size_t* containers      # the open ones: 0 is a block quote, else a list item and how many columns its content is in
+    size_t* containers      # open ones: 0 for a block quote, else the columns by which a list item is indented
     size_t depth
     size_t depth_capacity
     size_t* quotes          # which of the containers are block quotes
     size_t quote_count
     size_t quote_capacity
-    MdOpener* openers         # brackets that wait for their end
+    MdOpener* openers         # brackets whose end has not come yet
     size_t opener_count
     size_t opener_capacity
-    size_t runs[MD_RUNS]       # where the last run of so many backticks starts in this prose
+    size_t runs[MD_RUNS]       # where the last run of that many backticks starts in this prose
     MdLongRun* long_runs      # longer ones, by length
     size_t long_run_count
     size_t long_run_capacity
@@ -89,9 +95,9 @@ cdef inline int md_push_offset(size_t** offsets, size_t* count, size_t* capacity
 
 
 cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
-    """Fill map.spans (a zeroed map is an empty one). 0, or -1: out of memory.
+    """Fill map.spans. A zeroed map is an empty one. Returns 0, or -1: no memory.
 
-    Who asks about [first, last) alone is spared the inlines of all paragraphs that do not reach into it.
+    first, last: only paragraphs that reach into text[first:last] are read for inlines.
     """
     cdef void* marks
     cdef int result
@@ -115,7 +121,7 @@ cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t fi
 
 
 cdef void md_free_map(MdCodeMap* map) noexcept nogil:
-    """Give back what the map holds and leave it empty."""
+    """Free the map's memory and leave it empty."""
     PyMem_RawFree(map.spans)
     PyMem_RawFree(map.marks)
     PyMem_RawFree(map.blocks)

@@ -1,20 +1,23 @@
-# ---- pieces of prose -----------------------------------------------------------
+# The inline and reference grammar: what the bytes of a line or of a piece of prose are.
 #
-# The content of a paragraph lies in the text with the prefixes of its containers
-# between its lines. The prefix of a line after the first is made of blanks and >
-# only, so a search for any other byte may run over it; whoever minds those steps
-# to the next line with md_after_line_end.
+# Gives: MdProse; md_is_* of bytes, md_peek, md_skip_*, md_find, md_stands_at, md_after_line_end, md_after_escape; the
+# functions md_*_end for list markers, links, definitions, tags and autolinks.
+# Needs: markdown.h.
 #
-# The functions named *_end return the position after the piece that starts at p,
-# 0 if there is none (no piece ends at the text's start).
+# The content of a paragraph lies in the text, with the prefixes of its containers between its lines. The prefix of a
+# line after the first consists of spaces, tabs and >, so a search for any other byte may run across it. Code that must
+# not see these steps to the next line with md_after_line_end.
+#
+# The functions named *_end return the position after the piece that starts at p, or 0 if there is none: no piece ends
+# at the start of the text.
 
 cdef struct MdProse:
     const char* text
     size_t end
-    const size_t* lines     # where content starts, for each line but the first of each prose, ascending
+    const size_t* lines     # where the content of each line starts, except the first line of each prose; ascending
     size_t line_count
-    size_t line             # an index into lines, near where we read
-    uint64_t* dead          # see md_value_end; NULL where one try is all
+    size_t line             # an index into lines near the position
+    uint64_t* dead          # see md_value_end; NULL if there is only one try
 
 
 cdef inline bint md_is_letter(char c) noexcept nogil:
@@ -51,21 +54,21 @@ cdef inline size_t md_list_marker_end(const char* text, size_t p, size_t end) no
 
 
 cdef inline bint md_is_one(const char* text, size_t p, size_t end) noexcept nogil:
-    """Are the digits from p to `end` those of 1?"""
+    """Return whether the digits text[p:end) are the number 1."""
     while p + 1 < end and text[p] == c'0':
         p += 1
     return p + 1 == end and text[p] == c'1'
 
 
 cdef inline char md_peek(const MdProse* prose, size_t p) noexcept nogil:
-    """The byte at p; NUL, which means nothing in Markdown, where the prose has ended."""
+    """Return the byte at p, or NUL, which means nothing in Markdown, after the end of the prose."""
     return prose.text[p] if p < prose.end else c'\0'
 
 
 cdef size_t md_after_line_end(MdProse* prose, size_t p) noexcept nogil:
-    """Where the content of the line after the one that ends at p starts.
+    """Return where the content of the next line starts. p: at the line end.
 
-    Positions asked for mostly ascend, so the index walks; it walks back no more than it went forth.
+    Positions mostly ascend, so the index walks. It walks back no more than it walked forward.
     """
     while prose.line < prose.line_count and prose.lines[prose.line] <= p:
         prose.line += 1
@@ -83,7 +86,7 @@ cdef inline size_t md_skip_spaces(const MdProse* prose, size_t p) noexcept nogil
 
 
 cdef inline size_t md_skip_white_space(MdProse* prose, size_t p) noexcept nogil:
-    """Past blanks and line endings; no prose has two of these with nothing between."""
+    """Skip spaces, tabs and line ends. No prose has an empty line."""
     while p < prose.end:
         if md_is_space_or_tab(prose.text[p]):
             p += 1
@@ -95,12 +98,12 @@ cdef inline size_t md_skip_white_space(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef inline size_t md_after_escape(const MdProse* prose, size_t p) noexcept nogil:
-    """Past the backslash at p and what it escapes (section 2.4)."""
+    """Skip the backslash at p and the byte that it escapes (section 2.4)."""
     return p + 2 if md_is_punctuation(md_peek(prose, p + 1)) else p + 1
 
 
 cdef size_t md_find(const char* text, size_t p, size_t end, const char* what, size_t size) noexcept nogil:
-    """Where `what` stands first in text[p:end), or `end`."""
+    """Return where `what` is first in text[p:end), or `end`."""
     cdef const char* at
     cdef size_t i
     while p + size <= end:
@@ -123,7 +126,7 @@ cdef inline bint md_stands_at(const MdProse* prose, size_t p, const char* what, 
 # ---- links: labels, destinations, titles (sections 4.7 and 6.3) ---------------
 
 cdef size_t md_label_end(MdProse* prose, size_t p) noexcept nogil:
-    """Past the ] of the link label whose [ stands at p."""
+    """Return the position after the link label whose [ is at p, or 0."""
     cdef size_t characters = 0, stop
     cdef bint blank = True
     p += 1
@@ -140,13 +143,13 @@ cdef size_t md_label_end(MdProse* prose, size_t p) noexcept nogil:
         if not md_is_space_or_tab(c):
             blank = False
         stop = md_after_escape(prose, p) if c == c'\\' else p + 1
-        characters += stop - p - ((c & 0xC0) == 0x80)   # what is escaped is ASCII
+        characters += stop - p - ((c & 0xC0) == 0x80)   # escaped bytes are ASCII
         p = stop
     return 0
 
 
 cdef size_t md_destination_end(const MdProse* prose, size_t p) noexcept nogil:
-    """Past a link destination. One without <> may be empty: it ends at p then."""
+    """Return the position after a link destination, or 0. Without <> it may be empty and end at p."""
     cdef int depth = 0
     if md_peek(prose, p) == c'<':
         p += 1
@@ -165,7 +168,7 @@ cdef size_t md_destination_end(const MdProse* prose, size_t p) noexcept nogil:
             continue
         if c == c'(':
             depth += 1
-            if depth > 32:          # a limit is allowed; this one is the oracle's and cmark's, too
+            if depth > 32:          # the standard allows a limit; cmark and the oracle have this one
                 return 0
         elif c == c')':
             if depth == 0:
@@ -194,7 +197,7 @@ cdef size_t md_title_end(const MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_link_tail_end(MdProse* prose, size_t p) noexcept nogil:
-    """Past the ) of an inline link whose ( stands at p."""
+    """Return the position after the tail of an inline link, whose ( is at p, or 0."""
     cdef size_t end
     p = md_destination_end(prose, md_skip_white_space(prose, p + 1))
     if p == 0:
@@ -209,7 +212,7 @@ cdef size_t md_link_tail_end(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_line_rest_end(MdProse* prose, size_t p) noexcept nogil:
-    """Where the next line's content starts, if nothing but blanks comes before it."""
+    """Return where the next line's content starts if only spaces and tabs come before the line end, else 0."""
     p = md_skip_spaces(prose, p)
     if p == prose.end:
         return p
@@ -217,7 +220,7 @@ cdef size_t md_line_rest_end(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_definition_end(MdProse* prose, size_t p, size_t* label) noexcept nogil:
-    """Past the link reference definition whose [ stands at p, at the next line; label: past its ]."""
+    """Return where the line after the link reference definition at p starts, or 0. label: set to after its ]."""
     cdef size_t end, start, title, bare
     if md_peek(prose, p) != c'[':
         return 0
@@ -258,11 +261,11 @@ cdef inline bint md_is_attribute_byte(char c) noexcept nogil:
 
 
 cdef size_t md_value_end(MdProse* prose, size_t p) noexcept nogil:
-    """Past an attribute's value.
+    """Return the position after an attribute's value, or 0.
 
-    A < inside a quoted value is tried as a tag in its turn when the tag around it fails. So that tries cannot pile
-    up, the quotation marks they came to are remembered (prose.dead): a try that comes to one again fails as the
-    last one did. Outside quoted values there is no <, so two tries share nothing else.
+    If a tag fails, each < inside its quoted values is tried as a tag. To keep this linear, the quotation marks that a
+    try reached are noted in prose.dead: a try that reaches one again fails, as the last one did. Outside quoted values
+    there is no <, so two tries share nothing else.
     """
     cdef const char* closing
     cdef uint64_t bit
@@ -289,7 +292,7 @@ cdef size_t md_attribute_end(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_tag_end(MdProse* prose, size_t p) noexcept nogil:
-    """Past the open or closing tag whose < stands at p."""
+    """Return the position after the open or closing tag whose < is at p, or 0."""
     cdef size_t next
     if md_peek(prose, p + 1) == c'/':
         p = md_tag_name_end(prose, p + 2)
@@ -322,7 +325,7 @@ cdef size_t md_mail_address_end(const MdProse* prose, size_t p) noexcept nogil:
     if p == start or md_peek(prose, p) != c'@':
         return 0
     while True:
-        p += 1                      # past the @ or the dot
+        p += 1                      # skip the @ or the dot
         start = p
         while md_is_letter(md_peek(prose, p)) or md_is_digit(md_peek(prose, p)) or md_peek(prose, p) == c'-':
             p += 1
@@ -333,7 +336,7 @@ cdef size_t md_mail_address_end(const MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_uri_end(const MdProse* prose, size_t p) noexcept nogil:
-    """Past an absolute URI: a scheme of 2 to 32 characters, a colon, no blanks and angles."""
+    """Return the position after an absolute URI, or 0: a scheme of 2 to 32 characters, a colon, no spaces or < >."""
     cdef size_t start = p
     if not md_is_letter(md_peek(prose, p)):
         return 0
@@ -347,7 +350,7 @@ cdef size_t md_uri_end(const MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_autolink_end(const MdProse* prose, size_t p) noexcept nogil:
-    """Past the autolink whose < stands at p."""
+    """Return the position after the autolink whose < is at p, or 0."""
     cdef size_t end = md_uri_end(prose, p + 1)
     if md_peek(prose, end) != c'>' or end == 0:
         end = md_mail_address_end(prose, p + 1)

@@ -1,21 +1,22 @@
-# ---- inlines (CommonMark 0.31.2, section 6) -------------------------------------
+# The inline structure (CommonMark 0.31.2, section 6).
 #
-# Prose is read once, left to right, from special byte to special byte. Code
-# spans, raw HTML and autolinks bind tighter than brackets, so they are taken
-# where they start; a ] looks back at the opener on the stack and ahead at the
-# destination or label that would make the two a link, whose backticks are no
-# code. That is the whole of it: emphasis and entities change no code span.
+# Gives: md_read_inlines.
+# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the marks (markdown.h).
 #
-# What keeps it linear: once a search for an end has failed in a piece of prose
-# it is not made there again (`missing`, MdCodeMap.runs, md_value_end); the rest of
-# what is looked ahead at stops at a byte that only one try can cross.
+# Prose is read once, from left to right, from special byte to special byte. Code spans, raw HTML and autolinks bind
+# tighter than brackets, so they are taken where they start. A ] looks back at the opener on the stack, and ahead for a
+# destination or label that would make the two a link; backticks in those are not code. Emphasis and entities change no
+# code span.
+#
+# This stays linear: a search for an end that has failed in a piece of prose is not repeated there (`missing`,
+# MdCodeMap.runs, md_value_end). Everything else that is looked ahead for stops at a byte that only one try can cross.
 
-cdef enum:                  # bits of Inlines.missing: no such end comes after the place it was looked for at
+cdef enum:                  # bits of MdInlines.missing: no such end comes after the position of the search
     MD_NO_COMMENT_END = 1
     MD_NO_INSTRUCTION_END = 2
     MD_NO_DECLARATION_END = 4
     MD_NO_CDATA_END = 8
-    MD_RUNS_KNOWN = 16         # and not missing: MdCodeMap.runs and long_runs hold
+    MD_RUNS_KNOWN = 16         # not a missing end: MdCodeMap.runs and long_runs are valid
 
 
 cdef struct MdInlines:
@@ -23,8 +24,8 @@ cdef struct MdInlines:
     MdProse prose
     size_t length           # of the whole text
     int missing
-    size_t inactive         # openers below this index are inside no link any more (no links in links, section 6.3)
-    PyObject* labels        # the set of normalised labels of the definitions; NULL until one is looked up
+    size_t inactive         # openers below this index cannot make a link any more: no links in links (section 6.3)
+    PyObject* labels        # set of the definitions' normalised labels; NULL until one is looked up
 
 
 # ---- code spans (section 6.1) ---------------------------------------------------
@@ -36,7 +37,7 @@ cdef inline size_t md_backticks_end(const MdProse* prose, size_t p) noexcept nog
 
 
 cdef inline size_t md_next_run(const MdInlines* s, size_t p) noexcept nogil:
-    """Where the next run of backticks starts, from p on; the prose's end or more: nowhere."""
+    """Return where the next run of backticks starts, from p on, or the prose's end or more if there is none."""
     p = md_next_mark(s.map.marks, MD_SPECIALS, p)
     while p < s.prose.end and s.prose.text[p] != c'`':
         p = md_next_mark(s.map.marks, MD_SPECIALS, p + 1)
@@ -44,7 +45,7 @@ cdef inline size_t md_next_run(const MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef size_t md_find_long_run(const MdCodeMap* map, size_t length) noexcept nogil:
-    """The index of the run of that length in long_runs, or of the first longer one."""
+    """Return the index in long_runs of the run of that length, or of the first longer one."""
     cdef size_t low = 0, high = map.long_run_count, middle
     while low < high:
         middle = (low + high) // 2
@@ -56,7 +57,10 @@ cdef size_t md_find_long_run(const MdCodeMap* map, size_t length) noexcept nogil
 
 
 cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil:
-    """0, or -1: out of memory. A text of n bytes has long runs of at most sqrt(2 n) lengths: moving them is linear."""
+    """Note a run. Returns 0, or -1: no memory.
+
+    A text of n bytes has long runs of at most sqrt(2 n) lengths, so moving them is linear.
+    """
     cdef size_t i
     if length < MD_RUNS:
         map.runs[length] = start
@@ -75,7 +79,7 @@ cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil
 
 
 cdef int md_learn_runs(MdInlines* s, size_t p) noexcept nogil:
-    """Note where the last run of each length starts, from p on. 0, or -1: out of memory."""
+    """Note where the last run of each length starts, from p on. Returns 0, or -1: no memory."""
     cdef size_t end
     memset(s.map.runs, 0, sizeof(s.map.runs))
     s.map.long_run_count = 0
@@ -90,7 +94,7 @@ cdef int md_learn_runs(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef bint md_run_comes(const MdInlines* s, size_t p, size_t length) noexcept nogil:
-    """Does a run of that length start at p or later, as far as is known?"""
+    """Return whether a run of that length starts at p or later, or may do so."""
     cdef size_t i
     if not s.missing & MD_RUNS_KNOWN:
         return True
@@ -101,7 +105,7 @@ cdef bint md_run_comes(const MdInlines* s, size_t p, size_t length) noexcept nog
 
 
 cdef int md_read_backticks(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the code span, or else the run of backticks, at p. 0, or -1: out of memory."""
+    """Move past the code span, or else the run of backticks, at p. Returns 0, or -1: no memory."""
     cdef MdCodeMap* map = s.map
     cdef size_t start = p[0], content = md_backticks_end(&s.prose, start), end, at
     p[0] = content
@@ -120,7 +124,7 @@ cdef int md_read_backticks(MdInlines* s, size_t* p) noexcept nogil:
 # ---- angle brackets (sections 6.5 and 6.6) --------------------------------------
 
 cdef size_t md_find_ending(MdInlines* s, size_t p, const char* what, size_t size, int none) noexcept nogil:
-    """Past the first `what` from p on, 0: there is none, noted as `none`."""
+    """Return the position after the first `what` from p on. If there is none, note it as `none` and return 0."""
     if s.missing & none:
         return 0
     p = md_find(s.prose.text, p, s.prose.end, what, size)
@@ -131,7 +135,7 @@ cdef size_t md_find_ending(MdInlines* s, size_t p, const char* what, size_t size
 
 
 cdef size_t md_declaration_end(MdInlines* s, size_t p) noexcept nogil:
-    """As ending, for a > that is not part of a line's prefix."""
+    """Like md_find_ending, for a > that is not part of a line's prefix."""
     if s.missing & MD_NO_DECLARATION_END:
         return 0
     while p < s.prose.end:
@@ -143,7 +147,7 @@ cdef size_t md_declaration_end(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the autolink or raw HTML, or else the <, at p. 0, or -1: out of memory."""
+    """Move past the autolink or raw HTML, or else the <, at p. Returns 0, or -1: no memory."""
     cdef MdCodeMap* map = s.map
     cdef MdProse* prose = &s.prose
     cdef size_t start = p[0], end = 0
@@ -182,7 +186,7 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
 # ---- links and images (sections 6.3 and 6.4) ------------------------------------
 
 cdef str md_normalize_label(MdProse* prose, size_t p, size_t end):
-    """The label between its brackets as it is compared: blank space collapsed, case folded (section 6.3)."""
+    """Return a label in the form that is compared: white space collapsed, case folded (section 6.3)."""
     cdef bytearray label = bytearray()
     cdef bint space = False
     while p < end:
@@ -198,8 +202,8 @@ cdef str md_normalize_label(MdProse* prose, size_t p, size_t end):
     return label.decode("utf-8", "surrogateescape").casefold()
 
 
-# Labels are compared as Python folds case, with Python objects, in code that may run without the interpreter. It is
-# entered again with the thread's own state (MdCodeMap.thread): PyGILState_Ensure would take the main interpreter's.
+# Labels are compared with Python's case folding, so with Python objects, in code that may run without the GIL. It is
+# taken with the thread's own state (MdCodeMap.thread): PyGILState_Ensure would take the main interpreter's.
 
 ctypedef int (*MdLabelFunction)(MdInlines* s, size_t p, size_t end) noexcept nogil
 
@@ -216,7 +220,7 @@ cdef int md_with_interpreter(MdLabelFunction function, MdInlines* s, size_t p, s
 
 
 cdef int md_is_defined(MdInlines* s, size_t p, size_t end) noexcept nogil:
-    """Is text[p:end) the label of a definition? 1, 0, or -1: out of memory."""
+    """Return 1 if text[p:end) is the label of a definition, 0 if not, or -1: no memory."""
     return md_with_interpreter(<MdLabelFunction> <void*> md_look_up_label, s, p, end)
 
 
@@ -246,7 +250,10 @@ cdef int md_forget_labels(MdInlines* s, size_t p, size_t end) noexcept:
 
 
 cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t* end) noexcept nogil:
-    """end: past the reference that the ] at p makes of its opener. 1: it does, 0: it does not, -1: out of memory."""
+    """Find the reference that the ] at p ends. Returns 1: there is one, 0: there is none, -1: no memory.
+
+    end: set to the position after it.
+    """
     cdef MdProse* prose = &s.prose
     cdef size_t label
     end[0] = p + 1
@@ -282,7 +289,7 @@ cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:
 
 
 cdef int md_close_bracket(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the ] at p and, if it ends a link or image, the rest of that. 0, or -1: out of memory."""
+    """Move past the ] at p and, if it ends a link or image, past the rest of that. Returns 0, or -1: no memory."""
     cdef MdCodeMap* map = s.map
     cdef MdOpener* opener
     cdef size_t end = 0
@@ -316,7 +323,7 @@ cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
     """
     cdef MdProse* prose = &s.prose
     cdef const char* text = prose.text
-    cdef size_t escaped = p         # a ! before this byte is no image's
+    cdef size_t escaped = p         # a ! before this byte does not start an image
     cdef int result = 0
     s.missing = 0
     s.inactive = 0
@@ -341,7 +348,7 @@ cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef int md_read_inlines(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
-    """Fill map.spans from map.blocks, of prose from what reaches into [first, last). 0, or -1: out of memory."""
+    """Fill map.spans from map.blocks and from prose that reaches into [first, last). Returns 0, or -1: no memory."""
     cdef MdInlines s
     cdef size_t i
     cdef MdSpan* block

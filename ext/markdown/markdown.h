@@ -204,7 +204,7 @@ tailhook_spans_to_code_points(const char *text, tailhook_span *spans, size_t cou
 
 /* ---- HTML blocks -------------------------------------------------------------- */
 
-/* Tag names that start an HTML block of kind 6 (CommonMark 4.6). */
+/* Tag names that start an HTML block of kind 6 (CommonMark 4.6), */
 static const char tailhook_html_blocks[][11] = {
     "address", "article", "aside", "base", "basefont", "blockquote", "body", "caption", "center", "col",
     "colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure",
@@ -214,10 +214,10 @@ static const char tailhook_html_blocks[][11] = {
     "th", "thead", "title", "tr", "track", "ul",
 };
 
-/* ... and of kind 1, whose end tags end it. */
+/* and of kind 1, whose end tags end it. */
 static const char tailhook_html_raw[][11] = {"pre", "script", "style", "textarea"};
 
-/* Is text[0..length) one of the names, in any case? */
+/* Return whether text[0..length) is one of the names, in any case. */
 static inline int
 tailhook_is_name_in(const char *text, size_t length, const char (*names)[11], size_t count)
 {

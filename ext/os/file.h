@@ -1,5 +1,5 @@
-/* What the readers need of the platform: bytes at an offset, the file's size,
-   the last newline of a block, and a flag that one thread at a time can hold. */
+/* What differs by platform for the readers of files: bytes at an offset, the file's size, the last newline of a block,
+   and a flag that one thread at a time can hold. */
 
 #ifndef TAILHOOK_FILE_H
 #define TAILHOOK_FILE_H
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Bytes read, fewer than size only at the file's end; -1 with errno, which may be EINTR. */
+/* Read up to size bytes. Return how many: fewer only at the end of the file; -1 with errno set, which may be EINTR. */
 static inline ptrdiff_t
 tailhook_read_at(int fd, unsigned char *data, size_t size, int64_t offset)
 {
@@ -29,7 +29,7 @@ tailhook_read_at(int fd, unsigned char *data, size_t size, int64_t offset)
     return (ptrdiff_t)done;
 }
 
-/* The size in bytes of the regular file behind fd; -1 with errno. */
+/* Return the size in bytes of a regular file, or -1 with errno set. */
 static inline int64_t
 tailhook_file_size(int fd)
 {
@@ -47,7 +47,7 @@ tailhook_file_size(int fd)
     return (int64_t)facts.st_size;
 }
 
-/* Another descriptor of the same open file; -1 with errno. */
+/* Return another descriptor of the same open file, or -1 with errno set. */
 static inline int
 tailhook_copy_descriptor(int fd)
 {
@@ -60,15 +60,15 @@ tailhook_close_descriptor(int fd)
     close(fd);
 }
 
-/* The last newline of the block, or NULL. */
+/* Return the last newline of the block, or NULL. */
 static inline const unsigned char *
 tailhook_last_newline(const unsigned char *data, size_t size)
 {
 #if defined(__GLIBC__) && !defined(TAILHOOK_PORTABLE)
     return (const unsigned char *)memrchr(data, '\n', size);
 #else
-    /* Not every C library has memrchr (macOS); musl has it, but does not say so. Blocks are searched from the last,
-       each forwards, which is as fast. */
+    /* macOS has no memrchr; musl has it but cannot be recognised. Blocks are searched from the last to the first, each
+       one forwards, which is as fast. */
     enum { BLOCK = 512 };
     while (size) {
         const size_t block = size < BLOCK ? size : BLOCK;
@@ -83,7 +83,7 @@ tailhook_last_newline(const unsigned char *data, size_t size)
 #endif
 }
 
-/* Nonzero if the flag was free and is now the caller's, until tailhook_leave. */
+/* Take the flag. Return nonzero if it was free; then the caller holds it until tailhook_leave. */
 static inline int
 tailhook_enter(char *flag)
 {

@@ -1,8 +1,9 @@
-# ---- who may change a folder -------------------------------------------------
+# Checks that no other user can change a folder.
 #
-# Gives: `os_check_private`. Needs: nothing. It is compiled because hooks call it: in
-# Python, loading and running it took 1 % of a hook's instructions.
-
+# Gives: nothing to other parts. For Python: folder_fault.
+# Needs: nothing.
+#
+# Hooks call this. In Python, loading and running it took 1 % of a hook's instructions.
 
 cdef enum:
     OS_MAX_LINKS = 40  # on the way to a folder, as on Linux (path_resolution(7))

@@ -1,8 +1,10 @@
-# ---- what the hook asks of the operating system ------------------------------
+# Waits for locks and input, and wakes the daemon up.
 #
-# CPython has these in `fcntl` and `select`, which are shared libraries of their
-# own: loading one costs the hook more than reading a transcript.
-
+# Gives: nothing to other parts. For Python: flock_within, wait_readable, poke.
+# Needs: nothing.
+#
+# CPython has these in `fcntl`, `select` and `_socket`, which are shared libraries of their own: loading one costs the
+# hook more than reading a transcript.
 
 cdef inline double os_now_s() noexcept nogil:
     cdef timespec now
@@ -11,7 +13,7 @@ cdef inline double os_now_s() noexcept nogil:
 
 
 cdef inline int os_wait_readable(int fd, double seconds) noexcept nogil:
-    """1: a read will not block, 0: time is up, -1: errno is set."""
+    """Wait until a read would not block. Returns 1, 0 if the time is up, or -1 with errno set."""
     cdef pollfd one = pollfd(fd, POLLIN, 0)
     cdef double deadline = os_now_s() + seconds
     cdef double left = seconds
@@ -26,9 +28,9 @@ cdef inline int os_wait_readable(int fd, double seconds) noexcept nogil:
 
 
 cdef inline int os_lock(int fd, double seconds) noexcept nogil:
-    """1: locked, 0: time is up, -1: errno is set."""
+    """Take an exclusive flock. Returns 1, 0 if the time is up, or -1 with errno set."""
     cdef double deadline = os_now_s() + seconds
-    cdef timespec pause = timespec(0, 200_000)  # doubled up to 6.4 ms: a hook holds the lock for less than one
+    cdef timespec pause = timespec(0, 200_000)  # ns, doubled up to 6.4 ms; a hook holds the lock for less than 1 ms
     while flock(fd, LOCK_EX | LOCK_NB):
         if errno != EAGAIN and errno != EINTR:
             return -1
@@ -41,7 +43,7 @@ cdef inline int os_lock(int fd, double seconds) noexcept nogil:
 
 
 cdef inline int os_send_wake_up(const char* path, size_t size) noexcept nogil:
-    """0: a datagram of one byte is with whoever listens at the path, else the errno. Waits for nobody."""
+    """Send one byte to the Unix datagram socket at `path` without blocking. Returns 0 or errno."""
     cdef sockaddr_un to
     cdef int fd
     cdef int error = 0

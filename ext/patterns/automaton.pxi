@@ -1,17 +1,20 @@
-# ---- letters around a place ------------------------------------------------------
+# Finds many patterns at once: an automaton over one table, with a prefilter.
 #
-# What is a letter, a digit or blank space is CPython's own table, so that it is
-# what `re` and `str` say; it needs no interpreter lock. A byte that is no part
-# of a UTF-8 sequence is neither. Surrogates are taken as they are: a str may
-# hold them.
+# Gives: MatchHit, MatchHits, match_hits_add, match_hits_free; match_find; match_table_is_sound;
+# match_skip_unicode_space.
+# Needs: patterns/automaton.h, patterns/prefilter.h, utf8_char_at and utf8_char_before (text/utf8.pxi), array_grow.
 
+# ---- word boundaries and white space -----------------------------------------
+#
+# Letters, digits and white space are those of CPython's own tables, as in `re` and `str`; reading them needs no
+# interpreter lock. A byte that is not part of a UTF-8 sequence is none of them.
 
 cdef inline bint match_is_word_character(uint32_t character) noexcept nogil:
     return Py_UNICODE_ISALNUM(character) or character == c"_"
 
 
 cdef inline bint match_is_boundary(const uint8_t* text, size_t length, size_t at) noexcept nogil:
-    """Does a word begin or end at `at`, as `\\b` of `re` has it?"""
+    """Return whether a word begins or ends at `at`, like `\\b` of `re`."""
     cdef size_t width
     cdef bint before = at > 0 and match_is_word_character(utf8_char_before(text, at, &width))
     cdef bint after = at < length and match_is_word_character(utf8_char_at(text, length, at, &width))
@@ -19,7 +22,7 @@ cdef inline bint match_is_boundary(const uint8_t* text, size_t length, size_t at
 
 
 cdef inline size_t match_skip_unicode_space(const uint8_t* text, size_t length, size_t at) noexcept nogil:
-    """The end of the blank space that begins at `at`."""
+    """Return the end of the white space (str.isspace) that begins at `at`."""
     cdef size_t width
     while at < length and Py_UNICODE_ISSPACE(utf8_char_at(text, length, at, &width)):
         at += width
@@ -27,7 +30,7 @@ cdef inline size_t match_skip_unicode_space(const uint8_t* text, size_t length, 
 
 
 cdef inline size_t match_skip_unicode_space_back(const uint8_t* text, size_t at) noexcept nogil:
-    """The start of the blank space that ends at `at`."""
+    """Return the start of the white space that ends at `at`."""
     cdef size_t width
     while at > 0 and Py_UNICODE_ISSPACE(utf8_char_before(text, at, &width)):
         at -= width
@@ -36,13 +39,12 @@ cdef inline size_t match_skip_unicode_space_back(const uint8_t* text, size_t at)
 
 # ---- the rest of a pattern ---------------------------------------------------------
 #
-# The automaton has found a pattern's anchor. What stands before and behind it in
-# the pattern is compared here, because there a letter may have another length in
-# the text (U+0130, U+0131, U+017F and U+212A are i, i, s and k), and one space
-# stands for any run of blank space.
+# The automaton finds a part of a pattern, its anchor. The parts before and behind it are compared here. In these a
+# letter may have another length in the text (U+0130, U+0131, U+017F and U+212A are i, i, s and k), and one space
+# stands for any run of white space.
 
 cdef inline size_t match_spelled_at(uint8_t wanted, const uint8_t* text, size_t length, bint fold) noexcept nogil:
-    """How many bytes of `text` are `wanted`, a byte of a pattern: 0 if none are."""
+    """Return how many bytes at the start of `text` stand for `wanted`, a byte of a pattern, or 0."""
     cdef uint8_t byte
     if length == 0:
         return 0
@@ -63,7 +65,7 @@ cdef inline size_t match_spelled_at(uint8_t wanted, const uint8_t* text, size_t 
 
 
 cdef inline size_t match_spelled_before(uint8_t wanted, const uint8_t* text, size_t at, bint fold) noexcept nogil:
-    """How many bytes before `at` are `wanted`: 0 if none are."""
+    """Return how many bytes before `at` stand for `wanted`, or 0."""
     cdef size_t back
     for back in range(1, min(at, <size_t> (3 if fold else 1)) + 1):
         if match_spelled_at(wanted, text + at - back, back, fold) == back:
@@ -75,7 +77,7 @@ cdef bint match_extend(
     const MatchTable* table, const MatchPattern* pattern, const uint8_t* text, size_t length,
     size_t* start, size_t* end,
 ) noexcept nogil:
-    """Is the text around an anchor that of the pattern? Widens `start` and `end` to all of it."""
+    """Return whether the text around an anchor is the pattern's. start, end: widened to all of it."""
     cdef const uint8_t* wanted = table.texts + pattern.text
     cdef bint fold = table.head.fold
     cdef bint word = table.head.word
@@ -101,9 +103,8 @@ cdef bint match_extend(
 
 # ---- the automaton -----------------------------------------------------------------
 #
-# Either it runs over all of a text, or over the neighbourhoods that the prefilter
-# names: from the farthest start of a literal whose window may be there, until no
-# prefix that began before the window is alive. Both find the same.
+# The automaton runs over all of a text, or around the places that the prefilter reports: from the first byte at which a
+# literal with its window there may start, until no prefix that began before the window is left. Both find the same.
 
 cdef struct MatchHit:
     size_t start
@@ -123,7 +124,7 @@ cdef struct MatchRun:
     const MatchTable* table
     const uint8_t* text
     size_t length
-    size_t position      # what is before it is done
+    size_t position      # the bytes before it are done
     size_t state         # the first cell of its row
     MatchHits* hits
 
@@ -150,7 +151,7 @@ cdef inline void match_hits_free(MatchHits* hits) noexcept nogil:
 
 
 cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
-    """Add what ends here. 0, or -1: no memory."""
+    """Add the patterns that end here. Returns 0, or -1: no memory."""
     cdef const MatchTable* table = run.table
     cdef const MatchOutput* found
     cdef const MatchPattern* pattern
@@ -168,7 +169,7 @@ cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
 
 
 cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t window) noexcept nogil:
-    """Run on until nothing that began at `window` or before it is alive. 0, or -1: no memory."""
+    """Run until no prefix that began at `window` or before it is left. Returns 0, or -1: no memory."""
     cdef const uint8_t* classes = run.table.classes
     cdef size_t stride = run.table.head.stride
     cdef size_t state = run.state
@@ -185,7 +186,7 @@ cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t win
 
 
 cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexcept nogil:
-    """Find what has a window at `window`, for which nothing before `start` matters. 0, or -1: no memory."""
+    """Find patterns whose window is at `window` and that begin at `start` or later. Returns 0, or -1: no memory."""
     if start > run.position:
         run.position, run.state = start, 0
     if run.table.head.wide:
@@ -196,9 +197,9 @@ cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexc
 cdef int match_find(
     const MatchTable* table, const uint8_t* text, size_t length, bint prefiltered, MatchHits* hits
 ) noexcept nogil:
-    """Add all matches in the order of their anchors' ends. 0, or -1: no memory.
+    """Add all matches in the order of their anchors' ends. Returns 0, or -1: no memory.
 
-    `prefiltered` False: by the automaton alone, which is slower and finds the same.
+    prefiltered: False runs the automaton over the whole text, which is slower and finds the same.
     """
     cdef MatchRun run = MatchRun(table, text, length, 0, 0, hits)
     cdef size_t reach = table.head.reach
@@ -219,11 +220,11 @@ cdef int match_find(
 
 # ---- opening a table ---------------------------------------------------------------
 #
-# Built-in tables are the build's and are trusted. A table that comes in as bytes
-# is checked whole, once: what it says can never lead out of it afterwards.
+# Tables made by the build are trusted. A table that is given as bytes is checked once as a whole: afterwards no index
+# in it can lead out of it.
 
 cdef inline bint match_cells_are_sound(const MatchTable* table, const MatchCell* cells) noexcept nogil:
-    """Does each step lead to a row, one byte deeper at most, whose outputs are no longer than it is deep?"""
+    """Return whether each step leads to a row at most one byte deeper, with outputs no longer than its depth."""
     cdef size_t stride = table.head.stride
     cdef size_t row, state, column, depth, target
     if cells[stride - 2] != 0:

@@ -1,17 +1,16 @@
-# ---- keys with a known prefix -----------------------------------------------------------
+# Finds keys and tokens that begin with a known prefix.
 #
-# Gives: find_keys, for Python.
-# Needs: Text (text.pxi), tables.h.
+# Gives: nothing to other parts. For Python: find_keys.
+# Needs: Utf8View and utf8_open (text/view.pxi), tables.h.
 #
-# A key is known by its beginning, by how much follows, and by what that consists of (machines/secret_rules.py). It
-# begins where a word does, or behind a sign that may stand before a value.
-
+# A key is recognised by its beginning, by how many characters follow and by which (machines/secret_rules.py). It begins
+# where a word begins, or behind a sign that may precede a value.
 
 cdef enum:
-    KEY_MAX_LEAST_CHARS = 16   # a key that was cut short is one, too: half of it, or so much
+    KEY_MAX_LEAST_CHARS = 16   # a key that was cut off counts with half its characters, or with so many
     KEY_MIN_LEAST_CHARS = 8
-    KEY_MAX_BYTES = 8192   # of a key, that are masked as one
-    KEY_MAX_PLAIN_CHARS = 256  # after so many letters of one kind, it is not a key
+    KEY_MAX_BYTES = 8192   # a longer key is masked in pieces
+    KEY_MAX_PLAIN_CHARS = 256  # so many letters of one case without a digit are not a key
 
 
 cdef inline bint key_is_letter_or_digit(uint8_t byte) noexcept nogil:
@@ -58,12 +57,12 @@ cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_
 
 
 cdef int key_at(const uint8_t* text, size_t length, size_t* size) noexcept nogil:
-    """Does a key begin with the text? size: of the key, its beginning included."""
+    """Return whether the text begins with a key. size: set to the key's length, with its beginning."""
     cdef int low = 0
     cdef int high = KEY_COUNT
     cdef int middle
     cdef size_t known, rest
-    while low < high:  # to the first beginning with that first letter
+    while low < high:  # find the first beginning with that first letter
         middle = (low + high) // 2
         if <uint8_t> key_beginnings[middle][0] < text[0]:
             low = middle + 1

@@ -1,5 +1,12 @@
+# The literals of the machines: signals (idle), promises (ralph) and keywords (memory).
+#
+# Gives: nothing to other parts. For Python: signals, keywords, promises.
+# Needs: tables.h, match_find_counting (patterns/matches.pxi), match_table_hits (patterns/pattern_set.pxi), utf8_open.
+#
+# The literals are in src/tailhook/machines/. tables.py compiles them into constant tables at each build.
+
 cdef enum:
-    MATCH_OPENING_TAG = 0  # machines/ralph.py, TAGS
+    MATCH_OPENING_TAG = 0  # number of the opening tag in machines/ralph.py, TAGS
 
 
 def signals(source):

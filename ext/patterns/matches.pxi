@@ -1,11 +1,12 @@
-# ---- which matches count -------------------------------------------------------------
+# Decides which matches count: alone on their line, outside code.
 #
-# A match may have to stand alone on its line and outside code. Place end at LF,
-# CRLF and CR. Alone: before it on its line stand only blank space (str.isspace)
-# and the markers of quotes and list items, behind it only blank space.
+# Gives: match_find_counting, match_hits_sort; MatchLines, match_lines_advance, match_stands_alone.
+# Needs: match_find (patterns/automaton.pxi), md_build_map and md_list_marker_end (markdown/).
 #
-# The matches come in order, so each place of the text is looked at once: one line
-# with a million matches costs what it should.
+# Lines end at LF, CRLF and CR. A match stands alone if there is only white space (str.isspace) and markers of quotes
+# and list items before it on its line, and only white space behind it.
+#
+# Matches come in order, so each place of the text is looked at once, also in a line with a million matches.
 
 cdef struct MatchLines:
     const uint8_t* text
@@ -13,18 +14,18 @@ cdef struct MatchLines:
     size_t position      # lines are counted up to here
     size_t number        # of the line there, from 1
     size_t start         # of that line
-    size_t margin        # its markers and blank space reach up to here, as far as anyone asked
-    size_t blank_start   # blank space seen behind a match,
-    size_t blank_end     # as far as it reaches on its line
+    size_t margin        # markers and white space reach at least up to here
+    size_t blank_start   # white space that was found behind a match,
+    size_t blank_end     # up to its end on the line
 
 
 cdef inline bint match_ends_line(const uint8_t* text, size_t at) noexcept nogil:
-    """Does text[at] end a line? text[at + 1] can be read."""
+    """Return whether text[at] ends a line. text[at + 1] must be readable."""
     return text[at] == c"\n" or (text[at] == c"\r" and text[at + 1] != c"\n")
 
 
 cdef void match_lines_advance(MatchLines* lines, size_t to) noexcept nogil:
-    """Go on to the line of text[to], which is not before the position."""
+    """Go on to the line of text[to], which must not be before the position."""
     cdef size_t at = lines.position
     cdef size_t ended = 0
     cdef size_t stop
@@ -54,7 +55,7 @@ cdef inline size_t match_marker_length(const uint8_t* text, size_t length, size_
 
 
 cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexcept nogil:
-    """Is text[start:end], which begins on the current line, alone on its line or lines?"""
+    """Return whether text[start:end], which begins on the current line, is alone on its line or lines."""
     cdef const uint8_t* text = lines.text
     cdef size_t width, at
     while lines.margin < start:
@@ -77,7 +78,7 @@ cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexce
 
 
 cdef int match_order_hits(const void* one, const void* other) noexcept nogil:
-    """By start, then end, then name."""
+    """Compare by start, then end, then name, for qsort."""
     cdef const MatchHit* a = <const MatchHit*> one
     cdef const MatchHit* b = <const MatchHit*> other
     if a.start != b.start:
@@ -104,7 +105,7 @@ cdef int match_find_counting(
     MatchHits* hits,
     PyThreadState* thread,
 ) noexcept nogil:
-    """Fill the empty `hits` with the matches that count, in order. 0, or -1: no memory.
+    """Fill the empty `hits` with the matches that count, in order. Returns 0, or -1: no memory.
 
     thread: see MdCodeMap.
     """

@@ -1,16 +1,16 @@
-# ---- the memory machine's lines ------------------------------------------------------
+# Scores the lines of messages for the memory machine.
 #
-# Gives: score_lines, for Python.
-# Needs: md_build_map (markdown.pxi), match_find and match_hits_sort (automaton.pxi, patterns.pxi), tables.h.
+# Gives: nothing to other parts. For Python: score_lines.
+# Needs: md_build_map (markdown/code_map.pxi), match_find (patterns/automaton.pxi), match_hits_sort
+# (patterns/matches.pxi), tables.h.
 #
-# Which lines of the messages count for a category, as docs/machines/memory.md says under "Scores". The prose of a
-# message is looked at line by line. Of a line no more is kept than where each keyword stands first, and a line is
-# scored when the one after it is known, so that memory does not grow with the number of lines.
-
+# docs/machines/memory.md says under "Scores" which lines count for a category. The prose of a message is read line by
+# line. Of a line only the first place of each keyword is kept, and a line is scored when the line after it is known,
+# so memory does not grow with the number of lines.
 
 cdef enum:
-    MEM_CHUNK_BYTES = 1 << 13                           # whole lines of it are searched at once
-    MEM_RECENT_LINES = MEM_LINES_BEFORE + 1 + MEM_LINES_AFTER   # that the score of one may depend on
+    MEM_CHUNK_BYTES = 1 << 13  # whole lines of at least so many bytes are searched at once
+    MEM_RECENT_LINES = MEM_LINES_BEFORE + 1 + MEM_LINES_AFTER  # the lines that one score may depend on
 
 
 cdef struct MemRange:
@@ -19,10 +19,10 @@ cdef struct MemRange:
 
 
 cdef struct MemLine:
-    MemRange place              # in the prose, without the newline
-    size_t number              # among the message's lines
-    MemRange first[MEM_NUMBERS]     # the first keyword of each number; end 0: none
-    size_t times[MEM_CATEGORIES]   # how many primary keywords count: no negation before them, not inside another one
+    MemRange place                # in the prose, without the newline
+    size_t number                 # among the message's lines
+    MemRange first[MEM_NUMBERS]   # the first keyword of each number; end 0: none
+    size_t times[MEM_CATEGORIES]  # primary keywords that count: not negated, and not inside another one
 
 
 cdef struct MemTally:
@@ -60,7 +60,7 @@ cdef size_t mem_copy_prose(const uint8_t* text, size_t length, const MdCodeMap* 
     cdef size_t at = 0
     cdef size_t size = 0
     cdef size_t line = 0        # where the line that is being copied begins
-    cdef bint has_code = False  # whether it has code among its words
+    cdef bint has_code = False  # whether that line has code among its words
     cdef size_t i, stop
     cdef const uint8_t* newline
     for i in range(code.count + 1):
@@ -102,7 +102,7 @@ cdef size_t mem_copy_prose(const uint8_t* text, size_t length, const MdCodeMap* 
 
 
 cdef inline bint mem_fills_lines(const uint8_t* text, size_t length, const MdSpan* span) noexcept nogil:
-    """Is there nothing but this code on its lines?"""
+    """Return whether there is nothing but this code on its lines."""
     if span.start != 0 and text[span.start - 1] != c"\n":
         return False
     return span.end == length or text[span.end - 1] == c"\n"
@@ -111,11 +111,11 @@ cdef inline bint mem_fills_lines(const uint8_t* text, size_t length, const MdSpa
 # ---- one line --------------------------------------------------------------------------
 
 cdef void mem_look_at_line(MemLine* line, const MatchHit* hits, size_t count) noexcept nogil:
-    """Note what the line's hits, which are sorted, come to. Linear in their number."""
+    """Note the keywords among the line's sorted hits. Linear in their number."""
     cdef size_t reached[MEM_CATEGORIES]
     cdef const MatchHit* hit
-    cdef size_t pending = 0   # the end of the last negation, which may go into the keyword at hand
-    cdef size_t negated = 0   # the end of the last negation before it
+    cdef size_t pending = 0   # the end of the last negation, which may reach into this keyword
+    cdef size_t negated = 0   # the end of the last negation before this keyword
     cdef size_t i
     cdef int category
     memset(line.first, 0, sizeof(line.first))
@@ -142,15 +142,15 @@ cdef void mem_look_at_line(MemLine* line, const MatchHit* hits, size_t count) no
 cdef class MemLineScorer:
     """Scores the lines of one message after another."""
     cdef MemTally tally
-    cdef MemLine recent[MEM_RECENT_LINES]  # line n of those with keywords is in recent[n % MEM_RECENT_LINES]
-    cdef size_t count                    # how many such lines the message has so far
+    cdef MemLine recent[MEM_RECENT_LINES]  # the n-th line with keywords is recent[n % MEM_RECENT_LINES]
+    cdef size_t count                      # lines with keywords in the message so far
     cdef const uint8_t* prose
     cdef bint tuned
     cdef Py_ssize_t message
     cdef list found
 
     cdef int add_line(self, const MatchHit* hits, size_t hit_count, MemRange place, size_t number) except -1:
-        """Take a line with keywords, and score the one whose window ends with it or before it."""
+        """Add a line with keywords, and score the line whose window ends with it or before it."""
         cdef MemLine* line = &self.recent[self.count % MEM_RECENT_LINES]
         line.place = place
         line.number = number
@@ -168,7 +168,7 @@ cdef class MemLineScorer:
         return 0
 
     cdef int score(self, size_t place) except -1:
-        """Score one line; those of its window are in `recent`."""
+        """Score one line. The lines of its window are in `recent`."""
         cdef const MemLine* line = &self.recent[place % MEM_RECENT_LINES]
         cdef const MemLine* booster
         cdef size_t times, i
@@ -190,7 +190,7 @@ cdef class MemLineScorer:
         return 0
 
     cdef const MemLine* booster_near(self, size_t place, int number) noexcept:
-        """The first line of the window that holds this booster, or NULL."""
+        """Return the first line of the window that holds this booster, or NULL."""
         cdef const MemLine* line = &self.recent[place % MEM_RECENT_LINES]
         cdef const MemLine* near
         cdef size_t i
@@ -215,7 +215,7 @@ cdef class MemLineScorer:
         """Score the lines of the message's prose, a chunk of whole lines at a time."""
         cdef const uint8_t* newline
         cdef MemRange line = MemRange(0, 0)
-        cdef size_t counted = 0  # newlines before it are in `number`
+        cdef size_t counted = 0  # the newlines before it are counted in `number`
         cdef size_t number = 0
         cdef size_t at = 0
         cdef size_t end, i, kept, start
@@ -240,7 +240,7 @@ cdef class MemLineScorer:
                 line.end = end if newline is NULL else newline - self.prose
                 kept = 0
                 while i < hits.count and at + hits.items[i].start < line.end:
-                    if at + hits.items[i].end <= line.end:  # a phrase does not go over lines
+                    if at + hits.items[i].end <= line.end:  # a phrase must not go over a line end
                         hits.items[kept] = hits.items[i]
                         hits.items[kept].start += at
                         hits.items[kept].end += at

@@ -1,5 +1,11 @@
+# A compiled set of patterns, for Python.
+#
+# Gives: match_table_hits. For Python: Automaton.
+# Needs: match_find, match_table_is_sound (patterns/automaton.pxi), match_find_counting (patterns/matches.pxi),
+# utf8_open.
+
 cdef list match_table_hits(const MatchTable* table, bytes text, bint prefiltered):
-    """(number, start, end) of each hit, unsorted."""
+    """Return (number, start, end) of each hit, unsorted."""
     cdef MatchHits hits = MatchHits(NULL, 0, 0)
     cdef const uint8_t* data = <const uint8_t*> PyBytes_AS_STRING(text)
     cdef size_t length = PyBytes_GET_SIZE(text)

@@ -1,13 +1,12 @@
-/* Where may a literal stand? Buckets of windows, 64 places at a time.
+/* Finds the places where a literal may be, 64 at a time.
 
-   For each byte of a window two 16-byte tables say, by the byte's low and high
-   half, which of eight buckets (one bit each) hold a window with it there. A
-   byte shuffle looks 32 bytes up at once; the AND of all lookups leaves the
-   buckets that may match at each place. Large sets have two groups of buckets.
-   What is left is looked up by a hash of the window: eight bytes about it must be
-   what the literals of that hash have in common. The automaton does the rest.
+   A window is a few bytes of a literal. Windows are put into eight buckets, one bit each. For each byte of a window,
+   two tables of 16 bytes hold, by the byte's low and high half, the buckets with a window that has this byte there. A
+   byte shuffle looks up 32 bytes at once; the AND of all lookups is the set of buckets that may match at each place.
+   Large sets have two groups of buckets. The places that are left are looked up by a hash of the window: eight bytes
+   around it must be what the literals with that hash have in common. The automaton does the rest.
 
-   A literal is never missed; a place may be reported where none stands. */
+   A literal is never missed. A place may be reported where there is none. */
 
 #ifndef TAILHOOK_PREFILTER_H
 #define TAILHOOK_PREFILTER_H
@@ -18,34 +17,34 @@
 #include <string.h>
 
 #define TAILHOOK_BLOCK 64u
-#define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + 7)    /* bytes from its start: the last place reads eight */
-#define TAILHOOK_BLOCKS 32u                         /* looked at in one go */
+#define TAILHOOK_BLOCK_READ (TAILHOOK_BLOCK + 7)    /* bytes that a block reads: its last place reads eight */
+#define TAILHOOK_BLOCKS 32u                         /* max blocks that are looked at in one go */
 
-#define TAILHOOK_NARROW 4u                          /* bytes of a window, in sets with one group of buckets */
+#define TAILHOOK_NARROW 4u                          /* bytes of a window in sets with one group */
 
-#define TAILHOOK_AHEAD 4096                         /* bytes to fetch from memory in advance; may lie behind the text */
+#define TAILHOOK_AHEAD 4096                         /* bytes to prefetch; may be behind the text */
 
-/* Blocks with places at which a window may begin. */
+/* A block with the places at which a window may begin. */
 typedef struct {
     size_t at;
-    uint64_t places;            /* a bit each, the first place lowest */
+    uint64_t places;            /* a bit for each place, the first one lowest */
 } tailhook_block;
 
-/* The way through one text. */
+/* The state of one search. */
 typedef struct {
     const tailhook_table *table;
     const uint8_t *text;
     size_t length;
-    size_t at;                  /* blocks before it have been looked at */
-    unsigned count;             /* of blocks found so far */
-    unsigned next;              /* of them to hand out */
+    size_t at;                  /* the blocks before it are done */
+    unsigned count;             /* of blocks with places */
+    unsigned next;              /* the one to return next */
     tailhook_block blocks[TAILHOOK_BLOCKS];
 } tailhook_prefilter;
 
 #if TAILHOOK_X86
 
-/* A look at `count` blocks from `at` on by the tables of nibbles: fills `blocks` with those that have places,
-   returns how many. No branch depends on the text. */
+/* Look up `count` blocks from `at` on in the tables. Fill `blocks` with those that have places and return how many.
+   No branch depends on the text. */
 TAILHOOK_AVX512 static inline __attribute__((always_inline)) unsigned
 tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                      tailhook_block *blocks)
@@ -85,7 +84,7 @@ tailhook_look_wide(const tailhook_table *table, const uint8_t *text, size_t at, 
     return tailhook_look_avx512(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
-/* The same for 32 places of one group. */
+/* Return the buckets for 32 places of one group. */
 TAILHOOK_AVX2 static inline __m256i
 tailhook_buckets(unsigned width, const __m256i *tables, const uint8_t *at)
 {
@@ -135,8 +134,8 @@ tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at
     return tailhook_look_avx2(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
-/* At which of the places a literal may stand. Four places a turn, where there are fewer the last one again: what
-   costs here is a branch that cannot be foretold. */
+/* Return at which of the places a literal may be. Four places are checked at a time, the last one again if there are
+   fewer: the cost here is a branch that cannot be predicted. */
 static inline uint64_t
 tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t places)
 {
@@ -165,7 +164,7 @@ tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t pla
     return passed;
 }
 
-/* Look at more blocks. Returns 0 when there are none. */
+/* Look at more blocks. Return 0 if there are none. */
 static int
 tailhook_look(tailhook_prefilter *way)
 {
@@ -194,8 +193,7 @@ tailhook_look(tailhook_prefilter *way)
         way->count = tailhook_look_narrow(way->table, way->text, way->at, count, way->blocks);
     if (way->count)
         way->blocks[0].places &= fresh;
-    /* The first block is one by itself, and the second overlaps it, so that all others begin where a cache line
-       does. */
+    /* The first block is looked up alone, and the second overlaps it, so that all others begin with a cache line. */
     if (first)
         way->at = TAILHOOK_BLOCK - (uintptr_t)way->text % TAILHOOK_BLOCK;
     else
@@ -203,8 +201,8 @@ tailhook_look(tailhook_prefilter *way)
     return 1;
 }
 
-/* Whether there is another block at which a literal may stand, and which. 0: no; from way->at on, nothing was
-   looked at. */
+/* Set `block` to the next block at which a literal may be. Return 0 if there is none: from way->at on, the text was too
+   short to look at. */
 static int
 tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
 {
@@ -212,7 +210,7 @@ tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
         while (way->next < way->count) {
             uint64_t sure;
             *block = way->blocks[way->next++];
-            sure = 0; /* too near the start of the text to compare what is before them */
+            sure = 0; /* places too near the start of the text to compare the bytes before them */
             if (block->at < TAILHOOK_CHECK_BACK)
                 sure = block->places % (1u << (TAILHOOK_CHECK_BACK - block->at));
             block->places = tailhook_checked(way->table, way->text + block->at, block->places ^ sure) | sure;

@@ -1,16 +1,15 @@
-# Dates and times as ISO 8601-1:2019 writes them.
+# Parses dates and times of ISO 8601-1:2019.
 #
-# Gives: iso_read_time, and unix_time for Python.
-# Needs: Cursor (json.pxi), Slice (records.pxi).
+# Gives: iso_read_time. For Python: unix_time.
+# Needs: Cursor (text/utf8.h).
 #
-# A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4), a time hh, hh:mm or hh:mm:ss (5.3.1), of which
-# the last part may have a fraction; both also in the basic format, without separators. A zone is Z, ±hh, ±hh:mm or
-# ±hhmm (5.3.4); without one a time counts as UTC. Between date and time stands T, or as RFC 3339 (5.6) allows a space;
-# T and Z may be lower case. A date alone is its midnight. 24:00 is the end of its day, and 60 a leap second.
-
+# A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4); a time is hh, hh:mm or hh:mm:ss (5.3.1), and its
+# last part may have a fraction. Both may be in the basic format, without separators. A zone is Z, ±hh, ±hh:mm or ±hhmm
+# (5.3.4); without one a time counts as UTC. Date and time are separated by T or, as RFC 3339 (5.6) allows, by a space;
+# T and Z may be lower case. A date alone is its midnight. 24:00 is the end of its day, and second 60 a leap second.
 
 cdef int iso_read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
-    """The number that the next `count` bytes spell, which the cursor is moved past; -1 if they are not all digits."""
+    """Read `count` digits and move the cursor past them. Returns the number, or -1 if they are not all digits."""
     cdef int number = 0
     cdef int i
     if end - p[0] < count:
@@ -24,7 +23,7 @@ cdef int iso_read_digits(Cursor* p, Cursor end, int count) noexcept nogil:
 
 
 cdef inline bint iso_skip_byte(Cursor* p, Cursor end, unsigned char byte) noexcept nogil:
-    """Move the cursor past the byte, if it stands there."""
+    """Move the cursor past the byte if it is there. Returns whether it was."""
     if p[0] == end or p[0][0] != byte:
         return False
     p[0] += 1
@@ -36,7 +35,7 @@ cdef inline bint iso_is_leap_year(int year) noexcept nogil:
 
 
 cdef inline int64_t iso_days_to(int year, int month, int day) noexcept nogil:
-    """Days from 1970-01-01 to a date of the Gregorian calendar."""
+    """Return the days from 1970-01-01 to a date of the Gregorian calendar."""
     # Years that begin in March end with their leap day, so the days before a month follow one formula.
     # C rounds the quotient of a negative number up, so the year 0 is counted as 400, which begins like it.
     if month <= 2:
@@ -53,7 +52,7 @@ cdef int iso_days_in_month(int year, int month) noexcept nogil:
 
 
 cdef bint iso_read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
-    """Read a date; days: from 1970-01-01 to it."""
+    """Read a date. Returns False if there is none. days: set to the days from 1970-01-01."""
     cdef int year = iso_read_digits(p, end, 4)
     cdef bint extended = iso_skip_byte(p, end, c"-")
     cdef Cursor rest
@@ -87,7 +86,7 @@ cdef bint iso_read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
 
 
 cdef bint iso_read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
-    """Read a time of day; seconds: since midnight."""
+    """Read a time of day. Returns False if there is none. seconds: set to the seconds since midnight."""
     cdef int hour = iso_read_digits(p, end, 2)
     cdef int minute = 0
     cdef int second = 0
@@ -114,7 +113,7 @@ cdef bint iso_read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
 
 
 cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
-    """Read a zone, if there is one; minutes: east of UTC."""
+    """Read a zone, which may be missing. Returns False if it is invalid. minutes: set to the minutes east of UTC."""
     cdef bint west
     cdef int hour
     cdef int minute = 0
@@ -138,7 +137,7 @@ cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
 
 
 cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
-    """Read a date and time, or a date; seconds: Unix time. False: it is neither."""
+    """Read a date and time, or a date. Returns False if it is neither. seconds: set to the Unix time."""
     cdef int64_t days
     cdef double clock = 0
     cdef int zone = 0

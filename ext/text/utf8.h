@@ -36,8 +36,8 @@ tailhook_ascii_stop(tailhook_cursor p, tailhook_cursor end)
     return p;
 }
 
-/* Return the length of the sequence at p, whose first byte is over 0x7f, or 0 if it is invalid: an overlong form, a code
-   point over U+10FFFF, or a surrogate unless `surrogates` is set. */
+/* Return the length of the sequence at p, whose first byte is over 0x7f. Return 0 if it is invalid: cut off, an
+   overlong form, a code point over U+10FFFF, or a surrogate unless `surrogates` is set. */
 static inline size_t
 tailhook_utf8_sequence(tailhook_cursor p, tailhook_cursor end, int surrogates)
 {

@@ -1,4 +1,4 @@
-# Code points of UTF-8, one at a time.
+# UTF-8, one character at a time.
 #
 # Gives: utf8_char_at, utf8_char_before, UTF8_INVALID, utf8_put, utf8_after_bom.
 # Needs: text/utf8.h.

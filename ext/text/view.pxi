@@ -1,18 +1,23 @@
-# ---- text that is lent --------------------------------------------------------------
+# Borrowed UTF-8 views of str and bytes objects.
 #
-# The core reads UTF-8. A bytes object is read where it is, a str in the UTF-8 form
-# that it keeps; only a str with lone surrogates, which has none, is encoded anew.
-# Offsets go back as the caller counts: characters of a str, bytes of bytes.
-
+# Gives: Utf8View, utf8_open, bytes_between, text_fingerprint. For Python: fingerprint.
+# Needs: text/utf8.h.
+#
+# The core reads UTF-8. The bytes of a bytes object are read in place, and so is the UTF-8 form that a str caches. Only
+# a str with lone surrogates, which has no such form, is encoded into a new object. Python gets offsets back in its own
+# unit: characters of a str, bytes of bytes.
 
 cdef struct Utf8View:
     const uint8_t* data
     size_t length
-    bint in_bytes        # a character is a byte, for the caller
+    bint in_bytes        # the caller's offsets are bytes: the source is bytes, or ASCII
 
 
 cdef object utf8_open(object source, Utf8View* text):
-    """The object to hold on to for as long as `text` is read."""
+    """Fill `text` with a view of a str or bytes object.
+
+    Returns the object that owns the memory. The caller must keep a reference to it while it reads.
+    """
     cdef Py_ssize_t length = 0
     cdef object owner = source
     if isinstance(source, str):
@@ -29,8 +34,13 @@ cdef object utf8_open(object source, Utf8View* text):
     return owner
 
 
+cdef bytes bytes_between(Cursor p, Cursor end):
+    """Return a copy of [p, end)."""
+    return PyBytes_FromStringAndSize(<const char*>p, end - p)
+
+
 cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogil:
-    """FNV-1a (Fowler, Noll, Vo) over words of eight bytes, the last one filled up, and the length."""
+    """Return a hash: FNV-1a (Fowler, Noll, Vo) over words of 8 bytes, the last padded with zeros, and the length."""
     cdef uint64_t digest = 0xCBF29CE484222325
     cdef uint64_t word
     cdef size_t at = 0

@@ -1,13 +1,15 @@
-# Bad lines.
+# Finds the record in a line that is not one JSON text.
 #
-# A writer that was killed, or two that wrote at once, leave lines that are no
-# JSON text. Such a line yields its last complete object that starts the line,
-# follows another complete one, or ends where the line ends. Whether the last of
-# these is a record or a value within a torn one is told by reading the torn one
-# up to it: is a value due there?
+# Gives: rec_find.
+# Needs: rec_walk (transcript/fields.pxi), json_skip (json/grammar.pxi).
+#
+# A writer that was killed, or two that wrote at once, leave such lines. Of these a line yields the last complete
+# object that starts the line, follows another complete object, or ends where the line ends. An object at the line's
+# end may be a value inside a torn record, which is not a record: the torn text before it is read, and if it ends where
+# a value must begin, the object is that value.
 
 cdef inline bint rec_is_space_or_nul(unsigned char byte) noexcept nogil:
-    """White space or NUL."""
+    """Return whether the byte is white space or NUL, with which a crash may fill a file."""
     return byte == c" " or byte == c"\t" or byte == c"\r" or byte == c"\n" or byte == 0
 
 
@@ -18,23 +20,23 @@ cdef inline Cursor rec_skip_space_and_nul(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef Cursor rec_string_start(Cursor p, Cursor quote) noexcept nogil:
-    """The quotation mark in [p, quote) that opens the string closed by `quote`, or NULL."""
-    cdef Cursor solidus
+    """Return the quotation mark in [p, quote) that opens the string that `quote` closes, or NULL."""
+    cdef Cursor backslash
     while quote != p:
         quote -= 1
         if quote[0] != c'"':
             continue
-        solidus = quote
-        while solidus != p and (solidus - 1)[0] == c"\\":
-            solidus -= 1
-        if (quote - solidus) % 2 == 0:
+        backslash = quote
+        while backslash != p and (backslash - 1)[0] == c"\\":
+            backslash -= 1
+        if (quote - backslash) % 2 == 0:
             return quote
-        quote = solidus
+        quote = backslash
     return NULL
 
 
 cdef Cursor rec_object_start(Cursor p, Cursor end) noexcept nogil:
-    """The brace in [p, end) that opens the object whose last byte is the one before end, or NULL."""
+    """Return the brace in [p, end) that opens the object whose last byte is the one before `end`, or NULL."""
     cdef Py_ssize_t depth = 0
     cdef Cursor at = end
     while at != p:
@@ -55,7 +57,7 @@ cdef Cursor rec_object_start(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef unsigned char rec_byte_before(Cursor p, Cursor* at) noexcept nogil:
-    """The last byte of [p, *at) that is no white space, 0 if there is none; *at: moved to it."""
+    """Return the last byte of [p, *at) that is not white space, or 0 if there is none. at: moved to it."""
     while at[0] != p:
         at[0] -= 1
         if not rec_is_space_or_nul(at[0][0]) or at[0][0] == 0:
@@ -64,7 +66,7 @@ cdef unsigned char rec_byte_before(Cursor p, Cursor* at) noexcept nogil:
 
 
 cdef bint rec_looks_nested(Cursor p, Cursor at) noexcept nogil:
-    """Does what stands before `at` look like the JSON before a nested value, whatever came earlier?"""
+    """Return whether the bytes before `at` look like JSON before a nested value."""
     cdef unsigned char mark = rec_byte_before(p, &at)
     cdef unsigned char before = rec_byte_before(p, &at)
     if mark == c":":
@@ -75,7 +77,7 @@ cdef bint rec_looks_nested(Cursor p, Cursor at) noexcept nogil:
 
 
 cdef Cursor rec_find_at_end(Cursor p, Cursor end) noexcept nogil:
-    """Where the object begins that ends a torn text, if it is no value of the torn one; or NULL."""
+    """Return where the object at the end of a torn text begins, or NULL if there is none or it is a nested value."""
     cdef JsonFault fault
     cdef Cursor start
     cdef bint nested
@@ -94,7 +96,7 @@ cdef Cursor rec_find_at_end(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef Cursor rec_last_of_objects(Cursor p, Cursor end) noexcept nogil:
-    """Where the last object begins, if the text is nothing but objects; or NULL."""
+    """Return where the last object begins if the text consists of objects only, otherwise NULL."""
     cdef JsonFault fault
     cdef Cursor last = NULL
     while p != end and p[0] == c"{":
@@ -107,7 +109,7 @@ cdef Cursor rec_last_of_objects(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef bint rec_find(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
-    """Is there a record in the line? A good line is one; a bad one yields its last."""
+    """Find the record in the line: the line itself, or the last one in a bad line. Returns False if there is none."""
     cdef Cursor last = NULL
     cdef Cursor stop
     p = rec_skip_space_and_nul(p, end)

@@ -1,12 +1,15 @@
-# What a line of a transcript says, without building objects.
+# Finds the members of a transcript's record that may be asked for, without building objects.
 #
-# One walk over a line notes where the values stand that somebody may ask for;
-# everything else is passed over. Of what is passed over the grammar is checked
-# whole (RFC 8259: brackets, names, commas, numbers, escapes, control bytes), but
-# not its UTF-8; strings that may be decoded are checked for that, too.
-
-
-# ---- the walk ----------------------------------------------------------------
+# Gives: FIELD_* and FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members, REC_LEVEL_BLOCK.
+# Needs: the grammar (json/grammar.pxi), rec_value_is, rec_value_is_string and rec_value_is_white_space
+# (transcript/records.pxi).
+#
+# One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
+# (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in strings that may be
+# decoded.
+#
+# To add a field: FIELD_*, rec_field_named and rec_field_belongs here, a property of Record (transcript/records.pxi),
+# and _core.pyi.
 
 cdef enum:
     FIELD_TYPE
@@ -23,10 +26,10 @@ cdef enum:
     FIELD_META
     FIELD_API_ERROR
     FIELD_COMPACT_SUMMARY
-    # Without a name in JSON: of a content array,
-    FIELD_TEXTS           # from its first text that is not blank, a block or a bare string, to past its last
-    FIELD_TOOLS           # from its first rec_tool_use block to past its last
-    FIELD_LAST_TOOL       # the last of those
+    # Without a name in JSON; ranges of a content array:
+    FIELD_TEXTS           # from the first text that is not only white space, a block or a string, to after the last
+    FIELD_TOOLS           # from the first tool_use block to after the last
+    FIELD_LAST_TOOL       # the last tool_use block
     FIELD_LAST_TOOL_NAME  # and its name
     FIELDS
     FIELD_OTHER = FIELDS
@@ -37,14 +40,14 @@ cdef enum:
     REC_LEVEL_BLOCK
 
 cdef struct RecSlice:
-    Cursor start  # NULL: absent
+    Cursor start  # NULL if the value is absent
     Cursor end
 
 cdef struct RecFields:
     Cursor start  # the record's object
     Cursor end
     RecSlice top[FIELDS]      # JSON values of its own members, the last of a name
-    RecSlice message[FIELDS]  # and of its message's
+    RecSlice message[FIELDS]  # and of its message
 
 
 cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
@@ -92,7 +95,7 @@ cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
 
 
 cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
-    """The field whose name is written with escapes."""
+    """Return the field whose name is written with escapes."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if end - name > <Py_ssize_t>sizeof(plain):
@@ -107,7 +110,7 @@ cdef inline void rec_slice_extend(RecSlice* slice, Cursor start, Cursor end) noe
 
 
 cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* fault) noexcept nogil:
-    """Past an array of content blocks, whose texts are checked, and texts and tools noted; p: at its bracket."""
+    """Skip the array of content blocks at p. Checks the UTF-8 of texts and notes where texts and tools are."""
     cdef RecSlice block[FIELDS]
     cdef Cursor start
     p = json_skip_space(p + 1, end)
@@ -146,7 +149,7 @@ cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* f
 cdef Cursor rec_walk_members(
     Cursor p, Cursor end, int level, RecSlice* values, RecSlice* message, JsonFault* fault
 ) noexcept nogil:
-    """Past the object at p; notes the values that belong to the level, those of a record's message in `message`."""
+    """Skip the object at p and note the values of the level's fields, and in `message` those of a record's message."""
     cdef Cursor name
     cdef Cursor start
     cdef int field
@@ -198,7 +201,7 @@ cdef Cursor rec_walk_members(
 
 
 cdef Cursor rec_walk(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
-    """Past the object at p, or NULL."""
+    """Skip the object at p and fill `fields`. Returns the position after it, or NULL if it is invalid."""
     cdef JsonFault fault
     memset(fields, 0, sizeof(RecFields))
     fields.start = p

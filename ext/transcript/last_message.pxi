@@ -1,14 +1,13 @@
-# The last message: what the hooks ask of a transcript.
-
-
-# ---- text in UTF-8 -----------------------------------------------------------
+# Finds the newest message of the assistant, as the hooks need it.
 #
-# The hooks want bytes: a str in which a single character is beyond U+FFFF takes
-# four times the memory of its ASCII.
-
+# Gives: rec_utf8, rec_newest_message. For Python: last_message.
+# Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), records (transcript/records.pxi),
+# iso_read_time (text/iso8601.pxi), transcript/assistant.h.
+#
+# The hooks want texts as bytes: a str with a single character over U+FFFF takes four bytes for each character.
 
 cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
-    """Return the first bytes of an object that has no other owner. The caller's reference is used up."""
+    """Return the first `size` bytes of an object that has no other owner. Takes the caller's reference."""
     cdef object made
     _PyBytes_Resize(&text, size)  # after an error, it has released the object
     made = <object>text
@@ -17,14 +16,14 @@ cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
 
 
 cdef bytes json_decode_utf8(Cursor p, Cursor end):
-    """What json_decode gives, in UTF-8, a lone surrogate in its three bytes."""
+    """Return what json_decode returns, in UTF-8. A lone surrogate takes three bytes."""
     cdef PyObject* made = bytes_new(NULL, end - p)
     cdef bint lone
     return bytes_cut(made, json_unescape(p, end, <unsigned char*>bytes_data(made), &lone))
 
 
 cdef bytes rec_utf8(RecFields* fields, bint strings=False):
-    """What rec_text gives, in UTF-8; with `strings`, the strings among the content's blocks are texts, too."""
+    """Return what rec_text returns, in UTF-8. strings: strings among the content's blocks are texts, too."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice first, text
@@ -38,8 +37,8 @@ cdef bytes rec_utf8(RecFields* fields, bint strings=False):
         return b""
     if not rec_next_text(&texts, &text, strings):
         return json_decode_utf8(first.start, first.end)
-    # One object for all: there may be a million. Each text is shorter than its literal by two quotation marks, which
-    # leaves room for the newlines.
+    # One object for all texts: there may be a million. Each text is shorter than its literal by two quotation marks,
+    # which leaves room for the newlines.
     made = bytes_new(NULL, texts.end - first.start)
     out = <unsigned char*>bytes_data(made)
     size = json_unescape(first.start, first.end, out, &lone)
@@ -55,24 +54,24 @@ cdef bytes rec_utf8(RecFields* fields, bint strings=False):
 # ---- the last message --------------------------------------------------------
 
 cdef inline bint rec_value_time(RecSlice* value, double* seconds) noexcept nogil:
-    """The Unix time that a string without escapes spells; False: it is none."""
+    """Read the time in a string without escapes. Returns False if it is not a time. seconds: set to the Unix time."""
     return rec_value_is_string(value) and iso_read_time(value.start + 1, value.end - 1, seconds)
 
 
 cdef enum:
-    # A message's lines may have others between them: 75 KB of them at most in 1,035 such pairs of real transcripts.
+    # Other lines may be between those of a message: at most 75 KB in 1,035 such pairs of real transcripts.
     REC_MAX_MESSAGE_SPREAD_BYTES = 262144
 
 
 cdef object rec_newest_message(WinWindow* window):
-    """(outcome, texts); see last_message in the stub."""
+    """Return (outcome, texts), as last_message in _core.pyi says."""
     cdef WinLine line
     cdef RecFields fields
     cdef double time
     cdef bint seen = False
     cdef object message = None
     cdef list texts = []
-    window.stops_at_long = True  # nothing is known of what lies before it but that it is older
+    window.stops_at_long = True  # what is before a long line is older than an unknown message
     while win_previous(window, &line):
         if window.passed and not texts:
             break

@@ -1,3 +1,10 @@
+# Iterators over the lines, records and messages of a file.
+#
+# Gives: nothing to other parts. For Python: reverse_lines, forward_lines, reverse_records, forward_records,
+# reverse_messages.
+# Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_message, rec_may_hold_message and
+# rec_copy (transcript/records.pxi).
+
 cdef enum:
     WIN_LINES
     WIN_RECORDS
@@ -6,12 +13,12 @@ cdef enum:
 
 @cython.final
 @cython.internal
-@cython.no_gc_clear  # the window's file is this object's, and may be asked for by a finaliser
+@cython.no_gc_clear  # the window borrows the file from this object; a finalizer may still iterate
 cdef class LineIterator:
     cdef object file
-    cdef bytes needle  # only lines that contain it are given; None: all
+    cdef bytes needle  # return only lines that contain it; None: all
     cdef WinWindow window
-    cdef int give  # LINES, RECORDS or MESSAGES
+    cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
 
     def __cinit__(self):

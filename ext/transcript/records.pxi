@@ -1,7 +1,12 @@
-# ---- what a record says ------------------------------------------------------
+# What a record of a transcript says.
+#
+# Gives: rec_value_*, rec_is_*, rec_has_text, rec_text, rec_role, rec_next_element, rec_next_text, rec_tool_names;
+# rec_message, rec_may_hold_message; Record, rec_copy. For Python: Record, ToolUse, parse_record.
+# Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), rec_utf8
+# (transcript/last_message.pxi).
 
 cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
-    """Is the value this string? `word` has no character that must be escaped; the value may escape what it likes."""
+    """Return whether the value is this string, escaped or not. word: has no character that must be escaped."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if not rec_value_is_string(value):
@@ -29,7 +34,7 @@ cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
 
 
 cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
-    """Has the record one of the types that say something?"""
+    """Return whether the record has one of the types that hold words."""
     return (
         rec_is_assistant(fields)
         or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
@@ -38,7 +43,7 @@ cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
 
 
 cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
-    """Is it a sub-agent's, or made by the host in the agent's name?"""
+    """Return whether the record is a sub-agent's, or written by the host in the agent's name."""
     return (
         rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
         or rec_value_is_true(&fields.top[FIELD_META])
@@ -48,14 +53,14 @@ cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
 
 
 cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
-    """The values among which the content is: the message's, or those of a flat record; it may be absent."""
+    """Return the values that hold the content, which may be absent: the message's, or those of a flat record."""
     if fields.message[FIELD_CONTENT].start == NULL and rec_is_spoken(fields):
         return fields.top
     return fields.message
 
 
 cdef object rec_role(RecFields* fields):
-    """Who speaks: the message's role, or the type of a flat record; None in records of other types."""
+    """Return the message's role, or the type of a flat record; None for records of other types."""
     if not rec_is_spoken(fields):
         return None
     if fields.message[FIELD_ROLE].start == NULL:
@@ -70,7 +75,7 @@ cdef inline void rec_slice_move(RecSlice* value, Cursor old, Cursor new) noexcep
 
 
 cdef void rec_move(RecFields* fields, Cursor start) noexcept nogil:
-    """Let the fields point into a copy of the object."""
+    """Make the fields point into a copy of the object."""
     cdef int i
     for i in range(FIELDS):
         rec_slice_move(&fields.top[i], fields.start, start)
@@ -86,9 +91,9 @@ cdef enum:
 
 
 cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noexcept nogil:
-    """Read the next object of an array's valid elements, and move the slice's start past it.
+    """Read the next object of a valid array and move the start of `elements` past it.
 
-    strings: read strings as well; such a string is block[FIELD_TEXT].
+    Returns the kind of the element. strings: also return strings, as block[FIELD_TEXT].
     """
     cdef JsonFault fault
     cdef Cursor start
@@ -110,7 +115,7 @@ cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noe
 
 
 cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
-    """Is the string, whose UTF-8 has been checked, of white space only?"""
+    """Return whether a string of valid UTF-8 has only white space."""
     cdef Cursor p = value.start + 1
     cdef Cursor end = value.end - 1
     cdef uint32_t code_point
@@ -122,7 +127,7 @@ cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
 
 
 cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
-    """The next text that is not blank, inside its quotation marks; False: none is left.
+    """Set `text` to the next text that is not only white space, without its quotation marks. False: none is left.
 
     Texts are those of text blocks and, with `strings`, the strings among the blocks.
     """
@@ -143,12 +148,12 @@ cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noe
 
 
 cdef object rec_value_string(RecSlice* value):
-    """A str, or None where there is no string."""
+    """Return a str, or None if the value is not a string."""
     return json_decode(value.start + 1, value.end - 1) if rec_value_is_string(value) else None
 
 
 cdef unicode rec_text(RecFields* fields):
-    """The content, or its text blocks that are not blank, joined by newlines."""
+    """Return the content, or its text blocks joined by newlines, without those of only white space."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
@@ -161,7 +166,7 @@ cdef unicode rec_text(RecFields* fields):
 
 
 cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
-    """Is there any that is not blank? strings: as for rec_next_text."""
+    """Return whether there is text other than white space. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
@@ -171,14 +176,14 @@ cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
 
 
 cdef list rec_tool_names(RecFields* fields):
-    """The names of the tools that are used, in order; None for one without a name."""
+    """Return the names of the tools that are used, in order, with None for one without a name."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice tools = speech[FIELD_TOOLS]
     cdef RecSlice block[FIELDS]
     cdef list names = []
     if tools.start == NULL:
         return names
-    if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as the hosts write it: it is not read again
+    if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as hosts write it
         return [rec_value_string(&speech[FIELD_LAST_TOOL_NAME])]
     while rec_next_element(&tools, block, False):
         if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
@@ -187,9 +192,9 @@ cdef list rec_tool_names(RecFields* fields):
 
 
 cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
-    """May the line hold a record that says or uses something? Its type stands in it, spelt out or with an escape.
+    """Return whether the line may hold a record with words or tools: its type must be in it, or an escape.
 
-    Asked of lines over a megabyte alone: others are read as fast as they are searched.
+    Only lines over 1 MiB are searched: shorter ones are read as fast as they are searched.
     """
     cdef size_t size = line.end - line.start
     return (
@@ -203,7 +208,7 @@ cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
 
 
 cdef tuple rec_message(RecFields* fields):
-    """(is it the assistant's, its text in UTF-8, the names of its tools), or None if it says and uses nothing."""
+    """Return (whether it is the assistant's, its text in UTF-8, the names of its tools), or None if both are empty."""
     cdef list tools = []
     cdef bytes text
     if rec_is_foreign(fields):
@@ -225,7 +230,7 @@ cdef object rec_parse_value(bytes source):
     try:
         return orjson.loads(source)
     except ValueError:
-        pass  # a lone surrogate, which orjson refuses, or invalid UTF-8
+        pass  # invalid UTF-8, or a lone surrogate, which orjson rejects
     try:
         return parse_json(source)
     except ValueError as error:
@@ -323,7 +328,7 @@ cdef class Record:
 
 
 cdef Record rec_copy(RecFields* fields, int64_t offset):
-    """A record with its own copy of the object."""
+    """Return a record that has its own copy of the object."""
     cdef Record record = Record.__new__(Record)
     record.source = bytes_between(fields.start, fields.end)
     record.offset = offset

@@ -1,13 +1,16 @@
-# ---- sources -----------------------------------------------------------------
+# A file that is read at offsets: a descriptor, or a seekable binary file object.
+#
+# Gives: WinSource, win_source_open, win_source_close, win_source_size, win_source_read.
+# Needs: os/file.h.
 
 cdef struct WinSource:
     int fd        # -1: read through `file`
-    bint is_file  # the descriptor is a copy of `file`'s own, which may be closed meanwhile, and its number used again
+    bint is_file  # the descriptor is our copy of `file`'s, which may be closed and its number reused meanwhile
     void* file    # borrowed: a seekable binary file object
 
 
 cdef int win_source_open(WinSource* source, object file) except -1:
-    """file: a descriptor of a regular file, or a seekable binary file object, which the caller keeps."""
+    """Open a source. file: a regular file's descriptor, or a seekable binary file object, which the caller keeps."""
     source.fd = -1
     source.is_file = False
     source.file = <void*>file
@@ -17,7 +20,7 @@ cdef int win_source_open(WinSource* source, object file) except -1:
             raise ValueError("negative file descriptor")
         return 0
     import _io
-    # Only these two stand for their descriptor: gzip's fileno() is the compressed file's.
+    # Only these two types have the bytes of their descriptor: gzip's fileno() is that of the compressed file.
     raw = file.raw if type(file) is _io.BufferedReader else file
     if type(raw) is _io.FileIO:
         source.fd = os_copy_descriptor(raw.fileno())
@@ -45,7 +48,7 @@ cdef int64_t win_source_size(WinSource* source) except? -1:
 
 
 cdef Py_ssize_t win_source_read(WinSource* source, unsigned char* data, Py_ssize_t size, int64_t offset) except -1:
-    """Bytes read, fewer than size only at the end of the file."""
+    """Read up to `size` bytes and return how many. There are fewer only at the end of the file."""
     cdef Py_ssize_t count, done = 0
     if source.fd < 0:
         file = <object>source.file
@@ -55,7 +58,7 @@ cdef Py_ssize_t win_source_read(WinSource* source, unsigned char* data, Py_ssize
             try:
                 count = file.readinto(view) or 0
             finally:
-                view.release()  # the file, or a traceback, may have kept it
+                view.release()  # the file object or a traceback may hold a reference
             if not 0 <= count <= size - done:
                 raise OSError(f"readinto of {size - done} bytes returned {count}")
             if count == 0:

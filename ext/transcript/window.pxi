@@ -1,18 +1,15 @@
-# Lines of a file, newest first or forward.
+# Splits a file into lines, newest first or oldest first, through a window on it.
 #
-# A block of the file is read and extended until it holds a whole line; lines are
-# handed out as (pointer, length) into it. Nothing is mapped: a writer may
-# truncate the file under us, and a page past the end of a mapping kills the
+# Gives: WinWindow, WinLine; win_open, win_limit_lines, win_close, win_step, win_previous; win_line_contains.
+# Needs: WinSource (transcript/source.pxi), os/file.h, utf8_after_bom (text/utf8.pxi).
+#
+# A block of the file is read and extended until it holds a whole line; lines are returned as pointers into it. The
+# file is not mapped: a writer may truncate it at any time, and reading a page behind the end of a mapping kills the
 # process.
-
-
-# ---- the window --------------------------------------------------------------
 #
-# data[valid_start:valid_end] are bytes of the file, of which [start, end) have
-# not been handed out. Up to WITNESS bytes beside them stay: every further read
-# covers some bytes that are held already and compares them, so that a file that
-# was truncated and written anew ends the iteration instead of being joined to
-# what it was before.
+# data[valid_start:valid_end] are bytes of the file. [start, end) of them have not been returned yet. Up to
+# WIN_WITNESS_BYTES beside them are kept: every further read covers some bytes that are already there and compares them.
+# If they differ, the file was written anew, and the iteration ends instead of joining old and new bytes.
 
 cdef enum:
     WIN_FIRST_BYTES = 65536    # bytes of the first read
@@ -78,7 +75,7 @@ cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, o
         return 0
     if forward:
         window.origin = max(lower - 1, 0)
-        window.passing = lower > 0  # to the end of the line before; it does not count
+        window.passing = lower > 0  # skip the end of the line before, which does not count
         window.passed = -1 if lower > 0 else 0
     else:
         window.origin = window.upper if window.upper == size else win_find_line_end(window)
@@ -86,7 +83,7 @@ cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, o
 
 
 cdef int win_limit_lines(WinWindow* window, object count) except -1:
-    """Have the window read so many lines backwards, at most. None: no limit."""
+    """Set how many lines are read backwards at most. None: no limit."""
     window.lines_left = INT64_MAX if count is None else count
     if window.lines_left < 0:
         raise ValueError("the number of lines must not be negative")
@@ -94,7 +91,7 @@ cdef int win_limit_lines(WinWindow* window, object count) except -1:
 
 
 cdef int64_t win_find_line_end(WinWindow* window) except -1:
-    """The file offset past the line that has a byte right before `upper`."""
+    """Return the file offset after the line that has a byte right before `upper`."""
     cdef unsigned char piece[4096]
     cdef int64_t offset = window.upper - 1
     cdef Py_ssize_t count
@@ -117,7 +114,7 @@ cdef void win_close(WinWindow* window) noexcept:
 
 
 cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
-    """Drop what is no longer needed and see that `room` bytes are free on the side that the window grows to."""
+    """Drop what is no longer needed and make `room` bytes free on the side on which the window grows."""
     cdef unsigned char* data = window.data
     cdef Py_ssize_t kept_start = window.valid_start
     cdef Py_ssize_t kept_end = window.valid_end
@@ -136,7 +133,7 @@ cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
     if capacity < kept + room:
         capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WIN_FIRST_BYTES))
         if capacity > 2 * WIN_STEP_BYTES:
-            # A long line: room for the longest one, so that it is moved once. What is not filled costs no memory.
+            # A long line: make room for the longest one, so that it moves only once. Pages never written cost nothing.
             capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WIN_STEP_BYTES)
         data = <unsigned char*>PyMem_RawMalloc(capacity)
         if data == NULL:
@@ -158,7 +155,7 @@ cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
 
 
 cdef bint win_extend(WinWindow* window) except -1:
-    """Read on in the window's direction. False: the file has no more, or is not the file it was."""
+    """Read on in the window's direction. Returns False if there is no more, or the file was written anew."""
     cdef unsigned char witness[WIN_WITNESS_BYTES]
     cdef Py_ssize_t wanted = window.step
     cdef Py_ssize_t count, known, position
@@ -194,7 +191,7 @@ cdef bint win_extend(WinWindow* window) except -1:
 
 
 cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t end, WinLine* line) noexcept:
-    """False if the line was too long."""
+    """Set `line` to data[start:end], without line end and byte order mark. Returns False if it is too long."""
     if window.passing or end - start > window.longest:
         window.passing = False
         window.passed += 1
@@ -210,9 +207,9 @@ cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t en
 
 
 cdef bint win_is_long(WinWindow* window) except -1:
-    """Is the line before `end`, which begins before `start`, too long?
+    """Return whether the line before `end`, which begins before `start`, is too long.
 
-    A line of some length is measured once, before it is gathered: fresh memory costs more than reading twice.
+    A long line is measured once before it is collected: new memory costs more than reading twice.
     """
     cdef unsigned char piece[65536]
     cdef Py_ssize_t held = window.end - window.start
@@ -236,7 +233,7 @@ cdef bint win_is_long(WinWindow* window) except -1:
 
 
 cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
-    """The line before the last one given, valid until the next call; False: none is left."""
+    """Set `line` to the line before the last one, valid until the next call. Returns False if there is none."""
     cdef const unsigned char* newline
     cdef Py_ssize_t start, end
     while not window.finished:
@@ -275,7 +272,7 @@ cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
 
 
 cdef bint win_next(WinWindow* window, WinLine* line) except -1:
-    """The line after the last one given, valid until the next call; False: none is left."""
+    """Set `line` to the line after the last one, valid until the next call. Returns False if there is none."""
     cdef const unsigned char* newline
     cdef Py_ssize_t start, end
     while not window.finished:
@@ -307,5 +304,5 @@ cdef bint win_next(WinWindow* window, WinLine* line) except -1:
 
 
 cdef bint win_step(WinWindow* window, WinLine* line) except -1:
-    """The next line in the window's direction."""
+    """Set `line` to the next line in the window's direction. Returns False if there is none."""
     return win_next(window, line) if window.forward else win_previous(window, line)
