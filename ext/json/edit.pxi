@@ -1,6 +1,6 @@
 # Sets or removes single values in a JSON text and leaves every other byte as it is.
 #
-# Gives: json_edit. For Python: edit_json.
+# Gives: nothing to other parts. For Python: edit_json.
 # Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi).
 #
 # Settings files and the state of other programs keep their white space, their order and their spelling of numbers and

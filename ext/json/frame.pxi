@@ -1,6 +1,6 @@
 # Finds the end of a JSON object in a stream whose writer may never close it.
 #
-# Gives: JsonFrame, json_frame_feed. For Python: JsonFramer.
+# Gives: nothing to other parts. For Python: JsonFramer.
 # Needs: json/strings.h.
 #
 # Only brackets and strings are looked at, each byte once, in however many pieces the bytes come. Whether they are JSON

@@ -84,7 +84,7 @@ tailhook_utf8_stop(tailhook_cursor p, tailhook_cursor end)
 }
 
 /* Return how many code points begin in [p, end): all bytes but those that continue a sequence. */
-static inline size_t
+static size_t
 tailhook_utf8_count(tailhook_cursor p, tailhook_cursor end)
 {
     size_t count = 0;

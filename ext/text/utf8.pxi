@@ -7,6 +7,15 @@ cdef enum:
     UTF8_INVALID = 0xFFFD  # stands for a byte that is not part of a character
 
 
+cdef uint32_t utf8_long_char_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
+    """Return the character of several bytes that begins at `at`, like utf8_char_at."""
+    width[0] = utf8_sequence(text + at, text + length, True)
+    if width[0]:
+        return utf8_decode(text + at, width[0])
+    width[0] = 1
+    return UTF8_INVALID
+
+
 cdef inline uint32_t utf8_char_at(const uint8_t* text, size_t length, size_t at, size_t* width) noexcept nogil:
     """Return the character that begins at `at` < `length`, or UTF8_INVALID. A surrogate counts: a str may hold one.
 
@@ -15,11 +24,7 @@ cdef inline uint32_t utf8_char_at(const uint8_t* text, size_t length, size_t at,
     if text[at] < 0x80:
         width[0] = 1
         return text[at]
-    width[0] = utf8_sequence(text + at, text + length, True)
-    if width[0]:
-        return utf8_decode(text + at, width[0])
-    width[0] = 1
-    return UTF8_INVALID
+    return utf8_long_char_at(text, length, at, width)
 
 
 cdef inline uint32_t utf8_char_before(const uint8_t* text, size_t at, size_t* width) noexcept nogil:

@@ -1,6 +1,6 @@
 # Finds the newest message of the assistant, as the hooks need it.
 #
-# Gives: rec_utf8, rec_newest_message. For Python: last_message.
+# Gives: rec_utf8. For Python: last_message.
 # Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), records (transcript/records.pxi),
 # iso_read_time (text/iso8601.pxi), transcript/assistant.h.
 #
