@@ -1,7 +1,7 @@
 # What a record of a transcript says.
 #
-# Gives: rec_value_*, rec_is_*, rec_speech, rec_next_text, rec_has_text; rec_message, rec_may_hold_message, rec_copy. For
-# Python: Record, ToolUse, parse_record.
+# Gives: rec_value_*, rec_is_*, rec_speech, rec_next_text, rec_has_text; rec_message, rec_may_hold_message, rec_copy.
+# For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), rec_utf8
 # (transcript/last_message.pxi).
 
