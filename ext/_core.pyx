@@ -1,41 +1,45 @@
 # cython: freethreading_compatible=True, subinterpreters_compatible=own_gil, auto_pickle=False
 """The compiled core of tailhook: one extension module, included from parts."""
 
+# All parts share one name space; imports.pxi holds every cimport. A struct must be included before the parts that use
+# it in a declaration. A function may be called from any part. The docstrings for Python are in src/tailhook/_core.pyi.
+
 include "imports.pxi"
-include "array.pxi"
-include "named_tuple.pxi"
+include "array.pxi"                     # arrays that grow
+include "named_tuple.pxi"               # instances of NamedTuple classes
 
-include "text/utf8.pxi"
-include "text/view.pxi"
-include "json/grammar.pxi"
-include "json/read.pxi"
-include "json/frame.pxi"
-include "json/write.pxi"
-include "json/edit.pxi"
-include "json/layout.pxi"
-include "json/columns.pxi"
+include "text/utf8.pxi"                 # one character at a time
+include "text/view.pxi"                 # borrowed UTF-8 views of str and bytes; hashes
+include "text/iso8601.pxi"              # dates and times
 
-include "transcript/source.pxi"
-include "transcript/window.pxi"
-include "transcript/fields.pxi"
-include "transcript/records.pxi"
-include "transcript/bad_lines.pxi"
-include "text/iso8601.pxi"
-include "transcript/last_message.pxi"
-include "transcript/lines.pxi"
+include "json/grammar.pxi"              # the grammar, and the content of strings
+include "json/read.pxi"                 # a text to Python objects
+include "json/frame.pxi"                # the end of an object in a stream
+include "json/write.pxi"                # Python objects to a text
+include "json/edit.pxi"                 # single values set or removed
+include "json/layout.pxi"               # a text indented
+include "json/columns.pxi"              # a large array of objects in a file
 
-include "markdown/code_map.pxi"
-include "markdown/grammar.pxi"
-include "markdown/blocks.pxi"
-include "markdown/inlines.pxi"
+include "transcript/source.pxi"         # a file that is read at offsets
+include "transcript/window.pxi"         # its lines, newest or oldest first
+include "transcript/fields.pxi"         # the members of a record
+include "transcript/records.pxi"        # what a record says
+include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
+include "transcript/last_message.pxi"   # the newest message of the assistant
+include "transcript/lines.pxi"          # iterators over lines, records and messages
 
-include "patterns/automaton.pxi"
-include "patterns/matches.pxi"
-include "patterns/pattern_set.pxi"
-include "patterns/literals.pxi"
-include "patterns/memory_lines.pxi"
-include "patterns/keys.pxi"
+include "markdown/code_map.pxi"         # the ranges of a text that are code; how to add a rule
+include "markdown/grammar.pxi"          # markers, links, tags and autolinks
+include "markdown/blocks.pxi"           # the block structure
+include "markdown/inlines.pxi"          # code spans, comments, links
 
-include "os/waiting.pxi"
-include "os/folders.pxi"
-include "os/modules.pxi"
+include "patterns/automaton.pxi"        # many patterns at once
+include "patterns/matches.pxi"          # which matches count
+include "patterns/pattern_set.pxi"      # a user's pattern set
+include "patterns/literals.pxi"         # signals, promises, keywords
+include "patterns/memory_lines.pxi"     # the lines that count for the memory machine
+include "patterns/keys.pxi"             # keys and tokens with a known prefix
+
+include "os/waiting.pxi"                # locks, waiting for input, wake-ups
+include "os/folders.pxi"                # who can change a folder
+include "os/modules.pxi"                # the hook's own modules
