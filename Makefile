@@ -4,7 +4,7 @@ PYTHON ?= python3
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard ext/*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
+CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
 .PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures lint format clean
 

@@ -50,7 +50,10 @@ core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
     include_dirs=["ext", str(BUILD)],
-    depends=[str(path) for path in (TABLES, *sorted(Path("ext").glob("*.[hp]*"))) if path.suffix != ".py"],
+    depends=[
+        str(TABLES),
+        *(str(path) for path in sorted(Path("ext").rglob("*")) if path.suffix in {".pyx", ".pxi", ".h"}),
+    ],
     define_macros=macros,
     extra_compile_args=compile_args,
     extra_link_args=link_args,

@@ -1,12 +1,13 @@
-/* What differs by processor, in one place.
+/* What differs by processor.
 
-   TAILHOOK_X86: SSE2 is the baseline there, and AVX2 code may be compiled for
-   single functions (TAILHOOK_AVX2) and chosen at run time (tailhook_has_avx2). */
+   TAILHOOK_X86: SSE2 is always there. Code for AVX2 and AVX-512 is compiled for single functions (TAILHOOK_AVX2,
+   TAILHOOK_AVX512) and chosen at run time (tailhook_has_avx2, tailhook_has_avx512). With TAILHOOK_PORTABLE defined, as
+   tests do, the code for other processors is compiled. */
 
 #ifndef TAILHOOK_CPU_H
 #define TAILHOOK_CPU_H
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__)) && !defined(TAILHOOK_PORTABLE)
 #define TAILHOOK_X86 1
 #include <immintrin.h>
 #define TAILHOOK_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))

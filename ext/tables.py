@@ -1,7 +1,7 @@
-"""The pattern sets that are compiled into the core, and how they get there.
+"""Write tables.h, the C header with the pattern sets that are compiled into the core.
 
-The build runs this (setup.py): each set becomes the constant table of a C header, made by the same compiler
-as a user's own sets. What is in them stands with the machines, in src/tailhook/machines/.
+setup.py runs this at every build. Each set becomes a constant table, made by the same compiler as a user's own sets
+(src/tailhook/automaton.py). The patterns are defined by the machines, in src/tailhook/machines/.
 """
 
 import importlib
@@ -10,20 +10,10 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULES = (
-    "automaton.py",
-    "machines/__init__.py",
-    "machines/idle.py",
-    "machines/ralph.py",
-    "machines/memory.py",
-    "machines/keywords.py",
-    "machines/secret_rules.py",
-)
-SOURCES = [SOURCE / "tailhook" / name for name in MODULES]  # a change of these makes the header anew
 
 
 def load(name):
-    """A module of the package, whose compiled core is still to be built."""
+    """Import a module of the package. It must not import the core, which is not built yet."""
     sys.path.insert(0, str(SOURCE))
     try:
         return importlib.import_module(f"tailhook.{name}")
@@ -32,7 +22,7 @@ def load(name):
 
 
 def header():
-    """The text of tables.h: the same for the same sets, whatever the machine's byte order allows."""
+    """Return the text of tables.h. Equal sets give equal text on machines of one byte order."""
     compiler, idle, ralph = load("automaton"), load("machines.idle"), load("machines.ralph")
     memory, profiles = load("machines.memory"), load("machines.keywords").tables()
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
@@ -52,7 +42,7 @@ def header():
 
 
 def table(name, data):
-    """A compiled set as a constant of the header."""
+    """Return a compiled set as a constant of the header."""
     cells = memoryview(data).cast("I")
     words = ",\n    ".join(", ".join(map(hex, cells[at : at + 12])) for at in range(0, len(cells), 12))
     return f"static const uint32_t tailhook_{name}[] = {{\n    {words},\n}};\n\n"
@@ -65,7 +55,7 @@ def numbers(prefix, values):
 
 
 def key_beginnings(rules):
-    """Return the beginnings of keys, sorted, and what follows each, as arrays of the header."""
+    """Return the beginnings of keys, sorted, and what may follow each, as arrays of the header."""
     texts = sorted(rules, key=str.encode)
     signs = "".join(sorted({sign for _, allowed in rules.values() for sign in allowed}))
     bits = [sum(1 << signs.index(sign) for sign in rules[text][1]) for text in texts]
@@ -83,7 +73,7 @@ def key_beginnings(rules):
 
 
 def write(path):
-    """Write tables.h, unless it says the same already: its age decides what is built again."""
+    """Write tables.h if its text changes. Otherwise its age stays, and nothing is compiled again."""
     text = header()
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)

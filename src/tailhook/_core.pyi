@@ -9,13 +9,13 @@ from typing import Any, BinaryIO, TypeVar, final
 # ---- JSON --------------------------------------------------------------------
 
 def parse_json(data: bytes | str) -> Any:
-    r"""The value of one JSON text (RFC 8259), read strictly.
+    r"""Return the value of one JSON text (RFC 8259), which is read strictly.
 
     Objects become dict (the last of equal names wins), numbers int or float. UTF-8 is checked; a byte order mark is
     an error; a surrogate escape without its partner is kept as a lone surrogate; a number beyond a float's range is
     infinite. Containers may nest 1,024 deep.
 
-    Raises ValueError, which says what was found and at which byte; also for an integer of more digits than
+    Raises ValueError with the fault and its byte, also for an integer of more digits than
     `sys.get_int_max_str_digits()`.
 
     >>> parse_json(b'{"a": [1, 2.5, "\\u00e9"]}')
@@ -26,28 +26,28 @@ def parse_json(data: bytes | str) -> Any:
     """
 
 def write_json(value: Any, style: int = 0) -> bytes:
-    """`value` as one JSON text in UTF-8.
+    """Return `value` as one JSON text in UTF-8.
 
     value: dict (with str keys), list, tuple, str, int, float, bool or None, at most 1,024 containers deep.
     style: 0 compact, 1 a space after each comma and colon, 2 one member a line, indented by two spaces.
 
-    Characters stand as themselves, except control characters, quotation marks and reverse solidi; a lone surrogate is
-    written as an escape. Raises ValueError for what has no JSON form: NaN, infinity, a cycle, any other type.
+    Only control characters, quotation marks, backslashes and lone surrogates are escaped. Raises ValueError for values
+    that have no JSON form: NaN, infinity, a cycle, any other type.
 
     >>> write_json({"a": [1, None]}, 1)
     b'{"a": [1, null]}'
     """
 
 def edit_json(data: bytes, edits: list[tuple[tuple[str | int, ...], bytes | None]]) -> bytes:
-    """`data` with values set or removed, every other byte as it was.
+    """Return `data` with values set or removed and every other byte as it was.
 
-    edits: (path, value) pairs, done in order. A path leads from the root by member names and element indices (from
-    the end where negative); the value is a JSON text, or None to remove. Of several members of one name the last is
-    set; all are removed. A member that is not there is added after the last one, laid out as the others are.
-    Removing a member that is not there changes nothing.
+    edits: (path, value) pairs, done in order. A path leads from the root by member names and element indices (negative
+    ones count from the end); the value is a JSON text, or None to remove. If several members have one name, the last
+    one is set, and all are removed. A missing member is added after the last one and laid out like the others.
+    Removing a missing member changes nothing.
 
-    Raises ValueError where `data` or a value is not JSON, KeyError where a path leads through a value of another kind,
-    a missing member or an index out of range.
+    Raises ValueError if `data` or a value is not JSON, KeyError if a path leads through a value of another kind, a
+    missing member or an index out of range.
 
     >>> edit_json(b'{"n": 1.0, "list": []}', [(("n",), b"2"), (("new",), b"true")])
     b'{"n": 2, "list": [], "new": true}'
@@ -59,24 +59,26 @@ def read_json_columns(
     choose: Callable[[dict[str, Any]], tuple[tuple[str, ...], ...]],
     window_bytes: int = 262144,
 ) -> tuple[dict[str, Any], list[list[Any]] | None, tuple[int, int] | None]:
-    """The object in a JSON file, one member of it - an array of many objects - as columns.
+    """Read the object in a JSON file, with one member of it, an array of many objects, as columns.
 
-    fd: a descriptor of a regular file, read from its beginning; a byte order mark is passed over.
-    array: the name of that member of the root, at most 64 bytes of UTF-8.  choose: called with the members before it,
-    gives for each column the path to it: a member of a row, or that and a member of it; 16 columns at the most.
+    fd: the descriptor of a regular file, which is read from its beginning. A byte order mark is skipped.
+    array: the name of that member, at most 64 bytes of UTF-8.
+    choose: called with the members before the array. Returns the path of each column, at most 16: the name of a member
+    of a row, or that name and the name of a member of that member.
     window_bytes: how many bytes of the file are in memory at first, at least 4. The window grows as far as the largest
     member or row needs; the result does not depend on it.
-    Returns (value, columns, span): the root without the array; for each path a list of as many values as there are
-    rows, None where a row has none; where the array stands in the file, end exclusive. columns and span are None where
-    the member is no array, and then it is in the value.
 
-    Memory follows what is kept and the largest member or row, not the file.
-    Raises ValueError where the file is not JSON, the root or a row is no object, or an argument is out of range;
-    OSError when it cannot be read.
+    Returns (value, columns, span). value: the root without the array. columns: for each path a list with one value for
+    each row, None if the row has none. span: the array's bytes in the file, end exclusive. If the member is not an
+    array, it is in `value`, and columns and span are None.
+
+    The memory used depends on what is kept and on the largest member or row, not on the file's size.
+    Raises ValueError if the file is not JSON, the root or a row is not an object, or an argument is out of range;
+    OSError if the file cannot be read.
     """
 
 def fingerprint(data: bytes) -> int:
-    """A number of 64 bits that stands for the bytes: it tells whether they changed. Not for keeping secrets.
+    """Return a 64-bit hash, to see whether the bytes changed. It is not cryptographic.
 
     >>> fingerprint(b"tail") == fingerprint(b"tail"), fingerprint(b"tail") == fingerprint(b"hook")
     (True, False)
@@ -84,11 +86,11 @@ def fingerprint(data: bytes) -> int:
 
 @final
 class JsonIndenter:
-    """Lays a JSON text out with a line for each value, indented by two as `write_json` does.
+    """Lays out a JSON text with one line for each value, indented by two, like style 2 of `write_json`.
 
-    Every value stays as it was spelt.
+    Every value stays spelled as it is.
 
-    depth: how deep the text is to stand in another one; its first line is not indented.
+    depth: how deep in another text this one will be. Its first line is not indented.
 
     >>> JsonIndenter().feed(b'{"a":[1.0,{}]}')
     b'{\\n  "a": [\\n    1.0,\\n    {}\\n  ]\\n}'
@@ -96,11 +98,11 @@ class JsonIndenter:
 
     def __init__(self, depth: int = 0) -> None: ...
     def feed(self, data: bytes) -> bytes:
-        """What comes of one more piece of the text, which may be cut anywhere. It is not checked: it must be JSON."""
+        """Return the layout of one more piece of the text, cut anywhere. It must be JSON: it is not checked."""
 
 @final
 class JsonFramer:
-    """Finds the end of the first JSON object in bytes that come in pieces.
+    """Finds the end of the first JSON object in bytes that arrive in pieces.
 
     >>> framer = JsonFramer()
     >>> framer.feed(b'{"a": "}')
@@ -110,15 +112,15 @@ class JsonFramer:
     """
 
     def feed(self, data: bytes) -> int:
-        """The offset past the object, counted from the first byte ever fed; -1 while more is needed.
+        """Return the offset after the object, counted from the first byte ever fed, or -1 if more bytes are needed.
 
-        Only brackets and strings are looked at: `parse_json` decides whether the bytes before the offset are JSON.
+        Only brackets and strings are read: `parse_json` decides whether the bytes before the offset are JSON.
         """
 
 # ---- lines -------------------------------------------------------------------
 #
 # `file` is the descriptor of a regular file, whose position is neither used nor
-# moved, or a seekable binary file object. Both directions give the same lines.
+# changed, or a seekable binary file object. Both directions return the same lines.
 
 def reverse_lines(
     file: int | BinaryIO | FileIO,
@@ -127,17 +129,17 @@ def reverse_lines(
     max_line: int | None = None,
     containing: bytes | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    r"""The lines of a file, newest first: (offset of the first byte, bytes without the line's end).
+    r"""Iterate over the lines of a file, newest first: (offset of the first byte, bytes without the line end).
 
-    start, end: bytes; the lines that begin in this range. A line begun before `end` is given whole. The default `end`
-    is the file's size now: lines written later are not given.
-    max_line: bytes; longer lines are passed over, and not kept in memory.
-    containing: bytes that a line must contain; other lines are passed over without becoming Python objects.
+    start, end: a byte range; only lines that begin in it are returned, each one whole. The default `end` is the
+    file's size now: lines written later are not returned.
+    max_line: bytes; longer lines are skipped and not kept in memory.
+    containing: bytes that a line must contain. Other lines are skipped without becoming Python objects.
 
-    A line ends with a newline, or a carriage return and one; the last may lack it. A byte order mark at the file's
-    start is left out. A file that is truncated or written anew meanwhile ends the iteration.
+    A line ends with a newline, or a carriage return and a newline; the last line may have no end. A byte order mark at
+    the start of the file is left out. If the file is truncated or written anew meanwhile, the iteration ends.
 
-    Raises OSError; ValueError for negative numbers; RuntimeError when two threads read at once.
+    Raises OSError; ValueError for negative numbers; RuntimeError if two threads read at once.
 
     >>> import io
     >>> list(reverse_lines(io.BytesIO(b"one\ntwo\r\n\nfour")))
@@ -153,15 +155,15 @@ def forward_lines(
     max_line: int | None = None,
     containing: bytes | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """As `reverse_lines`, oldest first."""
+    """Iterate over the lines like `reverse_lines`, oldest first."""
 
 # ---- times -------------------------------------------------------------------
 
 def unix_time(stamp: str) -> float | None:
-    """Return the Unix time that a date and time of ISO 8601 stands for, in seconds, or None if it is not one.
+    """Return the Unix time of a date and time in ISO 8601, in seconds, or None if it is invalid.
 
     Calendar, ordinal and week dates and times down to hour, minute or second, in the extended or the basic format,
-    with fractions and zones (ISO 8601-1:2019, 5.2 to 5.4); also a space for the T, and small letters (RFC 3339, 5.6).
+    with fractions and zones (ISO 8601-1:2019, 5.2 to 5.4); also a space for T, and lower case (RFC 3339, 5.6).
     Without a zone a time counts as UTC; a date alone is its midnight.
 
     >>> unix_time("2026-01-02T03:04:05.5+05:30")
@@ -174,7 +176,7 @@ def unix_time(stamp: str) -> float | None:
 
 @final
 class ToolUse:
-    """A tool_use block: what the assistant asked a tool to do."""
+    """A tool_use block: a call of a tool by the assistant."""
 
     @property
     def id(self) -> str | None: ...
@@ -182,23 +184,23 @@ class ToolUse:
     def name(self) -> str | None: ...
     @property
     def input(self) -> Any:
-        """The tool's input, decoded by orjson at each call. Raises tailhook.errors.RecordError."""
+        """The tool's input, decoded by orjson at each access. Raises tailhook.errors.RecordError."""
 
 @final
 class Record:
-    """One line of a transcript. Every attribute is decoded when it is asked for.
+    """One line of a transcript. Every attribute is decoded at each access.
 
-    Members are those of the line's own object and of its `message`; of equal names the last. Absent ones, and values
-    of another kind, are None; flags are true only where the value is `true`.
+    The attributes are members of the line's object and of its `message`; of equal names the last one counts. An
+    absent member, or one of another kind, is None; a flag is true only if the value is `true`.
     """
 
     @property
     def text(self) -> str:
         """`message.content`, or the flat `content` of a human, user or assistant record: the string, or its text blocks
-        joined by newlines, those of white space only left out; "" otherwise."""
+        joined by newlines, without those of only white space; "" otherwise."""
     @property
     def role(self) -> str | None:
-        """The message's role, or the type of a flat record; None in records of other types than these."""
+        """The message's role, or the type of a flat record; None in records of other types."""
     @property
     def type(self) -> str | None: ...
     @property
@@ -207,35 +209,36 @@ class Record:
     def uuid(self) -> str | None: ...
     @property
     def timestamp(self) -> str | None:
-        """As the record has it, normally ISO 8601 in UTC."""
+        """As in the record, normally ISO 8601 in UTC."""
     @property
     def is_sidechain(self) -> bool:
-        """A sub-agent's."""
+        """Whether a sub-agent wrote it."""
     @property
     def is_meta(self) -> bool:
-        """Written by the host, such as a hook's feedback."""
+        """Whether the host wrote it, such as a hook's feedback."""
     @property
     def is_api_error(self) -> bool: ...
     @property
     def is_compact_summary(self) -> bool: ...
     @property
     def tools(self) -> list[ToolUse]:
-        """The message's tool_use blocks, or the record itself where it is a flat tool_use."""
+        """The message's tool_use blocks, or the record itself if it is a flat tool_use."""
     @property
     def offset(self) -> int:
-        """Bytes from the file's start to the record's line."""
+        """Bytes from the start of the file to the record's line."""
     def json(self) -> Any:
-        """The whole object, decoded by orjson.
+        """Return the whole object, decoded by orjson.
 
-        Raises tailhook.errors.RecordError where a member that this class does not show is invalid UTF-8.
+        Raises tailhook.errors.RecordError if a member that this class does not have is invalid UTF-8.
         """
 
 def parse_record(line: bytes, offset: int = 0) -> Record | None:
-    r"""The record in a line that begins at `offset` of its file; None if there is none.
+    r"""Return the record in a line that begins at `offset` of its file, or None.
 
-    A good line is one JSON object. A bad one yields its last complete object that starts the line, follows another
-    complete one, or ends where the line ends (white space and NULs aside); objects nested in a torn record are no
-    records. The JSON grammar is checked throughout; UTF-8 in the strings that the record may be asked for.
+    A good line is one JSON object. In a bad line, the record is the last complete object that starts the line, follows
+    another complete object, or ends where the line ends, apart from white space and NULs. An object nested in a torn
+    record is not a record. All of the line is checked against the JSON grammar; UTF-8 is checked in the strings that
+    the record may be asked for.
 
     >>> parse_record(b'{"type":"assistant","message":{"content":[{"type":"text","text":"Hi"}]}}').text
     'Hi'
@@ -246,12 +249,12 @@ def parse_record(line: bytes, offset: int = 0) -> Record | None:
 def reverse_records(
     file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
 ) -> Iterator[Record]:
-    """The records of `reverse_lines`; lines that hold none are passed over."""
+    """Iterate over the records of `reverse_lines`. Lines without a record are skipped."""
 
 def forward_records(
     file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
 ) -> Iterator[Record]:
-    """The records of `forward_lines`; lines that hold none are passed over."""
+    """Iterate over the records of `forward_lines`. Lines without a record are skipped."""
 
 def reverse_messages(
     file: int | BinaryIO | FileIO,
@@ -260,11 +263,11 @@ def reverse_messages(
     max_line: int | None = None,
     max_lines: int | None = None,
 ) -> Iterator[tuple[bool, bytes, list[str | None]]]:
-    """Iterate over what was said and done, newest first: (is it the assistant's, its text, names of its tools).
+    """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
 
-    One for each record of `reverse_records` that is the main conversation's own and has words or tools. The text is
-    UTF-8 (lone surrogates in their three bytes): `Record.text`, and the strings in a content list; b"" for no words.
-    max_lines: how many lines are read, at most.
+    There is one for each record of `reverse_records` that belongs to the main conversation and has words or tools. The
+    text is UTF-8 (a lone surrogate takes three bytes): `Record.text`, and the strings in a content list; b"" for none.
+    max_lines: the largest number of lines to read.
     """
 
 def last_message(
@@ -273,18 +276,19 @@ def last_message(
     max_line: int | None = None,
     max_lines: int | None = None,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
-    """The newest message of the assistant's own that has text: (outcome, texts).
+    """Return the newest message of the assistant, not of a sub-agent, that has text: (outcome, texts).
 
-    max_bytes: how far from the file's end to read; max_line: longer lines are passed over; max_lines: how many lines
-    are read. None: no bound.
+    max_bytes: how far to read back from the end of the file. None: no limit.
+    max_line: bytes; longer lines are skipped. None: no limit.
+    max_lines: how many lines to read. None: no limit.
 
-    The message is all records with its id that have text. texts: of each, oldest first, the text (UTF-8, lone
-    surrogates in their three bytes: a str may need four times the memory) and the timestamp in Unix seconds, None
-    when it has none that can be read. Outcomes, all but the first without texts:
-    - "text": here they are;
+    A message is all records with its id that have text. texts: for each record, oldest first, its text and its
+    timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone surrogate takes three bytes): a
+    str may need four times the memory. Outcomes, all but the first without texts:
+    - "text": there is a message;
     - "no_text": there are assistant records, but none with text;
     - "no_assistant": there is no assistant record;
-    - "unknown": a bound, a line passed over or a file that was written anew lies before the answer.
+    - "unknown": a limit, a skipped line or a file written anew came before an answer.
     """
 
 # ---- Markdown ------------------------------------------------------------------
@@ -292,13 +296,13 @@ def last_message(
 _Span = TypeVar("_Span", bound=tuple[str, int, int])
 
 def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
-    """Where `markdown` is code, by CommonMark 0.31.2 (all of sections 3 to 6 that decides it).
+    """Return the ranges of `markdown` that are code, by CommonMark 0.31.2 (sections 3 to 6).
 
     cls: a class made by typing.NamedTuple of (kind, start, end). kind is fence, indented, span, comment or raw;
     start and end (exclusive) are code points of a str, bytes of bytes. A str may hold lone surrogates and bytes need
     not be UTF-8: neither changes what is code. Time and memory are linear in the text's length.
 
-    TypeError: markdown is neither str nor bytes.
+    Raises TypeError if markdown is neither str nor bytes.
 
     >>> from tailhook.patterns import Span
     >>> code_spans("a `b`", Span)
@@ -310,10 +314,12 @@ def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
 _Tuple = TypeVar("_Tuple", bound=tuple[object, ...])
 
 class Automaton:
-    """The matcher over one table of `tailhook.automaton.compile_table`.  (ext/automaton.pxi)
+    """The matcher over one table of `tailhook.automaton.compile_table`.  (ext/patterns/automaton.pxi)
 
-    data: the table. names: of the numbers that the patterns were given. Raises ValueError for anything else than
-    such a table: it is checked whole, so that a damaged one cannot lead out of itself.
+    data: the table.
+    names: the name for each number that a pattern has in the table.
+
+    Raises ValueError if the data is not such a table. It is checked as a whole: no index in it can lead out of it.
     """
 
     data: bytes
@@ -321,10 +327,10 @@ class Automaton:
 
     def __init__(self, data: bytes, names: tuple[str, ...]) -> None: ...
     def hits(self, text: bytes, prefiltered: bool = True) -> list[tuple[int, int, int]]:
-        """All matches, wherever they stand: (number of the name, start, end), in no promised order.
+        """Return all matches, in any place: (number of the name, start, end), in no particular order.
 
-        prefiltered: False runs the automaton alone over all of the text, as on processors without AVX2; it finds
-        the same.
+        prefiltered: False runs only the automaton, over the whole text, as on processors without AVX2. It finds the
+        same.
 
         >>> from tailhook.automaton import compile_table
         >>> table = compile_table([(0, "he"), (1, "she")], ignore_case=False, word=False)
@@ -333,25 +339,26 @@ class Automaton:
         """
 
     def findall(self, source: str | bytes, own_line: bool, outside_code: bool, cls: type[_Tuple]) -> list[_Tuple]:
-        """The matches that count, by start, end and name: a `cls` of (name, start, end, line, in_code) each.
+        """Return the matches that count, sorted by start, end and name.
 
-        Offsets count characters of a str, bytes of bytes; lines count from 1. `PatternSet` says what the options
-        mean. Raises TypeError for other texts and for a `cls` that is no tuple.
+        Each is a `cls` of (name, start, end, line, in_code). Offsets count characters of a str, bytes of bytes; lines
+        count from 1. `PatternSet` explains the options. Raises TypeError for other texts and if `cls` is not a
+        NamedTuple class.
         """
 
 def signals(source: str | bytes) -> list[str]:
-    """The idle machine's signals that count in a text, as they are written, in order.
+    """Return the idle machine's signals in a text, in order.
 
-    A signal stands alone on its line and outside code. Which there are is said in tailhook/machines/idle.py.
+    A signal counts if it is alone on its line and outside code. tailhook/machines/idle.py lists them.
 
     >>> signals("Done.\\n\\n<loop-done>COMPLETE</loop-done>\\n")
     ['<loop-done>COMPLETE</loop-done>']
     """
 
 def keywords(text: bytes, tuned: bool = False) -> list[tuple[int, int, int]]:
-    """The memory machine's keywords in a text, UTF-8: (number, start, end) of each, whatever line or code it is in.
+    """Return the memory machine's keywords in a text in UTF-8: (number, start, end) of each, also in code.
 
-    tuned: by the second profile's table. What the numbers stand for: `tables` in tailhook/machines/keywords.py.
+    tuned: use the second profile's table. `tables` in tailhook/machines/keywords.py explains the numbers.
 
     >>> sorted(keywords(b"Picked it, because"))
     [(0, 0, 6), (1, 11, 18), (7, 11, 18)]
@@ -360,23 +367,24 @@ def keywords(text: bytes, tuned: bool = False) -> list[tuple[int, int, int]]:
 def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, int, bytes, bytes, bytes, bool]]:
     """Return the lines of the messages that count for a category of the memory machine, in the session's order.
 
-    messages: UTF-8, the oldest first. Their code is left out (`code_spans`): a line that is all code is not a line,
-    other code is one space. tuned: use the second profile's table, in which every keyword of a line counts.
+    messages: UTF-8, the oldest first. Their code (`code_spans`) is left out: a line of only code is removed, other code
+    becomes one space.
+    tuned: use the second profile's table, in which every keyword of a line counts.
 
-    A tuple for each time that a line counts: the category (its place in tailhook/machines/memory.py, CATEGORIES), the
-    message's index, the line, its keyword, the booster near it (b"" for none), and whether it counts as boosted. Of a
-    category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the text; it ends with the
-    line that makes the last category full.
+    Returns a tuple for each time that a line counts: the category (its index in tailhook/machines/memory.py,
+    CATEGORIES), the message's index, the line, its keyword, the booster near it (b"" for none), and whether it counts
+    as boosted. In each category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the
+    text. The search stops when all categories are full.
 
     >>> score_lines([b"We chose A,\\nbecause of B."])
     [(0, 0, b'We chose A,', b'chose', b'because', True)]
     """
 
 def promises(source: str | bytes, own_line: bool = False) -> list[str]:
-    """The words of each `<promise>` in a text, from the nearest opening tag to the closing one, in order.
+    """Return the words of each `<promise>` in a text, from the nearest opening tag to the closing one, in order.
 
-    Both tags must be outside code; what is between them may be or hold code, and go over lines.
-    own_line: the tags stand alone on their line or lines, but for the markers of quotes and list items.
+    Both tags must be outside code. The text between them may contain code and line ends.
+    own_line: the tags must be alone on their line or lines, apart from the markers of quotes and list items.
 
     >>> promises("I promise: <promise>TESTS\\nGREEN</promise>, and `<promise>nothing</promise>` else")
     ['TESTS\\nGREEN']
@@ -385,8 +393,8 @@ def promises(source: str | bytes, own_line: bool = False) -> list[str]:
 def find_keys(text: str) -> list[tuple[int, int]]:
     """Return the positions of keys that have a known prefix: (start, end) of each, in characters.
 
-    A key begins where a word does, or behind a sign such as = or a slash. Behind its beginning stand at least half of
-    the characters that belong there, or 16, with a digit among them or letters of both cases. The beginnings are those
+    A key begins where a word begins, or behind a sign such as = or a slash. After its prefix come at least half of the
+    characters that the rule requires, or 16, with a digit among them or letters of both cases. The prefixes are those
     of tailhook/machines/secret_rules.py.
 
     >>> find_keys("push with ghp_0123456789abcdefghij, or npm_config_registry_name")
@@ -396,27 +404,27 @@ def find_keys(text: str) -> list[tuple[int, int]]:
 # ---- the operating system ----------------------------------------------------
 
 def flock_within(fd: int, seconds: float) -> bool:
-    """Take an exclusive `flock` on a descriptor: True when it is held, False when `seconds` passed without it.
+    """Take an exclusive `flock` on a descriptor. Returns False if `seconds` pass without it.
 
-    Raises OSError where the file cannot be locked at all.
+    Raises OSError if the file cannot be locked.
     """
 
 def wait_readable(fd: int, seconds: float) -> bool:
-    """Whether a read of the descriptor would return at once, within `seconds`; at the end of input it would.
+    """Return whether a read of the descriptor will not block, waiting for that up to `seconds`.
 
-    seconds: 0 or less looks once.
+    At the end of the input a read does not block. seconds: 0 or less looks once.
 
-    Raises OSError where the descriptor cannot be waited for.
+    Raises OSError if the descriptor cannot be polled.
     """
 
 def poke(path: bytes) -> int:
-    """Send a datagram of one byte to the Unix socket at `path`, waiting for nobody; 0, or the errno of what hinders it.
+    """Send a wake-up, a datagram of one byte, to the Unix socket at `path` without blocking. Returns 0 or an errno.
 
-    ENOENT and ECONNREFUSED: nobody listens there. EAGAIN: who listens is busy, and has been poked already.
+    ENOENT and ECONNREFUSED: no process listens there. EAGAIN: the listener is busy and has wake-ups waiting.
     """
 
 def folder_fault(folder: bytes) -> tuple[bool, str]:
-    """Return whether a folder exists, and what lets another user change it or put another one in its place, or "".
+    """Return whether a folder exists, and why another user could change or replace it, or "".
 
     The folder must belong to this user, and no other user may write to it. Each folder and link on the way to it must
     belong to this user or to root. If other users may write to such a folder, it must be sticky, as /tmp is: then they
@@ -430,10 +438,10 @@ def folder_fault(folder: bytes) -> tuple[bool, str]:
 
 @final
 class ModuleFinder:
-    """A finder and loader (PEP 451) of tailhook's own modules: straight to the file that Python compiled, no search.
+    """A finder and loader (PEP 451) of tailhook's own modules, which opens the .pyc file without a search.
 
-    Put first on `sys.meta_path`. It answers for modules below `tailhook` whose `__pycache__` file (PEP 552) names the
-    time and size that the source has now; all others it leaves to Python's own finder, which compiles them.
+    Put it first on `sys.meta_path`. It finds modules below `tailhook` if their `__pycache__` file (PEP 552) names the
+    time and size that the source has now. All others are left to Python's own finder, which compiles them.
 
     >>> import sys
     >>> sys.meta_path.insert(0, ModuleFinder())  # doctest: +SKIP

@@ -10,7 +10,7 @@ Three steps, each a section below:
    prefilter sees where a literal may stand.
 
 The build runs this too, for the sets that are compiled into the core (ext/tables.py); so nothing here may
-import the core. The layout of the table is that of `tailhook_table` in ext/automaton.h.
+import the core. The layout of the table is that of `tailhook_table` in ext/patterns/automaton.h.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
 # What `re.IGNORECASE` takes for an ASCII letter is that letter in both cases and, for three of them, letters
 # of two or three bytes. A pattern is folded once, here; the text is folded as it is read, because offsets
 # are into the original. The automaton knows no folded letter of several bytes: such a letter is spelled out
-# in the anchor, and compared letter by letter (ext/automaton.pxi) in the rest of the pattern.
+# in the anchor, and compared letter by letter (ext/patterns/automaton.pxi) in the rest of the pattern.
 
 FOLDED = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
 SPELLINGS = {letter: [letter, *(other for other in FOLDED if FOLDED[other] == letter)] for letter in "isk"}

@@ -50,7 +50,7 @@ def expected(value):
 def test_columns_are_what_the_json_module_reads(members, rows, last, layout, window_bytes):
     value = {**members, "rows": rows} if last else {"rows": rows, **members}
     if isinstance(value["rows"], list) and not all(isinstance(row, dict) for row in value["rows"]):
-        with pytest.raises(ValueError, match="a row is no object"):
+        with pytest.raises(ValueError, match="a row is not an object"):
             columns(json.dumps(value).encode())
         return
     text = json.dumps(value, **layout).encode("utf-8", "surrogatepass")
@@ -125,7 +125,7 @@ def test_a_row_or_a_member_may_lie_anywhere_in_the_window_and_be_larger_than_it(
     ],
 )
 def test_what_is_not_json_or_no_such_object_is_refused(text):
-    with pytest.raises(ValueError, match=r"JSON|no object"):
+    with pytest.raises(ValueError, match=r"JSON|not an object"):
         columns(text)
 
 

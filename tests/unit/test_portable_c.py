@@ -1,4 +1,4 @@
-"""What the core has in place of the C library's own where that lacks it: compiled and compared on any platform."""
+"""The C headers of the core, compiled by themselves: code for platforms that this one is not, and tables of bytes."""
 
 import ctypes
 import shutil
@@ -8,24 +8,36 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from markdown_it import MarkdownIt
 
 EXT = Path(__file__).parents[2] / "ext"
 SOURCE = """
-#include "file.h"
+#include "os/file.h"
+#include "markdown/markdown.h"
 
 long last_newline(const unsigned char *data, size_t size) {
     const unsigned char *found = tailhook_last_newline(data, size);
     return found ? (long)(found - data) : -1;
 }
+
+/* line_ends, specials: a bit for each of 64 bytes. */
+void mark_64(const char *bytes, int portable, uint64_t *marks) {
+    if (portable)
+        tailhook_mark_blocks_portable(bytes, 1, marks);
+    else
+        tailhook_mark_blocks(bytes, 1, marks);
+}
+
+int is_line_end(int byte) { return tailhook_is_line_end((unsigned char)byte); }
+int is_special(int byte) { return tailhook_is_special((unsigned char)byte); }
+int may_start_block(int byte) { return tailhook_may_start_block((unsigned char)byte); }
 """
 
 
-@pytest.fixture(scope="module")
-def last_newline(tmp_path_factory):
-    """The last newline of bytes, -1 for none, by the code for C libraries without memrchr."""
+def compiled(folder, *options):
+    """Compile the source above with the options and load it."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     compiler = compiler if shutil.which(compiler) else "cc"
-    folder = tmp_path_factory.mktemp("portable")
     (folder / "portable.c").write_text(SOURCE)
     command = [
         compiler,
@@ -34,13 +46,32 @@ def last_newline(tmp_path_factory):
         "-Wall",
         "-Werror",
         "-Wno-unused-function",
-        "-DTAILHOOK_PORTABLE",
+        *options,
+        "-D_GNU_SOURCE",
         f"-I{EXT}",
     ]
-    subprocess.run([*command, "-shared", "-fPIC", "-o", folder / "portable.so", folder / "portable.c"], check=True)
-    function = ctypes.CDLL(str(folder / "portable.so")).last_newline
-    function.restype = ctypes.c_long
-    return lambda data: function(data, ctypes.c_size_t(len(data)))
+    subprocess.run([*command, "-shared", "-fPIC", "-o", folder / "core.so", folder / "portable.c"], check=True)
+    library = ctypes.CDLL(str(folder / "core.so"))
+    library.last_newline.restype = ctypes.c_long
+    return library
+
+
+@pytest.fixture(scope="module")
+def portable(tmp_path_factory):
+    """The code for processors without vector instructions and C libraries without memrchr."""
+    return compiled(tmp_path_factory.mktemp("portable"), "-DTAILHOOK_PORTABLE")
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """The code for this machine."""
+    return compiled(tmp_path_factory.mktemp("native"))
+
+
+@pytest.fixture(scope="module")
+def last_newline(portable):
+    """Return the last newline of bytes, or -1, by the code for C libraries without memrchr."""
+    return lambda data: portable.last_newline(data, ctypes.c_size_t(len(data)))
 
 
 def test_the_last_newline_is_found_in_blocks_of_every_size(last_newline):
@@ -56,3 +87,42 @@ def test_the_last_of_many_newlines_is_found(last_newline):
     for _ in range(2000):
         data = bytes(chance.choice(b"abc\n") for _ in range(chance.randrange(2000)))
         assert last_newline(data) == data.rfind(b"\n")
+
+
+def test_markdown_bytes_are_marked_alike_on_every_processor(native, portable):
+    marks = (ctypes.c_uint64 * 2)()
+    chance = Random(20261122)
+    blocks = [bytes([byte]) * 64 for byte in range(256)]
+    blocks += [bytes(chance.choices(range(256), k=64)) for _ in range(500)]
+    blocks += [bytes(chance.choices(b"\n\r`<[\\];\x0b\x1c \xdc\xe0", k=64)) for _ in range(500)]
+    for block in blocks:
+        line_ends = sum(1 << at for at, byte in enumerate(block) if byte in b"\n\r")
+        specials = sum(1 << at for at, byte in enumerate(block) if byte in b"`<[\\]")
+        for library, is_portable in ((native, False), (native, True), (portable, True)):
+            library.mark_64(block, is_portable, marks)
+            assert tuple(marks) == (line_ends, specials), block
+
+
+def test_bytes_are_recognised_one_by_one_as_they_are_in_blocks(native):
+    assert bytes(filter(native.is_line_end, range(256))) == b"\n\r"
+    assert bytes(filter(native.is_special, range(256))) == b"<[\\]`"
+
+
+def test_the_bytes_that_may_start_a_block_are_those_of_the_reference_parser(native):
+    markdown = MarkdownIt("commonmark")
+
+    def starts_block(byte):
+        letter = chr(byte)
+        lines = (letter, letter * 3, f"{letter} x", f"{letter}. x", f"{letter}div>")
+        return any(
+            [token.type for token in markdown.parse(before + line) if token.level == 0]
+            != ["paragraph_open", "paragraph_close"]
+            for line in lines
+            for before in ("", "text\n")
+        )
+
+    blank = b"\t\n\r "
+    for byte in set(range(1, 128)) - set(blank):
+        assert native.may_start_block(byte) == starts_block(byte), chr(byte)
+    assert all(map(native.may_start_block, blank))
+    assert not any(map(native.may_start_block, range(128, 256)))

@@ -1,0 +1,158 @@
+/* JSON strings, many bytes at a time: where one stops being plain.
+
+   Every function reads [p, end) and nothing beyond, not by one vector load. */
+
+#ifndef TAILHOOK_STRINGS_H
+#define TAILHOOK_STRINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "text/utf8.h"
+
+/* Return one bit for each of 16 bytes that must be escaped in a JSON string (RFC 8259, 7): the quotation mark, the
+   backslash, a control byte. */
+#if TAILHOOK_X86
+static inline unsigned
+tailhook_stops16(tailhook_cursor p)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+    const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    const __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, backslash)));
+}
+#endif
+
+/* Return the first byte that must be escaped in a JSON string, or end. */
+static inline tailhook_cursor
+tailhook_string_stop(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    for (; end - p >= 16; p += 16) {
+        const unsigned stops = tailhook_stops16(p);
+        if (stops)
+            return p + __builtin_ctz(stops);
+    }
+#endif
+    while (p != end && *p >= 0x20 && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+#if TAILHOOK_X86
+/* Skip whole blocks of 64 bytes of a JSON string, with their escapes of two characters. Return the first byte that
+   needs a look: the closing quotation mark, a control byte, any other escape; or the position with fewer than 64 bytes
+   left. p: not within an escape. */
+static TAILHOOK_AVX2 tailhook_cursor
+tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
+{
+    const __m256i quote = _mm256_set1_epi8('"');
+    const __m256i backslash = _mm256_set1_epi8('\\');
+    const __m256i control = _mm256_set1_epi8(0x1f);
+    const __m256i letter_b = _mm256_set1_epi8('b');
+    /* The other characters that may follow a backslash, by their lower four bits. */
+    const __m256i others = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(1, 0, 'r', 0, 't', 0, 'f', 0, 0, 0, 0, 0, '\\', 0, 'n', '/'));
+    const uint64_t even = UINT64_C(0x5555555555555555);
+    uint64_t carry = 0; /* 1: the block's first byte is escaped */
+
+    for (; end - p >= 64; p += 64) {
+        const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)p);
+        const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
+#define TAILHOOK_BITS(of_low, of_high) \
+    ((uint64_t)(uint32_t)_mm256_movemask_epi8(of_high) << 32 | (uint32_t)_mm256_movemask_epi8(of_low))
+        const uint64_t quotes = TAILHOOK_BITS(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
+        const uint64_t controls = TAILHOOK_BITS(_mm256_cmpeq_epi8(_mm256_min_epu8(low, control), low),
+                                                _mm256_cmpeq_epi8(_mm256_min_epu8(high, control), high));
+        uint64_t backslashes = TAILHOOK_BITS(_mm256_cmpeq_epi8(low, backslash), _mm256_cmpeq_epi8(high, backslash));
+        uint64_t stops = quotes | controls;
+        uint64_t escaped = carry;
+        if (backslashes | carry) {
+            /* Within a run of backslashes every other one escapes. The addition carries a run that begins at an odd bit
+               out of the run, so that the sum differs from the run below its end, and nowhere else. */
+            backslashes &= ~carry;
+            const uint64_t follows = backslashes << 1 | carry;
+            const uint64_t odd_starts = backslashes & ~even & ~follows;
+            uint64_t sum;
+            carry = __builtin_add_overflow(odd_starts, backslashes, &sum);
+            escaped = (even ^ sum << 1) & follows;
+            const uint64_t known = quotes | TAILHOOK_BITS(
+                _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(others, low), low), _mm256_cmpeq_epi8(low, letter_b)),
+                _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(others, high), high), _mm256_cmpeq_epi8(high, letter_b)));
+            stops = (stops & ~escaped) | (escaped & ~known);
+        }
+#undef TAILHOOK_BITS
+        if (stops) {
+            p += __builtin_ctzll(stops);
+            return escaped & stops & -stops ? p - 1 : p;
+        }
+    }
+    return p - carry;
+}
+#endif
+
+/* Like tailhook_string_stop, but may go on behind escapes of two characters. */
+static inline tailhook_cursor
+tailhook_string_pass(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    if (end - p >= 64 && tailhook_has_avx2())
+        p = tailhook_string_blocks(p, end);
+#endif
+    return tailhook_string_stop(p, end);
+}
+
+/* Like tailhook_string_stop, for strings shorter than 48 bytes, as most names and identifiers are. In longer ones it
+   stops after 48 bytes. */
+static inline tailhook_cursor
+tailhook_string_short(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    if (end - p >= 48) {
+        for (int i = 0; i < 3; i++, p += 16) {
+            const unsigned stops = tailhook_stops16(p);
+            if (stops)
+                return p + __builtin_ctz(stops);
+        }
+        return p;
+    }
+#endif
+    return tailhook_string_stop(p, end);
+}
+
+/* Return the first backslash or byte over 0x7f, or end. */
+static inline tailhook_cursor
+tailhook_plain_stop(tailhook_cursor p, tailhook_cursor end)
+{
+#if TAILHOOK_X86
+    for (; end - p >= 16; p += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+        const __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+        const unsigned stops = (unsigned)_mm_movemask_epi8(_mm_or_si128(bytes, backslash));
+        if (stops)
+            return p + __builtin_ctz(stops);
+    }
+#endif
+    while (p != end && *p < 0x80 && *p != '\\')
+        p++;
+    return p;
+}
+
+/* Store `count` ASCII characters at `index` of a str's data, whose characters have `width` bytes each. */
+static inline void
+tailhook_widen(void *data, int width, ptrdiff_t index, tailhook_cursor p, ptrdiff_t count)
+{
+    if (width == 1)
+        memcpy((uint8_t *)data + index, p, (size_t)count);
+    else if (width == 2)
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint16_t *)data)[index + i] = p[i];
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint32_t *)data)[index + i] = p[i];
+}
+
+#endif

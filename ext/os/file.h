@@ -1,0 +1,99 @@
+/* What differs by platform for the readers of files: bytes at an offset, the file's size, the last newline of a block,
+   and a flag that one thread at a time can hold. */
+
+#ifndef TAILHOOK_FILE_H
+#define TAILHOOK_FILE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* Read up to size bytes. Return how many: fewer only at the end of the file; -1 with errno set, which may be EINTR. */
+static inline ptrdiff_t
+tailhook_read_at(int fd, unsigned char *data, size_t size, int64_t offset)
+{
+    size_t done = 0;
+    while (done != size) {
+        const ssize_t count = pread(fd, data + done, size - done, (off_t)(offset + (int64_t)done));
+        if (count < 0)
+            return -1;
+        if (count == 0)
+            break;
+        done += (size_t)count;
+    }
+    return (ptrdiff_t)done;
+}
+
+/* Return the size in bytes of a regular file, or -1 with errno set. */
+static inline int64_t
+tailhook_file_size(int fd)
+{
+    struct stat facts;
+    if (fstat(fd, &facts) < 0)
+        return -1;
+    if (S_ISDIR(facts.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        errno = ESPIPE;
+        return -1;
+    }
+    return (int64_t)facts.st_size;
+}
+
+/* Return another descriptor of the same open file, or -1 with errno set. */
+static inline int
+tailhook_copy_descriptor(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static inline void
+tailhook_close_descriptor(int fd)
+{
+    close(fd);
+}
+
+/* Return the last newline of the block, or NULL. */
+static inline const unsigned char *
+tailhook_last_newline(const unsigned char *data, size_t size)
+{
+#if defined(__GLIBC__) && !defined(TAILHOOK_PORTABLE)
+    return (const unsigned char *)memrchr(data, '\n', size);
+#else
+    /* macOS has no memrchr; musl has it but cannot be recognised. Blocks are searched from the last to the first, each
+       one forwards, which is as fast. */
+    enum { BLOCK = 512 };
+    while (size) {
+        const size_t block = size < BLOCK ? size : BLOCK;
+        const unsigned char *found = NULL, *at = data + size - block, *next;
+        for (; (next = (const unsigned char *)memchr(at, '\n', (size_t)(data + size - at))); at = next + 1)
+            found = next;
+        if (found)
+            return found;
+        size -= block;
+    }
+    return NULL;
+#endif
+}
+
+/* Take the flag. Return nonzero if it was free; then the caller holds it until tailhook_leave. */
+static inline int
+tailhook_enter(char *flag)
+{
+    return !__atomic_test_and_set(flag, __ATOMIC_ACQUIRE);
+}
+
+static inline void
+tailhook_leave(char *flag)
+{
+    __atomic_clear(flag, __ATOMIC_RELEASE);
+}
+
+#endif

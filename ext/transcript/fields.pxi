@@ -1,0 +1,209 @@
+# Finds the members of a transcript's record that may be asked for, without building objects.
+#
+# Gives: FIELD_* and FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members, REC_LEVEL_BLOCK.
+# Needs: the grammar (json/grammar.pxi), rec_value_is, rec_value_is_string and rec_value_is_white_space
+# (transcript/records.pxi).
+#
+# One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
+# (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in strings that may be
+# decoded.
+#
+# To add a field: FIELD_*, rec_field_named and rec_field_belongs here, a property of Record (transcript/records.pxi),
+# and _core.pyi.
+
+cdef enum:
+    FIELD_TYPE
+    FIELD_MESSAGE
+    FIELD_CONTENT
+    FIELD_ID
+    FIELD_ROLE
+    FIELD_TEXT
+    FIELD_NAME
+    FIELD_INPUT
+    FIELD_UUID
+    FIELD_TIMESTAMP
+    FIELD_SIDECHAIN
+    FIELD_META
+    FIELD_API_ERROR
+    FIELD_COMPACT_SUMMARY
+    # Without a name in JSON; ranges of a content array:
+    FIELD_TEXTS           # from the first text that is not only white space, a block or a string, to after the last
+    FIELD_TOOLS           # from the first tool_use block to after the last
+    FIELD_LAST_TOOL       # the last tool_use block
+    FIELD_LAST_TOOL_NAME  # and its name
+    FIELDS
+    FIELD_OTHER = FIELDS
+
+cdef enum:
+    REC_LEVEL_RECORD
+    REC_LEVEL_MESSAGE
+    REC_LEVEL_BLOCK
+
+cdef struct RecSlice:
+    Cursor start  # NULL if the value is absent
+    Cursor end
+
+cdef struct RecFields:
+    Cursor start  # the record's object
+    Cursor end
+    RecSlice top[FIELDS]      # JSON values of its own members, the last of a name
+    RecSlice message[FIELDS]  # and of its message
+
+
+cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
+    if size == 4:
+        if memcmp(name, b"type", 4) == 0:
+            return FIELD_TYPE
+        if memcmp(name, b"text", 4) == 0:
+            return FIELD_TEXT
+        if memcmp(name, b"role", 4) == 0:
+            return FIELD_ROLE
+        if memcmp(name, b"uuid", 4) == 0:
+            return FIELD_UUID
+        if memcmp(name, b"name", 4) == 0:
+            return FIELD_NAME
+    elif size == 2 and memcmp(name, b"id", 2) == 0:
+        return FIELD_ID
+    elif size == 5 and memcmp(name, b"input", 5) == 0:
+        return FIELD_INPUT
+    elif size == 6 and memcmp(name, b"isMeta", 6) == 0:
+        return FIELD_META
+    elif size == 7:
+        if memcmp(name, b"content", 7) == 0:
+            return FIELD_CONTENT
+        if memcmp(name, b"message", 7) == 0:
+            return FIELD_MESSAGE
+    elif size == 9 and memcmp(name, b"timestamp", 9) == 0:
+        return FIELD_TIMESTAMP
+    elif size == 11 and memcmp(name, b"isSidechain", 11) == 0:
+        return FIELD_SIDECHAIN
+    elif size == 16 and memcmp(name, b"isCompactSummary", 16) == 0:
+        return FIELD_COMPACT_SUMMARY
+    elif size == 17 and memcmp(name, b"isApiErrorMessage", 17) == 0:
+        return FIELD_API_ERROR
+    return FIELD_OTHER
+
+
+cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
+    if level == REC_LEVEL_RECORD:
+        return field != FIELD_ROLE and field != FIELD_TEXT
+    if level == REC_LEVEL_MESSAGE:
+        return field == FIELD_CONTENT or field == FIELD_ID or field == FIELD_ROLE
+    return (
+        field == FIELD_TYPE or field == FIELD_TEXT or field == FIELD_ID or field == FIELD_NAME or field == FIELD_INPUT
+    )
+
+
+cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
+    """Return the field whose name is written with escapes."""
+    cdef unsigned char plain[128]
+    cdef bint lone = False
+    if end - name > <Py_ssize_t>sizeof(plain):
+        return FIELD_OTHER
+    return rec_field_named(plain, json_unescape(name, end, plain, &lone))
+
+
+cdef inline void rec_slice_extend(RecSlice* slice, Cursor start, Cursor end) noexcept nogil:
+    if slice.start == NULL:
+        slice.start = start
+    slice.end = end
+
+
+cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* fault) noexcept nogil:
+    """Skip the array of content blocks at p. Checks the UTF-8 of texts and notes where texts and tools are."""
+    cdef RecSlice block[FIELDS]
+    cdef Cursor start
+    p = json_skip_space(p + 1, end)
+    if p != end and p[0] == c"]":
+        return p + 1
+    while True:
+        start = p
+        if p != end and p[0] == c"{":
+            block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
+            p = rec_walk_members(p, end, REC_LEVEL_BLOCK, block, NULL, fault)
+            if p != NULL and rec_value_is(&block[FIELD_TYPE], b"text", 4):
+                if rec_value_is_string(&block[FIELD_TEXT]) and not rec_value_is_white_space(&block[FIELD_TEXT]):
+                    rec_slice_extend(&values[FIELD_TEXTS], start, p)
+            elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                rec_slice_extend(&values[FIELD_TOOLS], start, p)
+                values[FIELD_LAST_TOOL] = RecSlice(start, p)
+                values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
+        else:
+            p = json_skip(p, end, fault)
+            if p != NULL and start[0] == c'"':
+                if utf8_stop(start, p) != p:
+                    return json_fail(fault, "invalid UTF-8", start)
+                block[FIELD_TEXT] = RecSlice(start, p)
+                if not rec_value_is_white_space(&block[FIELD_TEXT]):
+                    rec_slice_extend(&values[FIELD_TEXTS], start, p)
+        if p == NULL:
+            return NULL
+        p = json_skip_space(p, end)
+        if p == end or (p[0] != c"," and p[0] != c"]"):
+            return json_fail(fault, "expected ',' or the container's end", p)
+        if p[0] == c"]":
+            return p + 1
+        p = json_skip_space(p + 1, end)
+
+
+cdef Cursor rec_walk_members(
+    Cursor p, Cursor end, int level, RecSlice* values, RecSlice* message, JsonFault* fault
+) noexcept nogil:
+    """Skip the object at p and note the values of the level's fields, and in `message` those of a record's message."""
+    cdef Cursor name
+    cdef Cursor start
+    cdef int field
+    p = json_skip_space(p + 1, end)
+    if p != end and p[0] == c"}":
+        return p + 1
+    while True:
+        if p == end or p[0] != c'"':
+            return json_fail(fault, "expected a member's name", p)
+        name = p + 1
+        p = json_string_short(name, end)
+        if p != end and p[0] == c'"':
+            field = rec_field_named(name, p - name)
+            p += 1
+        else:
+            p = json_skip_string_rest(p, end, fault)
+            if p == NULL:
+                return NULL
+            field = rec_field_escaped(name, p - 1)
+        p = json_skip_space(p, end)
+        if p == end or p[0] != c":":
+            return json_fail(fault, "expected ':'", p)
+        p = start = json_skip_space(p + 1, end)
+        if field == FIELD_OTHER or not rec_field_belongs(field, level):
+            p = json_skip(p, end, fault)
+        else:
+            if field == FIELD_MESSAGE:
+                memset(message, 0, FIELDS * sizeof(RecSlice))
+            elif field == FIELD_CONTENT:
+                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = NULL
+            if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
+                p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
+            elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
+                p = rec_walk_blocks(p, end, values, fault)
+            else:
+                p = json_skip(p, end, fault)
+                if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
+                    return json_fail(fault, "invalid UTF-8", start)
+            values[field].start = start
+            values[field].end = p
+        if p == NULL:
+            return NULL
+        p = json_skip_space(p, end)
+        if p == end or (p[0] != c"," and p[0] != c"}"):
+            return json_fail(fault, "expected ',' or the container's end", p)
+        if p[0] == c"}":
+            return p + 1
+        p = json_skip_space(p + 1, end)
+
+
+cdef Cursor rec_walk(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
+    """Skip the object at p and fill `fields`. Returns the position after it, or NULL if it is invalid."""
+    cdef JsonFault fault
+    memset(fields, 0, sizeof(RecFields))
+    fields.start = p
+    fields.end = rec_walk_members(p, end, REC_LEVEL_RECORD, fields.top, fields.message, &fault)
+    return fields.end

@@ -1,0 +1,347 @@
+# What a record of a transcript says.
+#
+# Gives: rec_value_*, rec_is_*, rec_speech, rec_next_text, rec_has_text; rec_message, rec_may_hold_message, rec_copy.
+# For Python: Record, ToolUse, parse_record.
+# Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), rec_utf8
+# (transcript/last_message.pxi).
+
+cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
+    """Return whether the value is this string, escaped or not. word: has no character that must be escaped."""
+    cdef unsigned char plain[128]
+    cdef bint lone = False
+    if not rec_value_is_string(value):
+        return False
+    if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
+        return True
+    return (
+        value.end - value.start <= <Py_ssize_t>sizeof(plain)
+        and memchr(value.start, c"\\", value.end - value.start) != NULL
+        and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
+        and memcmp(plain, word, size) == 0
+    )
+
+
+cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
+    return value.start != NULL and value.start[0] == c'"'
+
+
+cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
+    return value.start != NULL and value.start[0] == c"t"
+
+
+cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
+    return rec_value_is(&fields.top[FIELD_TYPE], b"assistant", 9)
+
+
+cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
+    """Return whether the record has one of the types that hold words."""
+    return (
+        rec_is_assistant(fields)
+        or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
+        or rec_value_is(&fields.top[FIELD_TYPE], b"human", 5)
+    )
+
+
+cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
+    """Return whether the record is a sub-agent's, or written by the host in the agent's name."""
+    return (
+        rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
+        or rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
+    )
+
+
+cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
+    """Return the values that hold the content, which may be absent: the message's, or those of a flat record."""
+    if fields.message[FIELD_CONTENT].start == NULL and rec_is_spoken(fields):
+        return fields.top
+    return fields.message
+
+
+cdef object rec_role(RecFields* fields):
+    """Return the message's role, or the type of a flat record; None for records of other types."""
+    if not rec_is_spoken(fields):
+        return None
+    if fields.message[FIELD_ROLE].start == NULL:
+        return rec_value_string(&fields.top[FIELD_TYPE])
+    return rec_value_string(&fields.message[FIELD_ROLE])
+
+
+cdef inline void rec_slice_move(RecSlice* value, Cursor old, Cursor new) noexcept nogil:
+    if value.start != NULL:
+        value.start = new + (value.start - old)
+        value.end = new + (value.end - old)
+
+
+cdef void rec_move(RecFields* fields, Cursor start) noexcept nogil:
+    """Make the fields point into a copy of the object."""
+    cdef int i
+    for i in range(FIELDS):
+        rec_slice_move(&fields.top[i], fields.start, start)
+        rec_slice_move(&fields.message[i], fields.start, start)
+    fields.end = start + (fields.end - fields.start)
+    fields.start = start
+
+
+cdef enum:
+    REC_NO_ELEMENT
+    REC_OBJECT
+    REC_STRING
+
+
+cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noexcept nogil:
+    """Read the next object of a valid array and move the start of `elements` past it.
+
+    Returns the kind of the element. strings: also return strings, as block[FIELD_TEXT].
+    """
+    cdef JsonFault fault
+    cdef Cursor start
+    while True:
+        elements.start = start = json_skip_space(elements.start, elements.end)
+        if start == elements.end or start[0] == c"]":
+            return REC_NO_ELEMENT
+        if start[0] == c",":
+            elements.start += 1
+        elif start[0] == c"{":
+            memset(block, 0, FIELDS * sizeof(RecSlice))
+            elements.start = rec_walk_members(start, elements.end, REC_LEVEL_BLOCK, block, NULL, &fault)
+            return REC_OBJECT
+        else:
+            elements.start = json_skip(start, elements.end, &fault)
+            if strings and start[0] == c'"':
+                block[FIELD_TEXT] = RecSlice(start, elements.start)
+                return REC_STRING
+
+
+cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
+    """Return whether a string of valid UTF-8 has only white space."""
+    cdef Cursor p = value.start + 1
+    cdef Cursor end = value.end - 1
+    cdef uint32_t code_point
+    while p != end:
+        p = json_read_character(p, end, &code_point)
+        if not Py_UNICODE_ISSPACE(code_point):
+            return False
+    return True
+
+
+cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
+    """Set `text` to the next text that is not only white space, without its quotation marks. False: none is left.
+
+    Texts are those of text blocks and, with `strings`, the strings among the blocks.
+    """
+    cdef RecSlice block[FIELDS]
+    cdef int kind
+    if texts.start == NULL:
+        return False
+    while True:
+        kind = rec_next_element(texts, block, strings)
+        if kind == REC_NO_ELEMENT:
+            return False
+        if kind == REC_OBJECT and not rec_value_is(&block[FIELD_TYPE], b"text", 4):
+            continue
+        if not rec_value_is_string(&block[FIELD_TEXT]) or rec_value_is_white_space(&block[FIELD_TEXT]):
+            continue
+        text[0] = RecSlice(block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1)
+        return True
+
+
+cdef object rec_value_string(RecSlice* value):
+    """Return a str, or None if the value is not a string."""
+    return json_decode(value.start + 1, value.end - 1) if rec_value_is_string(value) else None
+
+
+cdef unicode rec_text(RecFields* fields):
+    """Return the content, or its text blocks joined by newlines, without those of only white space."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    cdef list parts = []
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return rec_value_string(&speech[FIELD_CONTENT])
+    while rec_next_text(&texts, &text):
+        parts.append(json_decode(text.start, text.end))
+    return "\n".join(parts)
+
+
+cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
+    """Return whether there is text other than white space. strings: as for rec_next_text."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return not rec_value_is_white_space(&speech[FIELD_CONTENT])
+    return rec_next_text(&texts, &text, strings)
+
+
+cdef list rec_tool_names(RecFields* fields):
+    """Return the names of the tools that are used, in order, with None for one without a name."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice tools = speech[FIELD_TOOLS]
+    cdef RecSlice block[FIELDS]
+    cdef list names = []
+    if tools.start == NULL:
+        return names
+    if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as hosts write it
+        return [rec_value_string(&speech[FIELD_LAST_TOOL_NAME])]
+    while rec_next_element(&tools, block, False):
+        if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+            names.append(rec_value_string(&block[FIELD_NAME]))
+    return names
+
+
+cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
+    """Return whether the line may hold a record with words or tools: its type must be in it, or an escape.
+
+    Only lines over 1 MiB are searched: shorter ones are read as fast as they are searched.
+    """
+    cdef size_t size = line.end - line.start
+    return (
+        size < 1 << 20
+        or memmem(line.start, size, b"user", 4) != NULL
+        or memmem(line.start, size, b"assistant", 9) != NULL
+        or memmem(line.start, size, b"tool_use", 8) != NULL
+        or memmem(line.start, size, b"human", 5) != NULL
+        or memmem(line.start, size, b"\\u", 2) != NULL
+    )
+
+
+cdef tuple rec_message(RecFields* fields):
+    """Return (whether it is the assistant's, its text in UTF-8, the names of its tools), or None if both are empty."""
+    cdef list tools = []
+    cdef bytes text
+    if rec_is_foreign(fields):
+        return None
+    if rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+        return (True, b"", [rec_value_string(&fields.top[FIELD_NAME])])
+    if not rec_is_spoken(fields):
+        return None
+    text = rec_utf8(fields, True) if rec_has_text(fields, True) else b""
+    if rec_is_assistant(fields):
+        tools = rec_tool_names(fields)
+    return (rec_is_assistant(fields), text, tools) if text or tools else None
+
+
+# ---- for Python ---------------------------------------------------------------
+
+cdef object rec_parse_value(bytes source):
+    import orjson
+    try:
+        return orjson.loads(source)
+    except ValueError:
+        pass  # invalid UTF-8, or a lone surrogate, which orjson rejects
+    try:
+        return parse_json(source)
+    except ValueError as error:
+        from tailhook.errors import RecordError
+        raise RecordError(str(error)) from None
+
+
+@cython.final
+cdef class ToolUse:
+    cdef readonly object id
+    cdef readonly object name
+    cdef bytes source
+
+    @property
+    def input(self):
+        return rec_parse_value(self.source)
+
+    def __repr__(self):
+        return f"ToolUse(id={self.id!r}, name={self.name!r})"
+
+
+cdef ToolUse rec_tool_use(RecSlice* values):
+    cdef ToolUse tool = ToolUse.__new__(ToolUse)
+    tool.id = rec_value_string(&values[FIELD_ID])
+    tool.name = rec_value_string(&values[FIELD_NAME])
+    tool.source = b"null"
+    if values[FIELD_INPUT].start != NULL:
+        tool.source = bytes_between(values[FIELD_INPUT].start, values[FIELD_INPUT].end)
+    return tool
+
+
+@cython.final
+cdef class Record:
+    cdef RecFields fields  # pointers into `source`
+    cdef bytes source
+    cdef readonly int64_t offset
+
+    @property
+    def type(self):
+        return rec_value_string(&self.fields.top[FIELD_TYPE])
+
+    @property
+    def role(self):
+        return rec_role(&self.fields)
+
+    @property
+    def text(self):
+        return rec_text(&self.fields)
+
+    @property
+    def message_id(self):
+        return rec_value_string(&self.fields.message[FIELD_ID])
+
+    @property
+    def uuid(self):
+        return rec_value_string(&self.fields.top[FIELD_UUID])
+
+    @property
+    def timestamp(self):
+        return rec_value_string(&self.fields.top[FIELD_TIMESTAMP])
+
+    @property
+    def is_sidechain(self):
+        return rec_value_is_true(&self.fields.top[FIELD_SIDECHAIN])
+
+    @property
+    def is_meta(self):
+        return rec_value_is_true(&self.fields.top[FIELD_META])
+
+    @property
+    def is_api_error(self):
+        return rec_value_is_true(&self.fields.top[FIELD_API_ERROR])
+
+    @property
+    def is_compact_summary(self):
+        return rec_value_is_true(&self.fields.top[FIELD_COMPACT_SUMMARY])
+
+    @property
+    def tools(self):
+        cdef RecSlice blocks = rec_speech(&self.fields)[FIELD_TOOLS]
+        cdef RecSlice block[FIELDS]
+        cdef list tools = []
+        if rec_value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
+            tools.append(rec_tool_use(self.fields.top))
+        while blocks.start != NULL and rec_next_element(&blocks, block, False):
+            if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+                tools.append(rec_tool_use(block))
+        return tools
+
+    def json(self):
+        return rec_parse_value(bytes_between(self.fields.start, self.fields.end))
+
+    def __repr__(self):
+        return f"Record(type={self.type!r}, offset={self.offset})"
+
+
+cdef Record rec_copy(RecFields* fields, int64_t offset):
+    """Return a record that has its own copy of the object."""
+    cdef Record record = Record.__new__(Record)
+    record.source = bytes_between(fields.start, fields.end)
+    record.offset = offset
+    record.fields = fields[0]
+    rec_move(&record.fields, <Cursor>PyBytes_AS_STRING(record.source))
+    return record
+
+
+def parse_record(bytes line not None, int64_t offset=0):
+    cdef Record record = Record.__new__(Record)
+    cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
+    if not rec_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
+        return None
+    record.source = line
+    record.offset = offset
+    return record
