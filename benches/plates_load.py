@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import poke
-from tailhook.hook.plates import process_start
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
+from tailhook.stores.processes import process_start
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")
 MESSAGE = {"role": "assistant", "content": "word " * 150}

@@ -280,7 +280,9 @@ def test_a_socket_whose_path_is_too_long_is_told(own, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a user without a name")
 def test_a_user_without_a_name_is_a_number(own):
-    code = "import os; from tailhook.plates.places import here; os.setuid(54321); print(here()['user'])"
+    code = (
+        "import os; from tailhook.plates.paths import local_identity; os.setuid(54321); print(local_identity()['user'])"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=own.env, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("54321\n", "")
 

@@ -120,7 +120,7 @@ def test_the_doctor_counts_what_a_daemon_could_not_take(installed):
         wait_until(lambda: "behind" in daemon.plates())
         there, lost = findings(installed, "plates")
         assert (there["status"], lost["status"]) == ("ok", "warning")
-        assert (f"{daemon.state}/events: " in lost["what"], lost["what"].endswith("started: 2")) == (True, True)
+        assert (f"{daemon.state}/events: " in lost["what"], lost["what"].endswith("them: 2")) == (True, True)
         daemon.stop()
         daemon.start()
         assert [finding["status"] for finding in findings(installed, "plates")] == ["ok"]

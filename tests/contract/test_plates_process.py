@@ -12,11 +12,12 @@ import pytest
 from support.host import frame
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.hook.plates import LONGEST, process_start
+from tailhook.hook.plates import LONGEST
 from tailhook.plates.app import shown
 from tailhook.plates.db import Database
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
+from tailhook.stores.processes import process_start
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 

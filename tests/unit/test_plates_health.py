@@ -26,9 +26,9 @@ from tailhook.plates.health import (
     Looks,
     Sight,
     Since,
+    find_process_start,
     last_words,
     look_at,
-    process_start,
     transcript_of_agent,
 )
 from tailhook.plates.report import Report
@@ -991,27 +991,27 @@ def test_what_comes_after_the_look_at_a_process_opens_its_session_again(world):
 def test_elsewhere_than_on_linux_a_process_is_seen_by_its_start_and_a_dead_one_is_not(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert abs(process_start(process.pid) - time.time()) < 60
+        assert abs(find_process_start(process.pid) - time.time()) < 60
         monkeypatch.undo()
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert process_start(process.pid) is None  # a zombie: it is not waited for yet
+        assert find_process_start(process.pid) is None  # a zombie: it is not waited for yet
         monkeypatch.undo()
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert process_start(process.pid) is None
+    assert find_process_start(process.pid) is None
 
 
 def test_a_real_process_is_seen_and_missed():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert process_start(process.pid) == process_start(process.pid) > process_start(os.getpid())
+        assert find_process_start(process.pid) == find_process_start(process.pid) > find_process_start(os.getpid())
     finally:
         process.kill()
-        assert process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert process_start(process.pid) is None  # not waited for yet
+        assert find_process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert find_process_start(process.pid) is None  # not waited for yet
         process.communicate()
-    assert process_start(process.pid) is None
+    assert find_process_start(process.pid) is None
 
 
 # ---- how far a transcript is read, and how often -------------------------------

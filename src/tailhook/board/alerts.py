@@ -10,7 +10,7 @@ from textual.app import App
 
 from tailhook.board.view import Plate, status_words
 from tailhook.errors import TailhookError
-from tailhook.hook.launch import DATABASE, TOKEN, environment_without
+from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
 Alert = Callable[[App[None], Plate], None]
 SCRIPT = (
@@ -43,5 +43,5 @@ def notification_program() -> tuple[list[str], Callable[[str], str]]:
 def tell(argv: list[str]) -> None:
     """Run the program without the daemon's secrets, and do not wait for it."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-    environment = dict(environment_without(TOKEN, DATABASE))
+    environment = dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE))
     threading.Thread(target=subprocess.run, args=(argv,), kwargs={**quiet, "env": environment}, daemon=True).start()

@@ -9,8 +9,9 @@ from urllib.parse import quote
 import httpx
 from httpx_sse import SSEError, aconnect_sse
 
-from tailhook.plates import client, places
+from tailhook.plates import client
 from tailhook.plates.client import PATIENCE, AwayError
+from tailhook.plates.paths import http_socket_path
 
 SILENCE = 40.0  # seconds; a daemon gives a sign of life every 15
 EVENTS = 300  # of a plate, how many are shown
@@ -35,7 +36,7 @@ class Daemon:
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """See Source."""
-        transport = httpx.AsyncHTTPTransport(uds=str(places.http_socket()))
+        transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()))
         timeout = httpx.Timeout(PATIENCE, read=SILENCE)
         try:
             async with (

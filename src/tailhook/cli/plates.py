@@ -23,8 +23,8 @@ from tailhook.cli.output import (
     say,
 )
 from tailhook.hook.answer import plain
-from tailhook.hook.launch import DATABASE, TOKEN
 from tailhook.machines import whole_number
+from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def serve(arguments: argparse.Namespace) -> None:
         from tailhook.plates import options
     except ImportError as error:
         raise CommandError(f"{EXTRA} ({error})") from error
-    db, token = options.taken_from_environment(DATABASE), options.taken_from_environment(TOKEN)
+    db, token = options.taken_from_environment(DATABASE_VARIABLE), options.taken_from_environment(TOKEN_VARIABLE)
     if arguments.db_file:
         db = None
     if arguments.token_file:
@@ -162,7 +162,7 @@ def serve_kept() -> None:
         raise CommandError(f"{EXTRA} ({error})") from error
     options = kept_options()
     if not options.db_file:
-        options = replace(options, db=options.db or taken_from_environment(DATABASE))
+        options = replace(options, db=options.db or taken_from_environment(DATABASE_VARIABLE))
     with suppress(RunningError):
         serve_with(options, lambda _: say_nothing_more())
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.errors import TailhookError
-from tailhook.hook.launch import daemon_argv
-from tailhook.hook.plates import runtime_folder
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.stores.atomic import state_folder_path
+from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
+from tailhook.stores.spool import SPOOL_FILE, WAKE_UP_SOCKET, runtime_folder
 
 LARGE_SPOOL = 32 << 20  # bytes that wait for a daemon
 
@@ -28,9 +28,9 @@ def examine() -> Iterator[Finding]:
     """Yield every finding about the daemon."""
     yield from daemon()
     yield from private_files()
-    waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob("events*"))
+    waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob(f"{SPOOL_FILE}*"))
     if waiting > LARGE_SPOOL:
-        what = f"{state_folder_path()}/events: {waiting >> 20} MB wait for a daemon"
+        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MB wait for a daemon"
         yield finding(WARNING, what, "Start one, which takes them:  tailhook plates serve")
 
 
@@ -62,13 +62,13 @@ def daemon() -> Iterator[Finding]:
         yield finding(OK, what, "")
         if lost := figures["spool_lost"]:
             what = (
-                f"{state_folder_path()}/events: lines that were no events, or that the database refused, and that were"
-                f" passed over since the daemon started: {lost}"
+                f"{state_folder_path()}/{SPOOL_FILE}: lines that were skipped since the daemon started, because they"
+                f" are not events or the database refused them: {lost}"
             )
             advice = (
-                "What they told is not on the board; a session's next event puts it right. Hooks alone should write"
-                " there. If more come, run the daemon in a terminal, which says what the database refuses: "
-                " tailhook plates serve"
+                "The board does not show these events; a session's next event corrects its row. Only hooks should write"
+                " to this file. If the number grows, run the daemon in a terminal, where it prints what the database"
+                " refuses:  tailhook plates serve"
             )
             yield finding(WARNING, what, advice)
 
@@ -78,7 +78,7 @@ def away(start: str) -> Iterator[Finding]:
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
         yield finding(FAILURE, f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
-    elif places.failed_start():
+    elif paths.start_failure():
         yield from failed_start(start)
     else:
         yield finding(NOTE, "the daemon does not run; the next event starts it", start)
@@ -86,7 +86,7 @@ def away(start: str) -> Iterator[Finding]:
 
 def failed_start(advice: str) -> Iterator[Finding]:
     """Yield why the daemon did not start, if a hook has tried since it last ran."""
-    if reason := places.failed_start():
+    if reason := paths.start_failure():
         yield finding(FAILURE, f"the daemon did not start when a hook last tried: {reason}", advice)
 
 
@@ -138,15 +138,9 @@ def database() -> Iterator[Finding]:
 
 def private_files() -> Iterator[Finding]:
     """Files that nobody else may read or write."""
-    for path in (
-        Path(runtime_folder()),
-        places.http_socket(),
-        Path(runtime_folder()) / "poke",
-        Path(state_folder_path()) / "token",
-        Path(state_folder_path()) / "plates.db",
-        Path(state_folder_path()) / "daemon-settings",
-        Path(state_folder_path()) / "events",
-    ):
+    state, runtime = Path(state_folder_path()), Path(runtime_folder())
+    names = (TOKEN_FILE, DATABASE_FILE, SETTINGS_FILE, SPOOL_FILE)
+    for path in (runtime, paths.http_socket_path(), runtime / WAKE_UP_SOCKET, *(state / name for name in names)):
         try:
             found = path.stat() if path.is_socket() else path.lstat()  # one may lead to the daemon's, elsewhere
         except FileNotFoundError:

@@ -5,13 +5,12 @@ their number.
 """
 
 import posix
-import sys
-from time import clock_gettime_ns
 
-from tailhook._core import poke, write_json
+from tailhook._core import write_json
 from tailhook.hook.payload import environment, text, working_folder
-from tailhook.stores.atomic import SAFE, read_file, state_folder_path
-from tailhook.stores.spool import append
+from tailhook.stores.atomic import SAFE
+from tailhook.stores.processes import pid_namespace, process_start, uptime_ms
+from tailhook.stores.spool import RUN_ID_VARIABLE, append_record, wake_daemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.payload import Payload
     from tailhook.hook.process import Event
+    from tailhook.stores.spool import SpoolRecord
 
 # Events of the host, and the design's names, with which a hook without `hook_event_name` is started (--event).
 KINDS = {
@@ -54,10 +54,6 @@ NOTIFICATIONS = {
 HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
 LONGEST = 200  # characters of a name, a file's path or a command
 LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
-CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-NO_DAEMON = (2, 111, 61)  # errno of a wake-up if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
-RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
-RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
 
 def tell(event: "Event", blocked: bool = False) -> None:
@@ -72,14 +68,13 @@ def tell(event: "Event", blocked: bool = False) -> None:
         return
     if blocked and kind == "stop":
         kind = "stop_blocked"
-    mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
     pid, is_guess = host_process()
     payload = event.payload
-    fields = {
+    fields: SpoolRecord = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),
-        "mono": mono,
+        "mono": uptime_ms(),
         "session_id": event.session_id,
         "project_path": working_folder(payload),
         "transcript_path": event.transcript_path(),
@@ -92,15 +87,15 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "error": error_of(payload),
         "source": text(payload, "source")[:LONGEST] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and text(payload, "prompt").startswith(HOSTS_PROMPT),
-        "run_id": environment(RUN_ID),
+        "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
         "pid_started": process_start(pid),
         "pid_is_guess": is_guess,
         "pid_namespace": pid_namespace(),
         "host": posix.uname().nodename,
     }
-    append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
-    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NO_DAEMON and may_start(event):
+    append_record(write_json({name: value for name, value in fields.items() if value}) + b"\n")
+    if not wake_daemon() and may_start(event):
         from tailhook.hook.launch import start_daemon
 
         start_daemon()
@@ -193,41 +188,6 @@ def host_process() -> tuple[int, bool]:
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
     return posix.getppid(), True
-
-
-def process_start(pid: int) -> int:
-    """When a process started, in clock ticks since the machine's start (proc(5)); 0 where it is gone, or on macOS."""
-    try:
-        fields = read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
-def pid_namespace() -> str:
-    """What Linux calls the processes that this one's numbers are of: a container has its own; "" on macOS."""
-    try:
-        return posix.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
-
-
-# ---- the daemon --------------------------------------------------------------
-
-
-def runtime_folder() -> str:
-    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder.
-
-    The variable outlives its folder, in what goes on after its user has logged out.
-    """
-    base = environment(b"XDG_RUNTIME_DIR")
-    try:
-        if base.startswith("/"):
-            posix.stat(f"{base}/.")
-            return f"{base}/tailhook"
-    except OSError:
-        pass
-    return f"{state_folder_path()}/run"
 
 
 def may_start(event: "Event") -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from tailhook.errors import TailhookError
-from tailhook.hook.launch import daemon_argv, spawn
 from tailhook.hook.payload import project_root
 from tailhook.hook.process import load_config
-from tailhook.plates import places
+from tailhook.plates import paths
+from tailhook.stores.daemon import daemon_argv, spawn
 
 PATIENCE = 5.0  # seconds for a daemon to answer, or to start
 
@@ -28,12 +28,12 @@ class HangingError(AwayError):
 @contextmanager
 def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
     """A client; in the block AwayError where no daemon answers."""
-    transport = httpx.HTTPTransport(uds=str(places.http_socket()))
+    transport = httpx.HTTPTransport(uds=str(paths.http_socket_path()))
     with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
         try:
             yield client
         except httpx.ReadTimeout as error:
-            pid = places.lock().read_text(errors="replace").partition(" ")[0]
+            pid = paths.lock_path().read_text(errors="replace").partition(" ")[0]
             raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
@@ -63,7 +63,7 @@ def start() -> None:
             if time.monotonic() > end or not may_start():
                 raise
         if not started:
-            places.leave_argv()
+            paths.write_argv()
             spawn(daemon_argv())
             started = True
         time.sleep(0.05)

@@ -7,14 +7,12 @@ never overwrites a newer event.
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
-from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import Detail, Event, Kind, OpenTool, Status, follow, precedes
 from tailhook.plates.changes import columns_of, new_values, situation_of
 from tailhook.plates.report import Report, milliseconds
@@ -31,6 +29,7 @@ from tailhook.plates.tables import (
     statements,
     unknown_events,
 )
+from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
@@ -135,7 +134,7 @@ class Database:
                     row = find(tx, plate["session_id"])
                     if row is None or row["version"] != plate["version"]:
                         return False
-                    at = at or Moment(now, uptime() if row["host"] == os.uname().nodename else None)
+                    at = at or Moment(now, uptime_ms() if row["host"] == os.uname().nodename else None)
                     after, _ = follow(situation_of(row), event, detail)
                     kept = {
                         **dict.fromkeys(EVENT_COLUMNS),
@@ -468,11 +467,6 @@ def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Pl
     if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
         raise RacedError
     return plate
-
-
-def uptime() -> int:
-    """Milliseconds since the machine's start, as the hooks tell them."""
-    return time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
 
 
 def move_offset(tx: Connection, place: Place) -> None:

@@ -18,8 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
-from tailhook.hook.plates import CLOCK_BOOTTIME
-from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.hook.process import FARTHEST, LONGEST_LINE, MAX_LINES
 from tailhook.machines.plates import (
     EXAMINED,
@@ -36,7 +34,9 @@ from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate, is_of_a_row
+from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
+from tailhook.stores.processes import CLOCK_BOOTTIME
 from tailhook.transcript import Record
 
 log = logging.getLogger("tailhook.plates")
@@ -107,7 +107,7 @@ class Health:
         self.uptime = uptime
         self.looks = Looks()
         self.look = look or self.looks
-        self.started = started or process_start
+        self.started = started or find_process_start
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # of the plates as they are, as the first check saw them
         self.resting = 0.0  # until that uptime nothing is judged
@@ -413,13 +413,14 @@ def seconds(stamp: str | None) -> float | None:
     return unix_time(stamp or "")
 
 
-def process_start(pid: int) -> float | None:
-    """When the process started: on Linux as the hooks tell it, elsewhere in Unix seconds; None where it is gone.
+def find_process_start(pid: int) -> float | None:
+    """Return when a process started, or None if it has ended.
 
-    psutil reckons Linux's times from the machine's start by a clock that may be set, so they differ from run to run.
+    On Linux the unit is clock ticks since the machine's start, as in the hooks' events; elsewhere it is Unix seconds.
+    psutil computes Linux's times from the wall clock, which can be set, so its results differ from run to run.
     """
     if sys.platform == "linux":
-        return ticks_at_start(pid) or None
+        return processes.process_start(pid) or None
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

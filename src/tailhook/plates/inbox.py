@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from tailhook._core import fingerprint
-from tailhook.hook.plates import RUN_ENDED, pid_namespace
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.plates.db import Database, Moment, Place
 from tailhook.plates.report import Report, RunEnd, scrubbed
 from tailhook.plates.tables import is_of_a_row
 from tailhook.stores.atomic import read_file, replace_file
-from tailhook.stores.spool import NAME
+from tailhook.stores.processes import pid_namespace
+from tailhook.stores.spool import RECORD_START, RUN_ENDED, SPOOL_FILE
 
 log = logging.getLogger("tailhook.plates")
 
@@ -29,7 +29,6 @@ LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
 CHUNK = 1 << 20  # bytes that are read at a time
 HEAD = 4096  # bytes of a file's first line that tell it from another one
 ATTEMPTS = 3  # at a line that the database refuses, before it is passed over; not where it is away, full or broken
-BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
 
 
 class Origin(NamedTuple):
@@ -59,9 +58,9 @@ class Inbox:
 
     def files(self) -> list[Path]:
         """The spool's files, oldest first: those that were full, then the one that hooks append to."""
-        aside = [path for path in self.folder.glob(f"{NAME}.*") if path.suffix[1:].isdecimal()]
+        aside = [path for path in self.folder.glob(f"{SPOOL_FILE}.*") if path.suffix[1:].isdecimal()]
         aside.sort(key=lambda path: int(path.suffix[1:]))
-        return [*aside, self.folder / NAME]
+        return [*aside, self.folder / SPOOL_FILE]
 
     def waiting(self) -> int:
         """How many bytes are not taken yet."""
@@ -109,7 +108,7 @@ class Inbox:
         This machine's are the events that say so, and of those that name no host the ones from this machine, which may
         have come through a tunnel: their process is nobody's. So is one of another namespace, a container's.
         """
-        here = places.here()
+        here = paths.local_identity()
         is_near = peer is None or peer in LOOPBACK
         default = here if is_near else {"host": peer, "user": None}
         fields = {name: said.get(name) or value for name, value in default.items()}
@@ -130,7 +129,7 @@ class Inbox:
                 taken += self.take_file(fd)
                 if self.stopping:
                     return taken
-                if path.name != NAME and self.database.settle():
+                if path.name != SPOOL_FILE and self.database.settle():
                     path.unlink()
                     self.database.forget_file(self.key(fd))
             finally:
@@ -182,7 +181,7 @@ def open_file(path: Path) -> int:
 
 def parse(line: bytes) -> dict[str, Any]:
     """The object in a line; behind one that was cut off, on the same line, the whole one. Empty for none."""
-    for start in dict.fromkeys((0, max(0, line.rfind(BEGINNING)))):
+    for start in dict.fromkeys((0, max(0, line.rfind(RECORD_START)))):
         try:
             found = scrubbed(json.loads(line[start:]))
         except (ValueError, RecursionError):
@@ -205,7 +204,7 @@ def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
 
 def spool_id(folder: Path) -> str:
     """What this spool is called in the database, which may be one of several machines; made with the spool."""
-    path = str(folder / f"{NAME}-id")
+    path = str(folder / f"{SPOOL_FILE}-id")
     try:
         return read_file(path).decode()
     except FileNotFoundError:

@@ -14,12 +14,12 @@ from sqlalchemy.exc import ArgumentError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.stores.atomic import read_file, replace_file
+from tailhook.stores.daemon import SETTINGS_FILE
 
 PORT = 7890
 RETENTION_DAYS = 30
-KEPT = "daemon-settings"  # the file with what hooks start the daemon with
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ class Options:
         """Return the database's URL. Raises TailhookError if its file cannot be used."""
         if self.db_file:
             return read_secret(self.db_file)
-        return self.db or places.database_url()
+        return self.db or paths.default_database_url()
 
     def keep(self) -> None:
         """Keep for the hooks which database the events go to, and how long they stay."""
         fields = {"db": self.db and absolute(self.db), "db_file": self.db_file, "retention": self.retention}
-        replace_file(str(places.private_state() / KEPT), json.dumps(fields).encode())
+        replace_file(str(paths.state_path() / SETTINGS_FILE), json.dumps(fields).encode())
 
 
 def kept_options() -> Options:
     """Return what the daemon was last started with, without a port. Raises TailhookError if that cannot be read."""
-    path = str(places.private_state() / KEPT)
+    path = str(paths.state_path() / SETTINGS_FILE)
     advice = "Remove it, and start the daemon:  tailhook plates serve"
     try:
-        fields: Any = json.loads(read_file(path, forbidden=places.READ_BY_OTHERS))
+        fields: Any = json.loads(read_file(path, forbidden=paths.OTHERS_USE))
         return Options(port=None, db=fields["db"], db_file=fields["db_file"], retention=int(fields["retention"]))
     except FileNotFoundError:
         return Options(port=None)
@@ -75,7 +75,7 @@ def read_secret(path: str) -> str:
     Raises TailhookError if the file cannot be read, or if other users may use it.
     """
     try:
-        found = read_file(path, flags=os.O_CLOEXEC, forbidden=places.READ_BY_OTHERS)  # a link is the user's own choice
+        found = read_file(path, flags=os.O_CLOEXEC, forbidden=paths.OTHERS_USE)  # a link is the user's own choice
         return found.decode().strip()
     except UnicodeDecodeError as error:
         raise TailhookError(f"{path} is not UTF-8") from error

@@ -15,12 +15,16 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
-from tailhook.hook.launch import DATABASE, TOKEN, environment_without
-from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID, process_start
-from tailhook.stores.spool import append
+from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
+from tailhook.stores.processes import process_start, uptime_ms
+from tailhook.stores.spool import RUN_ENDED, RUN_ID_VARIABLE, append_record
+
+if TYPE_CHECKING:
+    from tailhook.stores.spool import SpoolRecord
 
 PASSED_ON = (
     signal.SIGHUP,
@@ -54,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
         signal.signal(signal.SIGCHLD, children)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
 
-    environment = {**dict(environment_without(TOKEN, DATABASE)), RUN_ID: run_id.encode()}
+    environment = {**dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE)), RUN_ID_VARIABLE: run_id.encode()}
     try:
         command = subprocess.Popen(list(argv), env=environment, preexec_fn=as_without_wrapper)  # noqa: S603 - the user's
     except OSError as error:
@@ -139,10 +143,15 @@ def tell_end(run_id: str, deadline: float) -> None:
     except (TailhookError, OSError, ImportError):
         pass
     if not closed:
-        times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
-        fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}
+        record: SpoolRecord = {
+            "event_id": uuid.uuid4().hex,
+            "event_type": RUN_ENDED,
+            "run_id": run_id,
+            "ts": time.time_ns() // 1_000_000,
+            "mono": uptime_ms(),
+        }
         try:
-            append(json.dumps(fields, separators=(",", ":")).encode() + b"\n")
+            append_record(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
             sys.stderr.write(f"tailhook: the end of the session is not known to the board: {error}\n")
 

@@ -17,20 +17,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.hook.plates import runtime_folder
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.connections import raise_file_limit
 from tailhook.plates.db import Database
 from tailhook.plates.guard import LimitBody
-from tailhook.plates.health import Health, process_start
+from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.logs import log_fault
 from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt, open_database, set_aside
 from tailhook.plates.options import Options, absolute, kept_options
 from tailhook.plates.others import hear
 from tailhook.plates.sockets import Port, Server, bound, mark_of, open_port, server_of, take_pokes
+from tailhook.stores.daemon import HTTP_SOCKET, SOCKETS, SOCKETS_LOCK_FILE
+from tailhook.stores.spool import WAKE_UP_SOCKET, runtime_folder
 
 log = logging.getLogger("tailhook.plates")
 
@@ -40,7 +41,6 @@ AGAIN = 1.0  # seconds after a failure
 SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
 TAKING_OVER = 10.0  # seconds for another daemon to leave
 WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
-SOCKETS = ("poke", "http")
 
 
 class RunningError(TailhookError):
@@ -59,8 +59,8 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
     port = None
     try:
         while True:
-            runtime = places.runtime()
-            locks = (places.lock(), runtime / "lock")  # of the user's events, and of the sockets
+            runtime = paths.make_runtime_folder()
+            locks = (paths.lock_path(), runtime / SOCKETS_LOCK_FILE)  # of the user's events, and of the sockets
             with_port = options.port is not None
             with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
                 port = port or open_port(options)
@@ -108,7 +108,7 @@ def only_one(path: Path, with_port: bool, runtime: Path) -> Iterator[None]:
             time.sleep(0.1)
         os.truncate(fd, 0)
         kind = WITH_PORT if with_port else WITHOUT_PORT
-        os.pwrite(fd, os.fsencode(f"{os.getpid()} {process_start(os.getpid())} {kind} {runtime}"), 0)
+        os.pwrite(fd, os.fsencode(f"{os.getpid()} {find_process_start(os.getpid())} {kind} {runtime}"), 0)
         try:
             yield
         finally:
@@ -122,7 +122,7 @@ def holder(fd: int) -> tuple[int, str, str]:
     """
     try:
         pid, started, kind, runtime = os.fsdecode(os.pread(fd, 5000, 0)).split(" ", 3)
-        if int(pid) > 0 and process_start(int(pid)) == float(started):
+        if int(pid) > 0 and find_process_start(int(pid)) == float(started):
             return int(pid), kind, runtime
     except ValueError:
         pass
@@ -158,7 +158,7 @@ class Daemon:
         self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
         self.hub = Hub()
         self.database = open_or_begin_anew(options, self.hub)
-        self.inbox = Inbox(places.private_state(), self.database)
+        self.inbox = Inbox(paths.state_path(), self.database)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
@@ -168,7 +168,7 @@ class Daemon:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.leaving.set)
         poked = asyncio.Event()
-        with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, "poke") as pokes:
+        with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, WAKE_UP_SOCKET) as pokes:
             loop.add_reader(pokes, take_pokes, pokes, poked)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
@@ -205,8 +205,8 @@ class Daemon:
     def prepare_next_start(self) -> None:
         """Write the file from which hooks start the daemon. If that fails, log it and serve."""
         try:
-            places.leave_argv()
-            places.forget_attempt()
+            paths.write_argv()
+            paths.clear_attempt()
             self.options.keep()
         except OSError as error:
             log.warning("hooks may not be able to start the daemon again: %s", describe(error))
@@ -214,7 +214,10 @@ class Daemon:
     # ---- sockets ----
 
     def bind(self, kind: socket.SocketKind, name: str) -> socket.socket:
-        """A Unix socket: "poke", where the hooks say that there is something in the spool, or "http"."""
+        """Return a new Unix socket in the runtime folder, and note its device and inode.
+
+        name: WAKE_UP_SOCKET or HTTP_SOCKET.
+        """
         made = bound(kind, self.runtime / name)
         self.marks[name] = mark_of(self.runtime / name)
         return made
@@ -246,7 +249,7 @@ class Daemon:
     def servers(self) -> list[tuple[Server, socket.socket]]:
         """Return the servers of the Unix socket and of the port, each with the socket on which it listens."""
         app = LimitBody(make_app(self.database, self.inbox, self.hub))
-        found = [(server_of(app), self.bind(socket.SOCK_STREAM, "http"))]
+        found = [(server_of(app), self.bind(socket.SOCK_STREAM, HTTP_SOCKET))]
         if self.port:
             found.append((self.port.server_of(app), self.port.listener.dup()))
         return found
@@ -318,6 +321,6 @@ def set_own_aside(options: Options, error: CorruptDatabaseError) -> None:
     Raises the error if the daemon has never served with the file: it may be something else, named by mistake.
     """
     url = absolute(options.url())
-    if url not in (places.database_url(), absolute(kept_options().url())):
+    if url not in (paths.default_database_url(), absolute(kept_options().url())):
         raise error
     log.warning("%s. Its file is now %s; a new one begins with what is in the spool", error, set_aside(url))

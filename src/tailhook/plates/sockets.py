@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tailhook.errors import TailhookError
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.plates.browsers import Browsers
 from tailhook.plates.connections import Connection, Strangers, backlog
 from tailhook.plates.guard import BrowserHeaders, Guard
@@ -78,7 +78,7 @@ def open_port(options: Options) -> Port | None:
     """Listen on the TCP port, if there is to be one. Raises TailhookError."""
     if options.port is None:
         return None
-    token = places.token() if options.token is None else options.token
+    token = paths.load_token() if options.token is None else options.token
     if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
         raise TailhookError("the port needs a token of letters, digits and -._~+/= that cannot be guessed")
     return Port(listening(options.host, options.port), options.host, token)
