@@ -23,7 +23,7 @@ def board(monkeypatch):
     """The board with made-up sessions, at one moment, at one place."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield runpy.run_path(str(EXAMPLE))["board"]()
+    yield runpy.run_path(str(EXAMPLE))["make_board"]()
     monkeypatch.undo()
     time.tzset()
 

@@ -236,6 +236,40 @@ def test_the_stream_tells_all_plates_and_then_each_change(daemon):
         assert next(told) == ("removed", {"session_id": "streamed"})
 
 
+def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daemon):
+    daemon.post("stop", "first", project_path="/a/renamed")
+    with daemon.client() as client, client.stream("GET", "/stream") as response:
+        sent = sse(response)
+        name, plates = next(sent)
+        assert {plate["session_id"]: plate["name"] for plate in plates}["first"] == "renamed"
+        daemon.post("stop", "second", project_path="/b/renamed")
+        name, plate = next(sent)
+        assert (name, plate["name"]) == ("plate", "b/renamed")
+        assert next(sent) == ("names", {"first": "a/renamed"})
+        assert {name: daemon.plates()[name]["name"] for name in ("first", "second")} == {
+            "first": "a/renamed",
+            "second": "b/renamed",
+        }
+        daemon.ask("DELETE", "/plates/second")
+        assert next(sent) == ("removed", {"session_id": "second"})
+        assert next(sent) == ("names", {"first": "renamed"})
+    daemon.ask("DELETE", "/plates/first")
+
+
+def test_every_status_is_described(daemon):
+    found = daemon.ask("GET", "/statuses").json()
+    assert [one["status"] for one in found] == [
+        "awaiting_input",
+        "awaiting_approval",
+        "error",
+        "running",
+        "starting",
+        "idle",
+        "closed",
+    ]
+    assert found[0] == {"status": "awaiting_input", "symbol": "?", "words": "awaiting input", "group": "attention"}
+
+
 # ---- one process -----------------------------------------------------------
 
 

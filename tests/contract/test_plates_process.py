@@ -13,8 +13,8 @@ from support.host import frame
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.plates import LONGEST
-from tailhook.plates.app import shown
 from tailhook.plates.db import Database
+from tailhook.plates.display import describe_plate
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
 from tailhook.stores.processes import process_start
@@ -213,7 +213,7 @@ def judged(project, tmp_path):
         inbox = Inbox(spool(project).parent, database)
         inbox.take()
         Health(database, inbox.id, inbox.is_drained).check()
-        plate = shown(database.get("mine"))
+        plate = describe_plate(database.get("mine"), "").model_dump(mode="json")
         return plate["status"], plate["pid"]
     finally:
         database.close()

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from tailhook.board.source import Daemon
+from tailhook.board.source import DaemonSource
 from tailhook.board.tui import Board, PlateList
 
 
@@ -55,7 +55,7 @@ def sit(play, size=(110, 30), **options):
     """Let a person play with a board of the daemon's."""
 
     async def run():
-        async with Board(Daemon(), **options).run_test(size=size, notifications=True) as pilot:
+        async with Board(DaemonSource(), **options).run_test(size=size, notifications=True) as pilot:
             await play(Person(pilot))
 
     asyncio.run(run())

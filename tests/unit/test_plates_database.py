@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from itertools import count
+from typing import get_args, get_type_hints
 
 import pytest
 import sqlalchemy as sa
@@ -15,10 +16,10 @@ from support.postgres import postgres, wait_for
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import parse_event
-from tailhook.plates.app import shown
 from tailhook.plates.db import Database, Moment, Place, milliseconds
+from tailhook.plates.display import describe_plate
 from tailhook.plates.report import Report
-from tailhook.plates.tables import events, metadata, migrations
+from tailhook.plates.tables import Plate, events, metadata, migrations, plates
 
 numbers = count(1)
 
@@ -286,7 +287,15 @@ def test_an_unknown_type_is_kept_and_changes_nothing(database):
     assert database.event_counts() == {"stop": 1, "coffee_break": 1}
 
 
-def test_a_plate_tells_all_its_fields(database):
+def test_the_typed_plate_has_the_columns_of_the_table():
+    hints = get_type_hints(Plate)
+    assert list(hints) == [column.name for column in plates.columns]
+    assert {name for name, hint in hints.items() if type(None) in get_args(hint)} == {
+        column.name for column in plates.columns if column.nullable
+    }
+
+
+def test_the_api_shows_all_fields_of_a_plate(database):
     database.record(
         report(
             "tool_start:TodoWrite",
@@ -301,7 +310,8 @@ def test_a_plate_tells_all_its_fields(database):
         )
     )
     database.record(report("tool_start:Bash", tool_params={"command": "make"}, ts=2000))
-    plate = shown(database.get("s"))
+    plate = describe_plate(database.get("s"), "web").model_dump(mode="json")
+    assert plate.pop("rank").startswith("1-")
     assert plate.pop("created_at") <= plate.pop("updated_at")
     assert plate.pop("since") == "1970-01-01T00:00:01.000Z"
     assert plate == {
@@ -318,6 +328,11 @@ def test_a_plate_tells_all_its_fields(database):
         "pid": 5,
         "host": "h",
         "user": "u",
+        "name": "web",
+        "group": "running",
+        "symbol": "●",
+        "status_words": "running",
+        "search": "/p\nmain\nrunning\nbash\nh\nu\ns",
     }
 
 
@@ -417,12 +432,12 @@ def test_a_subagents_wait_outlives_the_daemon_with_what_is_beneath(url):
 
 def test_an_event_that_moves_nothing_is_kept_for_the_timeline(database):
     database.record(asked("a", git_branch="main", tool_params={"command": "ask"}))
-    before = shown(database.get("s"))
+    before = describe_plate(database.get("s"), "").model_dump(mode="json")
     beside = {"project_path": "/elsewhere", "git_branch": "other", "tool_params": {"todos_done": 1, "todos": 2}}
     database.record(report("tool_start:TodoWrite", tool_use_id="b", agent_id="x", **beside))
     [_, event] = database.events_of("s", 10)
     assert (event["status"], event["agent_id"], event["tool_use_id"]) == (None, "x", "b")
-    after = shown(database.get("s"))
+    after = describe_plate(database.get("s"), "").model_dump(mode="json")
     changed = {name for name in after if after[name] != before[name]}
     assert changed <= {"updated_at", "todo_progress"}
 
@@ -470,7 +485,7 @@ def test_what_tells_uses_of_a_tool_apart_is_bounded(database):
 
 
 def test_the_first_event_of_a_session_may_be_a_subagents(database):
-    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), keeper="k")
+    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), spool_id="k")
     plate = database.get("s")
     assert (plate["status"], plate["keeper"], plate["pid"]) == ("starting", "k", 5)
     database.record(report("tool_start:Bash"))

@@ -457,7 +457,7 @@ class World:
             "transcript_path": session,
             "ts": int(self.now * 1000),
         }
-        self.database.record(Report(**{**common, **fields}), keeper=keeper)
+        self.database.record(Report(**{**common, **fields}), spool_id=keeper)
 
     def status(self, session):
         return self.database.get(session)["status"]
@@ -1141,7 +1141,8 @@ def test_the_result_of_another_tool_is_recognised_however_large(tmp_path):
 def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch):
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     database.record(
-        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1), keeper=KEEPER
+        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1),
+        spool_id=KEEPER,
     )
     checked = Health(database, KEEPER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
 

@@ -434,18 +434,18 @@ ORIGINS = [
 def test_where_an_event_happened(inbox, said, peer, expected):
     origin = inbox.origin({"pid_started": 50, **said}, peer)
     taken = {"pid_started": 50, **said, **origin.fields}
-    assert (taken["host"], taken["user"], origin.keeper == inbox.id, taken["pid"]) == expected
+    assert (taken["host"], taken["user"], origin.spool_id == inbox.id, taken["pid"]) == expected
     assert (taken["pid_started"] is None) == (taken["pid"] is None)
 
 
 def test_a_session_that_moves_to_a_container_is_left_alone(inbox):
     spool.append_record(event(1, event_type="tool_start", tool_name="ExitPlanMode"))
     inbox.take()
-    [plate] = inbox.database.kept_by(inbox.id)
+    [plate] = inbox.database.open_plates(inbox.id)
     assert (plate["session_id"], plate["host"]) == ("s", HOST)
     spool.append_record(event(2, host="container"))
     inbox.take()
-    assert inbox.database.kept_by(inbox.id) == []
+    assert inbox.database.open_plates(inbox.id) == []
 
 
 def test_a_machine_that_gets_another_name_keeps_its_plates(inbox, monkeypatch):
@@ -454,7 +454,7 @@ def test_a_machine_that_gets_another_name_keeps_its_plates(inbox, monkeypatch):
     monkeypatch.setattr("tailhook.plates.paths.local_identity", lambda: {"host": "renamed", "user": USER})
     spool.append_record(event(2, host="renamed", session_id="new"))
     inbox.take()
-    assert {plate["session_id"] for plate in inbox.database.kept_by(inbox.id)} == {"s", "new"}
+    assert {plate["session_id"] for plate in inbox.database.open_plates(inbox.id)} == {"s", "new"}
 
 
 def test_two_spools_in_one_database_do_not_take_each_others_offset(inbox, tmp_path):

@@ -189,13 +189,13 @@ def list_plates(arguments: argparse.Namespace) -> None:
         return
     if not plates:
         say("No sessions.")
-    from tailhook.board.view import age, ordered, read_plate
+    from tailhook.board.view import format_age, read_plate, select_plates
 
     now = time.time()
-    for plate in ordered(map(read_plate, plates), closed=True):
+    for plate in select_plates(map(read_plate, plates), closed=True):
         status = coloured(f"{plate.status.value:<18}", COLOURS.get(plate.status.value, 0))
         what = " ".join(filter(None, (plate.branch, plate.tool, plate.todo)))
-        say(f"{status}{age(now - plate.since):>4}  {plate.path}  {what}  {plain(plate.session_id)}")
+        say(f"{status}{format_age(now - plate.since):>4}  {plate.path}  {what}  {plain(plate.session_id)}")
 
 
 def dismiss(arguments: argparse.Namespace) -> None:

@@ -8,13 +8,13 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from tailhook.machines.plates import Detail, Event, Kind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import columns_of, new_values, situation_of
+from tailhook.plates.changes import apply_report, set_situation, situation_of
 from tailhook.plates.report import Report, milliseconds
 from tailhook.plates.tables import (
     EVENT_COLUMNS,
@@ -33,10 +33,8 @@ from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
 LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
-# Of a placeholder, what its session's plate begins with.
-HELD = ("created_at", "pid", "pid_started", "host", "user", "keeper", "status", "since", "event_ts", "event_mono")
 FOUND = [kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)]  # by the daemon
-UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("keeper"))
+UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("spool_id"))
 NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
 DAY = 86_400_000  # milliseconds
@@ -96,7 +94,7 @@ class Database:
 
     # ---- events ----
 
-    def record(self, report: Report, place: Place | None = None, keeper: str | None = None) -> bool:
+    def record(self, report: Report, place: Place | None = None, spool_id: str | None = None) -> bool:
         """Keep an event and do to its plate what it says; False for one that is known already.
 
         place: where in the spool it stood; the offset moves in the same transaction.  keeper: the spool's id of the
@@ -106,7 +104,7 @@ class Database:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        kept = keep(tx, report, keeper)
+                        kept = keep(tx, report, spool_id)
                         if place:
                             move_offset(tx, place)
                         self.tell_others(tx, kept.gone, kept.plate["session_id"] if kept.plate else "")
@@ -131,11 +129,11 @@ class Database:
         try:
             with self.writing:
                 with self.engine.begin() as tx:
-                    row = find(tx, plate["session_id"])
-                    if row is None or row["version"] != plate["version"]:
+                    found = find(tx, plate["session_id"])
+                    if found is None or found["version"] != plate["version"]:
                         return False
-                    at = at or Moment(now, uptime_ms() if row["host"] == os.uname().nodename else None)
-                    after, _ = follow(situation_of(row), event, detail)
+                    at = at or Moment(now, uptime_ms() if found["host"] == os.uname().nodename else None)
+                    after, _ = follow(situation_of(found), event, detail)
                     kept = {
                         **dict.fromkeys(EVENT_COLUMNS),
                         "event_id": event_id,
@@ -149,15 +147,15 @@ class Database:
                         "status": after.status.value,
                     }
                     tx.execute(statements(tx.dialect.name).keep_event, kept)
-                    new = {
-                        **columns_of(row, after, at.ts, now),
-                        "last_event_type": event.kind.value,
-                        "unprompted": False,
-                    }
-                    # Nothing older than the closing may open a plate again. A session that goes on has no error.
-                    is_closed = after.status is Status.CLOSED
-                    new |= {"event_ts": at.ts, "event_mono": at.mono} if is_closed else {"error": None}
-                    changed = update(tx, row, new, now)
+                    new = found.copy()
+                    set_situation(new, after, at.ts, now)
+                    new["last_event_type"] = event.kind.value
+                    new["unprompted"] = False
+                    if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
+                        new["event_ts"], new["event_mono"] = at
+                    else:
+                        new["error"] = None
+                    changed = update(tx, new, now)
                     self.tell_others(tx, plate["session_id"])
                 self.changed(changed)
         except RacedError:
@@ -172,16 +170,31 @@ class Database:
 
     # ---- sessions that the wrapper runs ----
 
-    def register(self, project_path: str, run_id: str | None = None, **facts: Any) -> Plate:
-        """A placeholder for a session that is about to start, or the plate of one that was faster.
+    def register(
+        self,
+        project_path: str,
+        run_id: str | None = None,
+        pid: int | None = None,
+        pid_started: float | None = None,
+        host: str | None = None,
+        user: str | None = None,
+        spool_id: str | None = None,
+    ) -> Plate:
+        """Return a placeholder for a session that is about to start, or its plate if it has started already.
 
-        facts: pid, pid_started, host, user, keeper.
+        pid, pid_started: the session's process.
+        spool_id: of the daemon that looks after the plate, None for none.
         """
+        now = milliseconds()
+        wanted = empty_plate(f"{PENDING}{project_path}", project_path, now)
+        wanted["run_id"] = run_id
+        wanted["pid"], wanted["pid_started"] = pid, pid_started
+        wanted["host"], wanted["user"], wanted["keeper"] = host, user, spool_id
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        plate = hold(tx, project_path, run_id, facts)
+                        plate = register_placeholder(tx, wanted)
                         self.tell_others(tx, plate["session_id"])
                     break
                 except RacedError:
@@ -208,7 +221,7 @@ class Database:
             condition = plates.c.project_path == project_path
         with self.engine.connect() as tx:
             found = tx.execute(sa.select(plates).where(condition, plates.c.status != Status.CLOSED.value)).mappings()
-            rows = [dict(row) for row in found]
+            rows = [plate_of(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
         return [row for row in rows if self.close_plate(row, at)]
@@ -233,24 +246,28 @@ class Database:
         if project is not None:
             query = query.where(plates.c.project_path == project)
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(query).mappings()]
+            return [plate_of(row) for row in tx.execute(query).mappings()]
 
-    def kept_by(self, keeper: str) -> list[Plate]:
-        """The plates that this daemon looks after and that are not closed."""
+    def project_paths(self) -> list[tuple[str, str]]:
+        """Return the id and the project's path of every plate."""
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(UNCLOSED, {"keeper": keeper}).mappings()]
+            return [(row[0], row[1]) for row in tx.execute(sa.select(plates.c.session_id, plates.c.project_path))]
+
+    def open_plates(self, spool_id: str) -> list[Plate]:
+        """Return the plates that are not closed and that the daemon with this spool looks after."""
+        with self.engine.connect() as tx:
+            return [plate_of(row) for row in tx.execute(UNCLOSED, {"spool_id": spool_id}).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
         """One plate."""
         with self.engine.connect() as tx:
-            row = find(tx, session_id)
-            return None if row is None else dict(row)
+            return find(tx, session_id)
 
-    def events_of(self, session_id: str, limit: int) -> list[dict[str, Any]]:
+    def events_of(self, session_id: str, limit: int) -> list[RowMapping]:
         """The last events of a plate, the oldest of them first."""
         query = sa.select(events).where(events.c.session_id == session_id).order_by(events.c.id.desc()).limit(limit)
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(query).mappings()][::-1]
+            return list(tx.execute(query).mappings())[::-1]
 
     def counts(self) -> dict[str, int]:
         """How many plates have each status."""
@@ -362,27 +379,53 @@ class Database:
 # ---- one plate ---------------------------------------------------------------
 
 
-def find(tx: Connection, session_id: str) -> RowMapping | None:
-    """The plate's row."""
-    return tx.execute(FIND, {"id": session_id}).mappings().first()
+def plate_of(row: RowMapping) -> Plate:
+    """Return a row of the table `plates`."""
+    return cast("Plate", dict(row))
+
+
+def find(tx: Connection, session_id: str) -> Plate | None:
+    """Return a plate, or None if there is none."""
+    row = tx.execute(FIND, {"id": session_id}).mappings().first()
+    return None if row is None else plate_of(row)
 
 
 def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
-    """A plate of which nothing is known yet."""
+    """Return a plate of a session of which nothing else is known yet.
+
+    now: Unix milliseconds.
+    """
     return {
-        **dict.fromkeys(plates.c.keys()),
         "session_id": session_id,
         "project_path": project_path,
+        "transcript_path": None,
+        "git_branch": None,
         "status": Status.STARTING.value,
+        "last_event_type": None,
+        "last_tool": None,
+        "todo_progress": None,
+        "error": None,
+        "run_id": None,
+        "pid": None,
+        "pid_started": None,
+        "pid_is_guess": None,
+        "host": None,
+        "user": None,
+        "keeper": None,
         "created_at": now,
         "updated_at": now,
         "since": now,
         "event_ts": 0,
+        "event_mono": None,
+        "transcript_size": None,
+        "tools": None,
+        "beneath": None,
+        "unprompted": None,
         "version": 0,
     }
 
 
-def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
+def keep(tx: Connection, report: Report, spool_id: str | None) -> Kept:
     """Keep an event and change its plate. An event of an unknown type begins no plate.
 
     Raises RacedError.
@@ -394,11 +437,11 @@ def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
         kept = tx.execute(statements(tx.dialect.name).keep_unknown_event, {**stranger, "received_at": now})
         return Kept(kept.first() is not None, None, "")
     if there:
-        row = there
+        plate, begun = there, None
     else:
-        row, gone = begin_plate(tx, report, now)
-    begun = None if there else dict(row)
-    new, status = new_values(row, report, keeper, now)
+        plate, gone = begin_plate(tx, report, now)
+        begun = plate
+    new, status = apply_report(plate, report, spool_id, now)
     event = {
         "event_id": report.event_id,
         "session_id": report.session_id,
@@ -415,7 +458,7 @@ def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
     kept = tx.execute(statements(tx.dialect.name).keep_event, event)
     if kept.first() is None:
         return Kept(False, begun, gone)
-    return Kept(True, update(tx, row, new, now) if new else begun, gone)
+    return Kept(True, update(tx, new, now) if new else begun, gone)
 
 
 def is_unknown_event(tx: Connection, event_id: str) -> bool:
@@ -424,49 +467,71 @@ def is_unknown_event(tx: Connection, event_id: str) -> bool:
     return tx.execute(query).first() is not None
 
 
-def hold(tx: Connection, project_path: str, run_id: str | None, facts: dict[str, Any]) -> Plate:
-    """A placeholder for a run, or its session's plate where that is there, with the process.  Raises RacedError."""
-    now = milliseconds()
-    is_ours = sa.and_(plates.c.run_id == (run_id or ""), plates.c.status != Status.CLOSED.value)
-    if begun := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
+def register_placeholder(tx: Connection, wanted: Plate) -> Plate:
+    """Store a placeholder for a run, or its process in the run's plate if the session has started already.
+
+    Returns what is stored. Raises RacedError.
+    """
+    is_ours = sa.and_(plates.c.run_id == (wanted["run_id"] or ""), plates.c.status != Status.CLOSED.value)
+    if row := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
+        begun = plate_of(row)
         is_known = begun["pid"] is not None and not begun["pid_is_guess"]
-        process = {name: facts.get(name) for name in ("pid", "pid_started")} | {"pid_is_guess": False}
-        return dict(begun) if is_known or not process["pid"] else update(tx, begun, process, now)
-    name = f"{PENDING}{project_path}"
-    there = find(tx, name)
+        if is_known or not wanted["pid"]:
+            return begun
+        begun["pid"], begun["pid_started"], begun["pid_is_guess"] = wanted["pid"], wanted["pid_started"], False
+        return update(tx, begun, wanted["created_at"])
+    there = find(tx, wanted["session_id"])
     if there and there["status"] == Status.CLOSED.value:
-        tx.execute(sa.delete(plates).where(plates.c.session_id == name))
-    elif there and there["run_id"] != run_id:
-        name = f"{name}#{run_id}"
-    row = {**empty_plate(name, project_path, now), "run_id": run_id, **facts}
-    tx.execute(statements(tx.dialect.name).begin_plate, row)
-    return dict(find(tx, name) or row)
+        tx.execute(sa.delete(plates).where(plates.c.session_id == wanted["session_id"]))
+    elif there and there["run_id"] != wanted["run_id"]:
+        wanted = {**wanted, "session_id": f"{wanted['session_id']}#{wanted['run_id']}"}
+    tx.execute(statements(tx.dialect.name).begin_plate, wanted)
+    return find(tx, wanted["session_id"]) or wanted
 
 
-def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, str]:
-    """A new plate, in place of its wrapper's placeholder when it has one, whose id is the second."""
+def begin_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
+    """Store a new plate. It replaces the placeholder of its wrapper, if there is one.
+
+    Returns the plate, and the placeholder's id or "". Raises RacedError.
+    """
     gone = ""
-    row = empty_plate(report.session_id, report.project_path, now)
+    plate = empty_plate(report.session_id, report.project_path, now)
     if report.run_id:
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
         query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
-        if held := tx.execute(query).mappings().first():
-            row |= {name: held[name] for name in HELD}
-            gone = held["session_id"]
+        if row := tx.execute(query).mappings().first():
+            placeholder = plate_of(row)
+            gone = placeholder["session_id"]
+            plate = {
+                **plate,
+                "created_at": placeholder["created_at"],
+                "pid": placeholder["pid"],
+                "pid_started": placeholder["pid_started"],
+                "host": placeholder["host"],
+                "user": placeholder["user"],
+                "keeper": placeholder["keeper"],
+                "status": placeholder["status"],
+                "since": placeholder["since"],
+                "event_ts": placeholder["event_ts"],
+                "event_mono": placeholder["event_mono"],
+            }
             tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
-    tx.execute(statements(tx.dialect.name).begin_plate, row)
+    tx.execute(statements(tx.dialect.name).begin_plate, plate)
     found = find(tx, report.session_id)
     if found is None:
         raise RacedError
     return found, gone
 
 
-def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
-    """Change a plate; returns it as it is now.  Raises RacedError."""
-    plate = {**row, **new, "updated_at": now, "version": row["version"] + 1}
-    if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
+def update(tx: Connection, plate: Plate, now: int) -> Plate:
+    """Store a changed plate and return it with its new version. Raises RacedError if another process was faster.
+
+    plate: with the version that was read.
+    """
+    new: Plate = {**plate, "updated_at": now, "version": plate["version"] + 1}
+    if not tx.execute(UPDATE, {**new, "id": plate["session_id"], "read": plate["version"]}).rowcount:
         raise RacedError
-    return plate
+    return new
 
 
 def move_offset(tx: Connection, place: Place) -> None:

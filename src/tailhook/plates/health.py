@@ -93,7 +93,7 @@ class Health:
     def __init__(
         self,
         database: Database,
-        keeper: str,
+        spool_id: str,
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
@@ -101,7 +101,7 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
-        self.keeper = keeper
+        self.spool_id = spool_id
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
@@ -122,7 +122,7 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
-        kept = self.database.kept_by(self.keeper)
+        kept = self.database.open_plates(self.spool_id)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:
@@ -167,7 +167,7 @@ class Health:
             return Event(Kind.SESSION_END), None
         status = Status(plate["status"])
         last_event = plate["event_ts"] / 1000
-        if is_at_its_prompt(plate["unprompted"], status, last_event, now):
+        if is_at_its_prompt(bool(plate["unprompted"]), status, last_event, now):
             return Event(Kind.TURN_ENDED), None
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None

@@ -38,7 +38,7 @@ class Origin(NamedTuple):
     """
 
     fields: dict[str, Any]
-    keeper: str | None
+    spool_id: str | None
 
 
 class Inbox:
@@ -155,7 +155,7 @@ class Inbox:
                 else:
                     origin = self.origin(fields)
                     report = Report.model_validate({**fields, **origin.fields})
-                    taken += self.database.record(report, place, origin.keeper)
+                    taken += self.database.record(report, place, origin.spool_id)
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())

@@ -22,7 +22,9 @@ async def hear(database: Database, hub: Hub) -> None:
         try:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
-                hub.put(None)  # what was told meanwhile was missed: who listens begins anew
+                # Changes that were announced before are missed, so listeners have to begin again.
+                hub.names.load(await asyncio.to_thread(database.project_paths))
+                hub.put(None)
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.heard, note.payload)
         except Exception as error:

@@ -158,6 +158,7 @@ class Daemon:
         self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
         self.hub = Hub()
         self.database = open_or_begin_anew(options, self.hub)
+        self.hub.names.load(self.database.project_paths())
         self.inbox = Inbox(paths.state_path(), self.database)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import sqlalchemy as sa
 from alembic import command
@@ -85,7 +85,37 @@ spool = sa.Table(
     sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
 )
 
-Plate = dict[str, Any]
+
+class Plate(TypedDict):
+    """One row of the table `plates`, which says what the columns mean."""
+
+    session_id: str
+    project_path: str
+    transcript_path: str | None
+    git_branch: str | None
+    status: str
+    last_event_type: str | None
+    last_tool: str | None
+    todo_progress: str | None
+    error: str | None
+    run_id: str | None
+    pid: int | None
+    pid_started: float | None
+    pid_is_guess: bool | None
+    host: str | None
+    user: str | None
+    keeper: str | None
+    created_at: int
+    updated_at: int
+    since: int
+    event_ts: int
+    event_mono: int | None
+    transcript_size: int | None
+    tools: list[list[str | None]] | None
+    beneath: str | None
+    unprompted: bool | None
+    version: int
+
 
 # ---- statements --------------------------------------------------------------
 #
