@@ -48,11 +48,11 @@ class Board:
         while not self.leaving:
             try:
                 with self.daemon.client() as client, client.stream("GET", "/stream", timeout=5) as response:
-                    self.take(response)
+                    self.ingest(response)
             except Exception:  # it was killed
                 time.sleep(0.05)
 
-    def take(self, response):
+    def ingest(self, response):
         """The lag of each change, told in the name of its branch: the time when its event was made."""
         for line in response.iter_lines():
             if line.startswith('data: {"session_id": "s'):  # not the real hooks' session

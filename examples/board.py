@@ -23,7 +23,7 @@ from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
 from tailhook.machines.plates import Status
 from tailhook.plates.db import empty_plate
-from tailhook.plates.display import GROUPS, STATUSES, ProjectNames, describe_plate
+from tailhook.plates.display import BOARD_GROUPS, STATUSES, ProjectNames, describe_plate
 from tailhook.plates.tables import Plate
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
@@ -181,7 +181,7 @@ def print_rows() -> None:
     console = Console(width=WIDTH, highlight=False)
     plates = map(read_plate, Sessions().describe_all())
     for group, same in groupby(select_plates(plates), lambda plate: plate.group):
-        console.print(Text(f"\n {GROUPS[group]}", "bold"))
+        console.print(Text(f"\n {BOARD_GROUPS[group]}", "bold"))
         for plate in same:
             console.print(draw_wide(plate, NOW, WIDTH))
 

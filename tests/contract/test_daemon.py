@@ -431,8 +431,8 @@ def with_changed(own, code):
 
 WORKS = [
     "from tailhook.plates.health import Health as Part; name = 'check'",
-    "from tailhook.plates.inbox import Inbox as Part; name = 'take'",
-    "from tailhook.plates.db import Database as Part; name = 'forget'",
+    "from tailhook.plates.inbox import Inbox as Part; name = 'ingest'",
+    "from tailhook.plates.db import Database as Part; name = 'prune'",
 ]
 
 

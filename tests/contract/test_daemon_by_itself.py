@@ -14,7 +14,12 @@ from support.host import measured
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
 # As a command of the user's own: the project's folder is not where its modules are looked for.
-BOARD = [sys.executable, "-E", "-c", "import sys; del sys.path[0]; from tailhook.plates.client import start; start()"]
+BOARD = [
+    sys.executable,
+    "-E",
+    "-c",
+    "import sys; del sys.path[0]; from tailhook.plates.client import ensure_daemon; ensure_daemon()",
+]
 
 
 @pytest.fixture(params=["hook", "board"])

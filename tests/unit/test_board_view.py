@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from tailhook.board.rows import draw_plate, draw_timeline, fit
 from tailhook.board.view import (
+    BoardPlate,
     Piece,
-    Plate,
     PlateEvent,
     assign_columns,
     format_age,
@@ -24,7 +24,7 @@ from tailhook.board.view import (
 )
 from tailhook.machines.plates import ATTENTION, Status
 from tailhook.plates.db import empty_plate
-from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, folder_name
+from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, project_folder_name
 
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
 
@@ -40,7 +40,7 @@ def row(session="s", status=RUNNING, since=0.0, created=0.0, path="/p/x"):
 def described(session="s", *facts, **more):
     """Return a plate as the daemon sends it."""
     plate = row(session, *facts, **more)
-    return describe_plate(plate, folder_name(plate["project_path"])).model_dump(mode="json")
+    return describe_plate(plate, project_folder_name(plate["project_path"])).model_dump(mode="json")
 
 
 def plate(session, *facts, **more):
@@ -57,7 +57,7 @@ def ids(plates):
 def test_a_plate_is_read_as_the_daemon_describes_it():
     sent = described("s", IDLE, since=2, path="/home/ada/shop")
     rank, search = sent["rank"], "/home/ada/shop\nidle\ns"
-    wanted = Plate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 2.0, "rest", rank, "○", "idle", search)
+    wanted = BoardPlate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 2.0, "rest", rank, "○", "idle", search)
     assert read_plate(sent) == wanted
 
 

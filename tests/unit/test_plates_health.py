@@ -21,7 +21,7 @@ from tailhook.plates import health
 from tailhook.plates.db import Database
 from tailhook.plates.health import (
     MAX_DECODED_BYTES,
-    MAX_SHOWN,
+    MAX_MESSAGE_CHARS,
     Health,
     Looks,
     Sight,
@@ -31,7 +31,7 @@ from tailhook.plates.health import (
     look_at,
     transcript_of_agent,
 )
-from tailhook.plates.report import Report
+from tailhook.plates.schemas import Report
 
 KEEPER = "this daemon"
 
@@ -1053,9 +1053,12 @@ def test_of_a_long_record_it_is_not_known_that_it_ends_the_turn(tmp_path, beyond
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
 def test_last_words_have_a_length_at_most(tmp_path, letter):
-    path = write(tmp_path / "t", record("assistant", letter * (MAX_SHOWN + 1), 1000))
-    assert last_words(path) == letter * MAX_SHOWN
-    assert last_words(write(tmp_path / "t", record("assistant", letter * MAX_SHOWN, 1000))) == letter * MAX_SHOWN
+    path = write(tmp_path / "t", record("assistant", letter * (MAX_MESSAGE_CHARS + 1), 1000))
+    assert last_words(path) == letter * MAX_MESSAGE_CHARS
+    assert (
+        last_words(write(tmp_path / "t", record("assistant", letter * MAX_MESSAGE_CHARS, 1000)))
+        == letter * MAX_MESSAGE_CHARS
+    )
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_the_spools_descriptor_does_not_reach_other_programs(folder):
 
 
 def test_a_file_gets_another_name_only_once_it_is_longer_than_the_limit(folder, monkeypatch):
-    monkeypatch.setattr(spool, "MAX_FILE_BYTES", 4)
+    monkeypatch.setattr(spool, "MAX_SPOOL_FILE_BYTES", 4)
     spool.append_record(b"one\n")
     assert set_aside(folder) == []
     spool.append_record(b"two\n")
@@ -69,7 +69,7 @@ def test_a_file_gets_another_name_only_once_it_is_longer_than_the_limit(folder, 
 def test_a_full_file_is_read_after_all_earlier_ones_even_if_the_clock_was_set_back(folder, monkeypatch, name):
     folder.mkdir(mode=0o700)
     (folder / name).write_bytes(b"earlier\n")
-    monkeypatch.setattr(spool, "MAX_FILE_BYTES", 0)
+    monkeypatch.setattr(spool, "MAX_SPOOL_FILE_BYTES", 0)
     spool.append_record(b"one\n")
     assert set_aside(folder) == [b"earlier\n", b"one\n"]
 

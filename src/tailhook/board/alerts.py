@@ -8,11 +8,11 @@ from html import escape
 
 from textual.app import App
 
-from tailhook.board.view import Plate
+from tailhook.board.view import BoardPlate
 from tailhook.errors import TailhookError
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
-Alert = Callable[[App[None], Plate], None]
+Alert = Callable[[App[None], BoardPlate], None]
 SCRIPT = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
@@ -20,7 +20,7 @@ SCRIPT = (
 )
 
 
-def ring_bell(app: App[None], _: Plate) -> None:
+def ring_bell(app: App[None], _: BoardPlate) -> None:
     """Ring the terminal's bell."""
     app.bell()
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tailhook.board.view import (
-    COLOURS,
+    STATUS_COLOURS,
     Bar,
+    BoardPlate,
     Piece,
-    Plate,
     PlateDetails,
     PlateEvent,
     format_age,
@@ -39,7 +39,7 @@ AGE_WIDTH = 4
 STATUS_WIDTH = 19
 LANE_NAME_WIDTH = 7  # of the timeline
 
-SYMBOLS = [(display.symbol, display.words, COLOURS[status]) for status, display in STATUSES.items()]
+SYMBOLS = [(display.symbol, display.words, STATUS_COLOURS[status]) for status, display in STATUSES.items()]
 
 
 def fit(words: str, width: int) -> str:
@@ -54,14 +54,14 @@ def count_lines(width: int) -> int:
     return 2 if width < MIN_WIDE_WIDTH else 1
 
 
-def draw_plate(plate: Plate, now: float, width: int, lines: int) -> list[Text]:
+def draw_plate(plate: BoardPlate, now: float, width: int, lines: int) -> list[Text]:
     """Return a plate's lines: one with columns, or two packed ones."""
     return [draw_wide(plate, now, width)] if lines == 1 else draw_narrow(plate, now, width)
 
 
-def draw_wide(plate: Plate, now: float, width: int) -> Text:
+def draw_wide(plate: BoardPlate, now: float, width: int) -> Text:
     """Return a plate on one line."""
-    colour = COLOURS[plate.status]
+    colour = STATUS_COLOURS[plate.status]
     flexible = width - 2 - STATUS_WIDTH - TODO_BAR_WIDTH - 8 - AGE_WIDTH - 1
     project = flexible * 2 // 5
     branch = (flexible - project) // 2
@@ -75,9 +75,9 @@ def draw_wide(plate: Plate, now: float, width: int) -> Text:
     )
 
 
-def draw_narrow(plate: Plate, now: float, width: int) -> list[Text]:
+def draw_narrow(plate: BoardPlate, now: float, width: int) -> list[Text]:
     """Return a plate on two lines."""
-    colour = COLOURS[plate.status]
+    colour = STATUS_COLOURS[plate.status]
     last = f"{plate.todo} {format_age(now - plate.since):>{AGE_WIDTH}} "
     first = Text.assemble(
         (f" {plate.symbol}  ", colour),
@@ -92,7 +92,7 @@ def draw_narrow(plate: Plate, now: float, width: int) -> list[Text]:
     return [first, second]
 
 
-def style_of_name(plate: Plate) -> str:
+def style_of_name(plate: BoardPlate) -> str:
     """Return the style of a project's name."""
     return "dim" if plate.status is Status.CLOSED else "bold"
 
@@ -104,7 +104,7 @@ def draw_todo(progress: str) -> Text:
         return Text(" " * (TODO_BAR_WIDTH + 8))
     filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
-        ("━" * filled, COLOURS[Status.RUNNING]),
+        ("━" * filled, STATUS_COLOURS[Status.RUNNING]),
         ("━" * (TODO_BAR_WIDTH - filled), "#3b4048"),
         " ",
         (fit(progress, 7), DIM),
@@ -128,7 +128,7 @@ def draw_help(lines: Iterable[tuple[str, str, str]]) -> Table:
 def draw_facts(details: PlateDetails, now: float) -> Text:
     """Return what is known about a plate, one line for each fact."""
     plate = details.plate
-    colour = COLOURS[plate.status]
+    colour = STATUS_COLOURS[plate.status]
     text = Text.assemble((f"{plate.symbol} {plate.words}", f"bold {colour}"))
     text.append(f" for {format_age(now - plate.since)}" if plate.status is not Status.RUNNING else "", DIM)
     lines = (
@@ -151,7 +151,7 @@ def draw_events(found: Sequence[PlateEvent]) -> Text:
     for event in reversed(found):
         if len(text):
             text.append("\n")
-        colour = COLOURS[event.status] if event.status else DIM
+        colour = STATUS_COLOURS[event.status] if event.status else DIM
         symbol = event.symbol or " "
         text.append(f"{format_clock(event.at)} ", DIM).append(f"{symbol} ", colour)
         text.append(event.kind.replace("_", " "), colour)
@@ -192,7 +192,7 @@ def draw_sums(pieces: Sequence[Piece]) -> Columns:
     return Columns(
         [
             Text.assemble(
-                (f"{STATUSES[status].symbol} ", COLOURS[status]),
+                (f"{STATUSES[status].symbol} ", STATUS_COLOURS[status]),
                 (f"{STATUSES[status].words} {format_age(seconds)}", DIM),
             )
             for status, seconds in sum_by_status(pieces).items()
@@ -211,7 +211,7 @@ def colour_of(piece: Piece) -> str:
     """Return the colour of a piece of the timeline. An agent that runs no tool is thinking."""
     if piece.status is Status.RUNNING and not piece.tool:
         return THINKING
-    return COLOURS[piece.status]
+    return STATUS_COLOURS[piece.status]
 
 
 def draw_times(found: Sequence[Bar], now: float, width: int) -> Text:

@@ -14,7 +14,7 @@ from textual.widgets import Footer, Static
 
 from tailhook.board import rows
 from tailhook.board.source import Source
-from tailhook.board.view import Piece, Plate, PlateDetails, read_details, timeline
+from tailhook.board.view import BoardPlate, Piece, PlateDetails, read_details, timeline
 from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
 
@@ -57,7 +57,7 @@ class DetailsScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
 
-    def __init__(self, plate: Plate, source: Source, now: Callable[[], float]) -> None:
+    def __init__(self, plate: BoardPlate, source: Source, now: Callable[[], float]) -> None:
         super().__init__()
         self.plate = plate
         self.source = source

@@ -10,7 +10,7 @@ import httpx
 from httpx_sse import SSEError, aconnect_sse
 
 from tailhook.plates import client
-from tailhook.plates.client import PATIENCE, AwayError
+from tailhook.plates.client import TIMEOUT_S, AwayError
 from tailhook.plates.paths import http_socket_path
 
 SILENCE_TIMEOUT_S = 40.0  # the daemon sends a ping every 15 s
@@ -43,7 +43,7 @@ class DaemonSource:
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """See Source."""
         transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()))
-        timeout = httpx.Timeout(PATIENCE, read=SILENCE_TIMEOUT_S)
+        timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_TIMEOUT_S)
         try:
             async with (
                 httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http,
@@ -66,4 +66,4 @@ class DaemonSource:
 
     async def wake(self) -> None:
         """See Source."""
-        await asyncio.to_thread(client.start)
+        await asyncio.to_thread(client.ensure_daemon)

@@ -26,23 +26,23 @@ from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM
 from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.source import Source
-from tailhook.board.view import COLOURS, Plate, read_plate, select_plates, started_waiting
+from tailhook.board.view import STATUS_COLOURS, BoardPlate, read_plate, select_plates, started_waiting
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError
-from tailhook.plates.display import GROUPS, Group
+from tailhook.plates.display import BOARD_GROUPS, BoardGroup
 
 REDRAW_INTERVAL_S = 0.1
-RETRY_DELAY_S = 0.5  # between two attempts to reach the daemon
+RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
-GROUP_COLOURS: dict[Group, str] = {
-    "attention": COLOURS[Status.AWAITING_INPUT],
-    "running": COLOURS[Status.RUNNING],
+GROUP_COLOURS: dict[BoardGroup, str] = {
+    "attention": STATUS_COLOURS[Status.AWAITING_INPUT],
+    "running": STATUS_COLOURS[Status.RUNNING],
     "rest": DIM,
 }
-GROUP_WORDS: dict[Group, str] = {"attention": "waiting", "running": "running", "rest": "other"}  # in the summary
+GROUP_WORDS: dict[BoardGroup, str] = {"attention": "waiting", "running": "running", "rest": "other"}  # in the summary
 EMPTY = """
 No sessions yet.
 
@@ -62,7 +62,7 @@ class ListLine(NamedTuple):
 
     plate: int = -1
     part: int = 0
-    group: Group | None = None
+    group: BoardGroup | None = None
 
 
 class PlateList(ScrollView, can_focus=True):
@@ -81,14 +81,14 @@ class PlateList(ScrollView, can_focus=True):
     class Opened(Message):
         """The person asked for the details of a plate."""
 
-        def __init__(self, plate: Plate) -> None:
+        def __init__(self, plate: BoardPlate) -> None:
             super().__init__()
             self.plate = plate
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self.now = now
-        self.plates: list[Plate] = []
+        self.plates: list[BoardPlate] = []
         self.lines: list[ListLine] = []
         self.tops: list[int] = []  # the first line of each plate
         self.plate_height = 1  # lines
@@ -96,11 +96,11 @@ class PlateList(ScrollView, can_focus=True):
         self.hint = ""
 
     @property
-    def chosen(self) -> Plate | None:
+    def chosen(self) -> BoardPlate | None:
         """The selected plate, or None."""
         return self.plates[self.at] if self.at < len(self.plates) else None
 
-    def show(self, plates: list[Plate], hint: str) -> None:
+    def show(self, plates: list[BoardPlate], hint: str) -> None:
         """Show these plates, or the hint if there are none. The selected plate stays selected."""
         kept = self.chosen
         self.plates, self.hint = plates, hint
@@ -171,7 +171,7 @@ class PlateList(ScrollView, can_focus=True):
         if line.group:
             count = sum(plate.group == line.group for plate in self.plates)
             return self.make_strip(
-                Text.assemble((f" {GROUPS[line.group]} ", f"bold {GROUP_COLOURS[line.group]}"), (str(count), DIM))
+                Text.assemble((f" {BOARD_GROUPS[line.group]} ", f"bold {GROUP_COLOURS[line.group]}"), (str(count), DIM))
             )
         if line.plate < 0:
             return self.make_strip(Text())
@@ -243,7 +243,7 @@ class Board(App[None]):
         self.source = source
         self.now = now
         self.alerts = tuple(alerts)
-        self.plates: dict[str, Plate] = {}
+        self.plates: dict[str, BoardPlate] = {}
         self.known = False  # whether all plates have been received once
         self.closed = False
         self.away_since: float | None = None
@@ -277,7 +277,7 @@ class Board(App[None]):
             except AwayError:
                 pass
             self.note_loss()
-            await asyncio.sleep(RETRY_DELAY_S)
+            await asyncio.sleep(RECONNECT_DELAY_S)
             if self.away_since is not None and time.monotonic() - self.away_since > RESTART_DELAY_S:
                 await self.wake()
 
@@ -299,7 +299,7 @@ class Board(App[None]):
                 self.plates[session_id] = self.plates[session_id]._replace(name=plain(fields[session_id]))
         self.changed = True
 
-    def put(self, plate: Plate, before: Plate | None) -> None:
+    def put(self, plate: BoardPlate, before: BoardPlate | None) -> None:
         """Store a plate, and call the alerts if it started to need attention.
 
         before: the plate as it was, or None.
@@ -356,11 +356,11 @@ class Board(App[None]):
         """Return the first line: the number of sessions in each group, and whether the daemon answers."""
         width = self.size.width - 2
         if self.connected:
-            state = Text.assemble(("● ", COLOURS[Status.RUNNING]), ("live", DIM))
+            state = Text.assemble(("● ", STATUS_COLOURS[Status.RUNNING]), ("live", DIM))
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
-            state = Text("✗ daemon away, reconnecting …", COLOURS[Status.ERROR])
+            state = Text("✗ daemon away, reconnecting …", STATUS_COLOURS[Status.ERROR])
         groups = [plate.group for plate in self.plates.values() if plate.status is not Status.CLOSED]
         left = Text("tailhook  " if width > 60 else "", "bold")
         for group, word in GROUP_WORDS.items():

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, Kind, Status
-from tailhook.plates.display import STATUSES, Group
+from tailhook.plates.display import STATUSES, BoardGroup
 
-COLOURS = {
+STATUS_COLOURS = {
     Status.AWAITING_INPUT: "#f5c242",
     Status.AWAITING_APPROVAL: "#ff9f43",
     Status.ERROR: "#ff6b6b",
@@ -28,7 +28,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 # ---- plates ------------------------------------------------------------------
 
 
-class Plate(NamedTuple):
+class BoardPlate(NamedTuple):
     """A session, as the daemon describes it (`tailhook.plates.display`).
 
     session_id: as the daemon knows it. It may hold characters that steer a terminal.
@@ -46,16 +46,16 @@ class Plate(NamedTuple):
     todo: str
     error: str
     since: float
-    group: Group
+    group: BoardGroup
     rank: str
     symbol: str
     words: str
     search: str
 
 
-def read_plate(fields: dict[str, Any]) -> Plate:
+def read_plate(fields: dict[str, Any]) -> BoardPlate:
     """Return a plate from the daemon's JSON."""
-    return Plate(
+    return BoardPlate(
         session_id=fields["session_id"],
         path=plain(fields["project_path"]),
         name=plain(fields["name"]),
@@ -78,7 +78,7 @@ def parse_time(iso: str) -> float:
     return datetime.fromisoformat(iso.replace("Z", "+00:00")).timestamp()
 
 
-def select_plates(plates: Iterable[Plate], wanted: str = "", closed: bool = False) -> list[Plate]:
+def select_plates(plates: Iterable[BoardPlate], wanted: str = "", closed: bool = False) -> list[BoardPlate]:
     """Return the plates to show, in the daemon's order.
 
     wanted: words that each must occur in a plate.
@@ -89,7 +89,7 @@ def select_plates(plates: Iterable[Plate], wanted: str = "", closed: bool = Fals
     return sorted((plate for plate in found if all(word in plate.search for word in words)), key=lambda one: one.rank)
 
 
-def started_waiting(before: Plate | None, after: Plate) -> bool:
+def started_waiting(before: BoardPlate | None, after: BoardPlate) -> bool:
     """Return whether the session needs attention and did not before.
 
     before: None for a session that was not there.
@@ -145,7 +145,7 @@ def read_event(fields: dict[str, Any]) -> PlateEvent:
 class PlateDetails(NamedTuple):
     """A plate, its last events, oldest first, and the agent's last message."""
 
-    plate: Plate
+    plate: BoardPlate
     events: list[PlateEvent]
     last_message: str
 

@@ -5,7 +5,7 @@ import sys
 
 from tailhook.cli.output import CommandError, Commands, command
 
-EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
+MISSING_BOARD_EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
 
 
 def add(commands: Commands) -> None:
@@ -25,11 +25,11 @@ def board(arguments: argparse.Namespace) -> None:
         from tailhook.board.tui import Board
         from tailhook.plates import client
     except ImportError as error:
-        raise CommandError(f"{EXTRA} ({error})") from error
+        raise CommandError(f"{MISSING_BOARD_EXTRA} ({error})") from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
     alerts: list[Alert] = [ring_bell] if arguments.bell else []
     if arguments.notify:
         alerts.append(make_notifier())
-    client.start()
+    client.ensure_daemon()
     Board(DaemonSource(), alerts=alerts).run()

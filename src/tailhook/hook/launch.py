@@ -6,7 +6,14 @@ from time import time
 from tailhook._core import flock_within
 from tailhook.hook.answer import warn
 from tailhook.stores.atomic import SAFE, read_file, replace_file, state_folder
-from tailhook.stores.daemon import ATTEMPT_FILE, MAX_REASON_BYTES, REPORTED_FILE, daemon_argv, failure_reason, spawn
+from tailhook.stores.daemon import (
+    ATTEMPT_FILE,
+    MAX_REASON_BYTES,
+    REPORTED_FILE,
+    daemon_argv,
+    failure_reason,
+    spawn_daemon,
+)
 
 RETRY_S, RETRY_AFTER_FAILURE_S = 10.0, 60.0  # between two attempts; a failed one takes a second of processor time
 
@@ -36,7 +43,7 @@ def start_daemon() -> None:
                 return
         posix.ftruncate(fd, 0)
         posix.utime(fd)
-        spawn(daemon_argv(), fd)
+        spawn_daemon(daemon_argv(), fd)
     except OSError as error:
         reason = f"{error}\n".encode("utf-8", "backslashreplace")
         posix.write(fd, reason)

@@ -1,7 +1,6 @@
 """The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-Only what a board needs goes there: of a tool's input its file or the head of its command, of a list of things to do
-their number.
+It reports only what a board needs: a tool's file or the first characters of its command, and the number of to-dos.
 """
 
 import posix
@@ -52,8 +51,8 @@ NOTIFICATIONS = {
     "elicitation_complete": "input_given",
 }
 HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
-LONGEST = 200  # characters of a name, a file's path or a command
-LONGEST_PATH = 1 << 13  # bytes of a file of git's: one that names a path so long leads nowhere
+MAX_FIELD_CHARS = 200  # of a name, a file's path or a command
+MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
 
 def tell(event: "Event", blocked: bool = False) -> None:
@@ -63,7 +62,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
 
     Raises OSError.
     """
-    kind = kind_of(event)
+    kind = event_type_of(event)
     if not kind or not event.session_id:
         return
     if blocked and kind == "stop":
@@ -78,14 +77,14 @@ def tell(event: "Event", blocked: bool = False) -> None:
         "session_id": event.session_id,
         "project_path": working_folder(payload),
         "transcript_path": event.transcript_path(),
-        "transcript_size": size_of(event.transcript_path()),
+        "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "tool_name": tool_name(payload)[:LONGEST],
-        "tool_use_id": text(payload, "tool_use_id")[:LONGEST],
-        "agent_id": text(payload, "agent_id")[:LONGEST],
+        "tool_name": tool_name(payload)[:MAX_FIELD_CHARS],
+        "tool_use_id": text(payload, "tool_use_id")[:MAX_FIELD_CHARS],
+        "agent_id": text(payload, "agent_id")[:MAX_FIELD_CHARS],
         "tool_params": tool_params(payload),
         "error": error_of(payload),
-        "source": text(payload, "source")[:LONGEST] if kind == "session_start" else "",
+        "source": text(payload, "source")[:MAX_FIELD_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and text(payload, "prompt").startswith(HOSTS_PROMPT),
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
@@ -101,7 +100,7 @@ def tell(event: "Event", blocked: bool = False) -> None:
         start_daemon()
 
 
-def kind_of(event: "Event") -> str:
+def event_type_of(event: "Event") -> str:
     """Return the type of the event that is reported, or "" if it is not reported."""
     if event.name == "Notification":
         return NOTIFICATIONS.get(text(event.payload, "notification_type"), "")
@@ -123,7 +122,7 @@ def tool_name(payload: "Payload") -> str:
     )
 
 
-def size_of(path: str) -> int:
+def transcript_size(path: str) -> int:
     """Return how many bytes a file has, or 0 if it is missing."""
     try:
         return posix.stat(path).st_size
@@ -141,11 +140,11 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
         return {"todos_done": done, "todos": len(todos)}
     for name in ("file_path", "notebook_path"):
         if path := text(given, name):
-            return {"file_path": path[-LONGEST:]}
+            return {"file_path": path[-MAX_FIELD_CHARS:]}
     if command := text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command, LONGEST)}
+        return {"command": plain_words(command, MAX_FIELD_CHARS)}
     return None
 
 
@@ -155,35 +154,41 @@ def error_of(payload: "Payload") -> str:
     if error and isinstance(error, str):
         from tailhook.machines.quoting import plain_words
 
-        return plain_words(error, LONGEST) or "error"
+        return plain_words(error, MAX_FIELD_CHARS) or "error"
     return "error" if error else ""
 
 
 def git_branch(root: str) -> str:
-    """The branch that is checked out at `root`, the commit's beginning where there is none, "" outside of git."""
+    """Return the branch that is checked out at `root`.
+
+    If there is none, returns the first characters of the commit; outside of git, "".
+    """
     try:
         try:
-            head = git_file(f"{root}/.git/HEAD")
-        except NotADirectoryError:  # a worktree's or a submodule's: a file that says where
-            gitdir = git_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
-            head = git_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
+            head = read_git_file(f"{root}/.git/HEAD")
+        except NotADirectoryError:  # of a worktree or a submodule, .git is a file with the folder's path
+            gitdir = read_git_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+            head = read_git_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
-    return name[16:][:LONGEST] if name.startswith("ref: refs/heads/") else name[:7]
+    return name[16:][:MAX_FIELD_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
 
 
-def git_file(path: str) -> bytes:
-    """The beginning of a file of git's, which a clone may have made of any size.  Raises OSError."""
+def read_git_file(path: str) -> bytes:
+    """Return the beginning of a file below .git, which may have any size in a clone. Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | SAFE)
     try:
-        return posix.read(fd, LONGEST_PATH)
+        return posix.read(fd, MAX_GIT_FILE_BYTES)
     finally:
         posix.close(fd)
 
 
 def host_process() -> tuple[int, bool]:
-    """The process of the agent's host, and whether it is a guess: the hook's parent, which may be a shell around it."""
+    """Return the process id of the agent's host, and whether it is a guess.
+
+    A guess is the hook's parent, which may be a wrapper shell.
+    """
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
@@ -191,5 +196,5 @@ def host_process() -> tuple[int, bool]:
 
 
 def may_start(event: "Event") -> bool:
-    """Return whether the user wants a daemon that starts by itself."""
+    """Return whether the user allows a hook to start the daemon."""
     return environment(b"TAILHOOK_NO_AUTOSTART") != "1" and event.setting("plates", "autostart") is not False

@@ -1,7 +1,4 @@
-"""The daemon's routes.
-
-What they answer is in the OpenAPI description that they make (`/openapi.json`); every error is {"error": message}.
-"""
+"""The daemon's routes. `/openapi.json` describes them. Every error is {"error": message}."""
 
 import asyncio
 import json
@@ -34,7 +31,7 @@ from tailhook.plates.display import (
 )
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
-from tailhook.plates.report import Milliseconds, Name, Report, SessionName, Word
+from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
 
 WEB = Path(__file__).with_name("web")
@@ -44,25 +41,25 @@ PING_INTERVAL_S = 15  # on a stream
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     error: str
 
 
 class Done(BaseModel):
-    """It was done."""
+    """The request was carried out."""
 
     status: str = "ok"
 
 
 class Closed(Done):
-    """It was done to so many plates."""
+    """So many plates were closed."""
 
     closed: int
 
 
-class Health(Done):
-    """The daemon is there."""
+class HealthOut(Done):
+    """The daemon answers."""
 
     version: str
 
@@ -86,7 +83,7 @@ class EventOut(BaseModel):
     status_words: str = ""
 
 
-class Details(PlateOut):
+class DetailsOut(PlateOut):
     """A session, its last events, and the agent's last message."""
 
     events: list[EventOut] = Field(default_factory=list)
@@ -94,7 +91,7 @@ class Details(PlateOut):
 
 
 class Registration(BaseModel):
-    """A session that the wrapper is about to start; its placeholder's name is made of the path and the run."""
+    """A session that the wrapper is about to start. Its placeholder's id consists of the path and the run."""
 
     project_path: SessionName
     run_id: SessionName | None = None
@@ -105,7 +102,7 @@ class Registration(BaseModel):
 
 
 class Ending(BaseModel):
-    """A process that ended, by one of the three."""
+    """A process that ended, identified by one of the three fields."""
 
     run_id: Name | None = None
     session_id: Name | None = None
@@ -113,7 +110,10 @@ class Ending(BaseModel):
 
 
 class Figures(BaseModel):
-    """How the daemon is doing.  lag_ms: from a hook's clock to the database."""
+    """Figures about the daemon.
+
+    lag_ms: from a hook's clock to the database.
+    """
 
     version: str
     database: str
@@ -137,6 +137,15 @@ class Hub:
         self.names = ProjectNames()
         self.queues: set[asyncio.Queue[ServerSentEvent | None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
+
+    def load(self, paths: list[tuple[str, str]]) -> None:
+        """Note the projects' paths of all plates in the database.
+
+        paths: pairs of session id and project path.
+        """
+        self.names.load(paths)
+        self.is_loaded.set()
 
     def changed(self, plate: Plate) -> None:
         """Publish a plate that changed. Can be called in any thread."""
@@ -180,6 +189,7 @@ class Hub:
         queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue(MAX_QUEUED)
         self.queues.add(queue)
         try:
+            await self.is_loaded.wait()
             everything = await asyncio.to_thread(lambda: self.encode_all(database.all()))
             yield ServerSentEvent(everything, event="plates")
             while queue in self.queues or not queue.empty():
@@ -200,7 +210,7 @@ class Hub:
 
 
 def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
-    """The daemon's application."""
+    """Return the daemon's application."""
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
     app = FastAPI(title="tailhook plates", version=__version__, docs_url=None, redoc_url=None, responses=problems)
@@ -212,7 +222,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     async def refuse_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": "; ".join(map(told, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
+        return JSONResponse({"error": "; ".join(map(describe_fault, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
 
     @app.exception_handler(Exception)
     async def fail(_: Request, error: Exception) -> JSONResponse:
@@ -220,8 +230,8 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     @app.post("/events")
     def post_event(report: Report, request: Request) -> Done:
-        """Keep an event; one that is known already changes nothing."""
-        origin = inbox.origin(report.model_dump(), peer(request))
+        """Store an event. An event that is stored already changes nothing."""
+        origin = inbox.origin(report.model_dump(), peer_address(request))
         database.record(report.model_copy(update=origin.fields), spool_id=origin.spool_id)
         return Done()
 
@@ -229,29 +239,29 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     def get_plates(
         status: Annotated[Status | None, Query()] = None, project: Annotated[Word | None, Query()] = None
     ) -> list[PlateOut]:
-        """All plates, the one that changed last first."""
+        """Return all plates; the one that changed last comes first."""
         found = database.all(status.value if status else None, project)
         return [hub.describe(plate) for plate in found]
 
     @app.post("/plates/register")
     def register(registration: Registration, request: Request) -> PlateOut:
-        """A placeholder for a session that is about to start."""
-        origin = inbox.origin(registration.model_dump(), peer(request))
+        """Make a placeholder for a session that is about to start."""
+        origin = inbox.origin(registration.model_dump(), peer_address(request))
         fields = {**registration.model_dump(), **origin.fields}
         return hub.describe(database.register(**fields, spool_id=origin.spool_id))
 
     @app.post("/plates/stopped")
     def stopped(ending: Ending) -> Closed:
-        """Close what a process that ended was showing; who names none of the three closes nothing."""
-        return Closed(closed=len(database.stopped(ending.run_id, ending.session_id, ending.project_path)))
+        """Close the plates of a process that ended. Without any of the three fields, close nothing."""
+        return Closed(closed=len(database.close_sessions(ending.run_id, ending.session_id, ending.project_path)))
 
     @app.get("/plates/{session_id:path}", responses=missing)
-    def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> Details:
-        """One plate; with its last `events` events, and the agent's last words."""
+    def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
+        """Return one plate, its last `events` events and the agent's last message."""
         plate = database.get(session_id)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
-        details = Details.model_validate(hub.describe(plate).model_dump())
+        details = DetailsOut.model_validate(hub.describe(plate).model_dump())
         if events:
             details.events = [describe_event(row) for row in database.events_of(session_id, events)]
             details.last_message = last_words(plate["transcript_path"] or "") if plate["keeper"] == inbox.id else None
@@ -265,13 +275,13 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         return Done()
 
     @app.get("/health")
-    def health() -> Health:
-        """Whether the daemon is there; needs no token."""
-        return Health(version=__version__)
+    def health() -> HealthOut:
+        """Return the daemon's version. Needs no token."""
+        return HealthOut(version=__version__)
 
     @app.get("/status")
     def status() -> Figures:
-        """How the daemon is doing."""
+        """Return figures about the daemon."""
         events = database.event_counts()
         known = {kind.value for kind in Kind}
         lags = sorted(database.lags(MAX_LAGS)) or [0]
@@ -283,7 +293,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
             events=events,
             unknown_events=sum(count for kind, count in events.items() if kind not in known),
             lag_ms={"median": median(lags), "p99": lags[len(lags) * 99 // 100]},
-            spool_bytes=inbox.waiting(),
+            spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
             listeners=len(hub.queues),
         )
@@ -303,7 +313,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     @app.get("/", include_in_schema=False)
     def board() -> Response:
-        """The web board."""
+        """Return the page of the web board."""
         return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
 
     app.mount("/web", StaticFiles(directory=WEB))
@@ -321,12 +331,12 @@ def describe_event(row: RowMapping) -> EventOut:
     return event
 
 
-def peer(request: Request) -> str | None:
-    """The address of who asks over TCP, None over the Unix socket."""
+def peer_address(request: Request) -> str | None:
+    """Return the client's address, or None over the Unix socket."""
     return request.client.host if request.client else None
 
 
-def told(error: Any) -> str:
-    """One fault of a request, for whoever sent it."""
+def describe_fault(error: Any) -> str:
+    """Return one fault of an invalid request as text."""
     where = ".".join(str(part) for part in error["loc"][1:])
     return f"{where}: {error['msg']}" if where else str(error["msg"])

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from tailhook.machines.plates import Event, Kind, OpenTool, Situation, Status, admits, follow, precedes
-from tailhook.plates.report import Report
+from tailhook.plates.schemas import Report
 from tailhook.plates.tables import Plate
 
 FactName = Literal["transcript_path", "git_branch", "run_id", "host", "user", "todo_progress"]

@@ -13,11 +13,12 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel
 
 from tailhook.machines.plates import Status
+from tailhook.plates.schemas import MAX_TIME_MS
 from tailhook.plates.tables import Plate
 
-Group = Literal["attention", "running", "rest"]
-GROUPS: dict[Group, str] = {"attention": "Needs attention", "running": "Running", "rest": "The rest"}  # in this order
-MAX_TIME_MS = 8_640_000_000_000_000  # the last time that a browser's clock knows (ECMA-262, 21.4.1)
+BoardGroup = Literal["attention", "running", "rest"]
+# In the boards' order.
+BOARD_GROUPS: dict[BoardGroup, str] = {"attention": "Needs attention", "running": "Running", "rest": "The rest"}
 MAX_RANK_NAME_CHARS = 100
 
 
@@ -26,7 +27,7 @@ class StatusDisplay(NamedTuple):
 
     symbol: str
     words: str
-    group: Group
+    group: BoardGroup
 
 
 STATUSES = {
@@ -46,7 +47,7 @@ class StatusOut(BaseModel):
     status: Status
     symbol: str
     words: str
-    group: Group
+    group: BoardGroup
 
 
 class PlateOut(BaseModel):
@@ -77,7 +78,7 @@ class PlateOut(BaseModel):
     updated_at: str
     since: str
     name: str
-    group: Group
+    group: BoardGroup
     rank: str
     symbol: str
     status_words: str
@@ -131,9 +132,9 @@ def rank_of(plate: Plate) -> str:
     """
     group = STATUSES[Status(plate["status"])].group
     time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]
-    name = folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "running" else ""
+    name = project_folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "running" else ""
     parts = (
-        str(list(GROUPS).index(group)),
+        str(list(BOARD_GROUPS).index(group)),
         f"{time:016}",
         name.encode().hex(),
         f"{plate['created_at']:016}",
@@ -162,7 +163,7 @@ def format_ms(at: int) -> str:
     return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def folder_name(path: str) -> str:
+def project_folder_name(path: str) -> str:
     """Return the last part of a project's path, or the whole path if it has none."""
     return PurePosixPath(path).name or path
 
@@ -175,8 +176,10 @@ class ProjectNames:
         self.sessions: dict[str, dict[str, set[str]]] = {}  # by folder name and path
 
     def load(self, paths: Iterable[tuple[str, str]]) -> None:
-        """Replace everything with the sessions' ids and project paths."""
-        self.paths, self.sessions = {}, {}
+        """Note the paths of many sessions.
+
+        paths: pairs of session id and project path.
+        """
         for session_id, path in paths:
             self.put(session_id, path)
 
@@ -186,7 +189,7 @@ class ProjectNames:
             return {}
         renamed = self.remove(session_id)
         self.paths[session_id] = path
-        same = self.sessions.setdefault(folder_name(path), {})
+        same = self.sessions.setdefault(project_folder_name(path), {})
         was_ambiguous = len(same) > 1
         same.setdefault(path, set()).add(session_id)
         if len(same) > 1 and not was_ambiguous:
@@ -199,7 +202,7 @@ class ProjectNames:
         path = self.paths.pop(session_id, None)
         if path is None:
             return {}
-        folder = folder_name(path)
+        folder = project_folder_name(path)
         same = self.sessions[folder]
         was_ambiguous = len(same) > 1
         same[path].discard(session_id)
@@ -215,7 +218,7 @@ class ProjectNames:
 
     def name_of(self, path: str) -> str:
         """Return the name of a project."""
-        name = folder_name(path)
+        name = project_folder_name(path)
         others = [other for other in tuple(self.sessions.get(name, ())) if other != path]
         if not others:
             return name

@@ -31,7 +31,7 @@ LAUNCHER = (
 )
 
 
-def spawn(argv: "list[str]", stderr: int | None = None) -> None:
+def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> None:
     """Start the daemon in a session of its own.
 
     It does not get the variables that belong to an agent's session, that change Python, or that hold the port's token.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 SPOOL_FILE = "events"  # in the private state folder
-MAX_FILE_BYTES = 16 << 20  # a file that is larger gets another name
+MAX_SPOOL_FILE_BYTES = 16 << 20  # a file that is larger gets another name
 RECORD_START = b'{"event_id":'  # of every record; finds the record behind one that was cut off on the same line
 WAKE_UP_SOCKET = "poke"  # in `runtime_folder`
 NO_DAEMON = (2, 111, 61)  # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
@@ -70,7 +70,7 @@ def append_record(line: bytes) -> None:
         posix.close(fd)
     if not is_kept:
         append_record(line)
-    elif state.st_size > MAX_FILE_BYTES:
+    elif state.st_size > MAX_SPOOL_FILE_BYTES:
         rename_full_file(state)
 
 
