@@ -1,4 +1,4 @@
-"""The daemon as a process: its routes, its stream, and that there is one of it."""
+"""The daemon as a process: its routes, its stream, and that only one runs."""
 
 import fcntl
 import json

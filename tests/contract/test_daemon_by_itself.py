@@ -1,4 +1,4 @@
-"""The daemon that starts by itself: the folder and the environment that it was started in are nothing to it."""
+"""A daemon that a hook starts ignores the folder and the environment in which it was started."""
 
 import json
 import os

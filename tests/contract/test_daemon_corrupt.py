@@ -1,4 +1,4 @@
-"""A database that SQLite calls corrupt is set aside, and nothing of it is removed; any other one is left alone."""
+"""A corrupt database is renamed with all its files; any other database is left alone."""
 
 import json
 import os
@@ -127,9 +127,9 @@ def test_a_daemon_that_a_hook_starts_does_the_same_and_the_doctor_reports_it(own
         settings.parent.mkdir()
         settings.write_text(project.tailhook("install", "--print", "--with", "plates").stdout)
         findings = json.loads(project.tailhook("doctor", "--json").stdout)["findings"]
-        found = [(one["status"], one["what"]) for one in findings if "set aside" in one["what"]]
+        found = [(one["status"], one["what"]) for one in findings if "was renamed" in one["what"]]
         (aside,) = find_set_aside(f"sqlite:///{own.state}/plates.db")
-        what = f"{aside}: a corrupt database that was set aside; the sessions in it are not on the board"
+        what = f"{aside}: a corrupt database that was renamed; the board does not show the sessions in it"
         assert found == [("warning", what)]
     finally:
         os.kill(daemon_pid(own), signal.SIGTERM)

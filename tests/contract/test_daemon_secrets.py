@@ -271,7 +271,7 @@ def test_the_desktops_notifier_has_no_secret_in_its_environment(own, tmp_path):
 
 
 def test_no_child_of_the_daemon_could_have_a_secret(own):
-    """What the daemon passes on is `os.environ`."""
+    """Children of the daemon get `os.environ`."""
     code = (
         "import os, sys\n"
         "from tailhook.cli import plates\n"

@@ -1,4 +1,4 @@
-"""The plates machine's hook as a whole process: what it reports, of which events, and that it waits for nobody."""
+"""The plates machine's hook as a process: what it reports for each event, and that it never waits."""
 
 import json
 import os

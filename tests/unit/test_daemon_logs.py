@@ -1,4 +1,4 @@
-"""What of the daemon's messages reaches stderr."""
+"""Which of the daemon's messages reach stderr."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
+"""The daemon's database stores every event once and derives the plates from them, on SQLite and PostgreSQL."""
 
 import json
 import os
@@ -26,7 +26,7 @@ numbers = count(1)
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL server, None where there is none."""
+    """A PostgreSQL server, or None if none is installed."""
     with postgres() as url:
         yield url
 
@@ -50,7 +50,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """An open database that notes what it told of changes in `told`, and of what is gone in `gone`."""
+    """An open database; what it reports as changed is in `told`, and what it reports as gone in `gone`."""
     told, gone = [], []
     made = Database(url, told.append, gone.append)
     made.told, made.gone = told, gone
@@ -59,7 +59,10 @@ def database(url):
 
 
 def report(kind, session="s", **fields):
-    """A report; `kind` is a short form of an event."""
+    """Return a report.
+
+    kind: the short form of an event.
+    """
     word, _, rest = kind.partition(":")
     extra = {"tool_name": rest} if word == "tool_start" else {"error": rest} if rest else {}
     number = next(numbers)
@@ -126,7 +129,7 @@ def test_an_event_that_is_known_changes_nothing(database):
 
 
 def process(database):
-    """The process that the plate is taken to be, and its start; None where nobody can be sure."""
+    """Return the plate's process and its start, or None if it is a guess."""
     plate = database.get("s")
     return None if plate["pid_is_guess"] else (plate["pid"], plate["pid_started"])
 
@@ -389,12 +392,12 @@ def test_eight_writers_at_once_lose_and_double_nothing(url):
 
 
 def asked(tool_use_id, **fields):
-    """A report of a question to the person."""
+    """Return a report of a question to the person."""
     return report("tool_start:AskUserQuestion", tool_use_id=tool_use_id, **fields)
 
 
 def ended(name, tool_use_id, **fields):
-    """A report of a tool's end."""
+    """Return a report of a tool's end."""
     return report("tool_call", tool_name=name, tool_use_id=tool_use_id, **fields)
 
 
@@ -805,7 +808,7 @@ Operations.create_table = make_one
 
 
 def opening(code, url):
-    """A process that opens the database."""
+    """Start a process that opens the database."""
     return subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True)
 
 

@@ -1,4 +1,4 @@
-"""What no hook told: the judgement on a transcript, processes that are gone, and the bound on recovery."""
+"""The health check: what transcripts show, processes that have ended, and the bound on recovery."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def stamp(at):
 
 
 def record(kind, text, at, **fields):
-    """A transcript's record."""
+    """Return a record of a transcript."""
     one = {**assistant(text), "timestamp": stamp(at), "type": kind, **fields}
     one["message"] |= {"role": kind, **fields.get("message", {})}
     return json.dumps(one)
@@ -180,14 +180,14 @@ def test_a_look_sees_an_interruption_and_the_end_of_a_turn(tmp_path):
 
 
 def call(*ids, message="m1", at=1000, **fields):
-    """A record in which the agent calls tools."""
+    """Return a record in which the agent calls tools."""
     one = {**assistant(id=message), "timestamp": stamp(at), **fields}
     one["message"]["content"] = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ids]
     return json.dumps(one)
 
 
 def result(*ids, at=1001, words=None, **fields):
-    """A record with the results of tools, and perhaps the host's words beside them."""
+    """Return a record with the results of tools, and perhaps text of the host."""
     one = {**assistant(), "timestamp": stamp(at), "type": "user", **fields}
     content = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ids]
     one["message"] = {"role": "user", "content": [*content, *([{"type": "text", "text": words}] if words else [])]}
@@ -195,7 +195,7 @@ def result(*ids, at=1001, words=None, **fields):
 
 
 def host_record(kind, at=None, **fields):
-    """A record that the host writes for itself, with a time or without one."""
+    """Return a bookkeeping record of the host, with or without a time."""
     time = {} if at is None else {"timestamp": stamp(at)}
     return json.dumps({"type": kind, **time, **fields})
 
@@ -584,7 +584,7 @@ def test_a_wait_ends_within_twelve_seconds_of_its_answer_and_by_nothing_else(wor
 
 
 def waits_for(world, tmp_path, *ids, **fields):
-    """A session that waits for tools whose calls are in its transcript; returns the transcript's path."""
+    """Begin a session that waits for tools whose calls are in its transcript. Returns the transcript's path."""
     world.health.look = look_at
     path = write(tmp_path / "t.jsonl", record("user", "Go.", world.now - 1), call(*ids, at=world.now - 0.05))
     for name in ids:

@@ -1,4 +1,4 @@
-"""The daemon's side of the spool: every event once, whatever is torn, full, emptied or removed meanwhile."""
+"""The daemon's side of the spool: every event is stored once, even if files are torn, full, emptied or removed."""
 
 import getpass
 import json
@@ -21,7 +21,7 @@ from tailhook.stores.processes import pid_namespace
 
 @pytest.fixture
 def inbox(tmp_path, monkeypatch):
-    """An inbox over the spool that `append` writes to."""
+    """An inbox of the spool to which `append_record` writes."""
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
@@ -31,7 +31,7 @@ def inbox(tmp_path, monkeypatch):
 
 
 def event(number, **fields):
-    """The line of an event as a hook writes it."""
+    """Return an event's line as a hook writes it."""
     common = {
         "event_id": f"e{number}",
         "event_type": "tool_call",
@@ -43,7 +43,7 @@ def event(number, **fields):
 
 
 def known(inbox):
-    """The ids of the events that were taken, in their order."""
+    """Return the ids of the stored events, in their order."""
     with inbox.database.engine.connect() as tx:
         return [row[0] for row in tx.exec_driver_sql("SELECT event_id FROM events ORDER BY id")]
 
@@ -136,7 +136,7 @@ def test_behind_a_letter_too_much_only_an_event_as_hooks_write_it_is_found(inbox
 
 
 def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
-    """What failed at another line counts for that line alone."""
+    """A failure counts only for its own line."""
     refused = []
 
     def refuse(report):
@@ -172,7 +172,7 @@ def test_files_that_were_full_are_taken_first_and_removed(inbox):
 
 
 def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monkeypatch):
-    """What is in the database's log alone is not there yet: it is not written through with each transaction."""
+    """Events that are only in the database's log are not on the disk yet."""
     spool.append_record(event(1))
     (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     unlink = Path.unlink

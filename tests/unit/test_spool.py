@@ -1,4 +1,4 @@
-"""The hooks' side of the spool: a line is never lost, and files that are full are read in their order."""
+"""The hooks' side of the spool: no line is lost, and full files have numbers in their order."""
 
 import errno
 import os
@@ -12,13 +12,13 @@ from tailhook.stores import spool
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The private state folder, not made yet."""
+    """The path of the private state folder, which does not exist yet."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path)})
     return tmp_path / "tailhook"
 
 
 def set_aside(folder):
-    """The contents of the files that got another name, in the order of their numbers."""
+    """Return the contents of the renamed files, in the order of their numbers."""
     paths = sorted(folder.glob("events.*"), key=lambda path: int(path.suffix[1:]))
     return [path.read_bytes() for path in paths]
 
