@@ -47,7 +47,7 @@ INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
 MAX_RECORDS = 50  # from the transcript's end, among which the session's newest record is searched
 MAX_RECORDS_TO_CALLS = 500  # the same if the session waits for tools, whose calls are searched too
-MAX_CHECKS = 3  # to check a plate that events change while its transcript is read
+MAX_CHECKS = 3  # of a plate that events change while its transcript is read
 # Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
 BOOKKEEPING = frozenset(
     ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
