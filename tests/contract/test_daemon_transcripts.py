@@ -112,7 +112,7 @@ def test_the_last_words_are_cut_where_nobody_reads_on(own, tmp_path):
     assert said == "\u4e2d" * MAX_MESSAGE_CHARS
 
 
-# ---- a plate that cannot be looked at --------------------------------------------
+# ---- a plate that cannot be checked ----------------------------------------------
 
 
 ERRORS = {"m": "MemoryError()", "r": "RecursionError()", "k": "KeyError('odd')", "o": "OSError(5, 'I/O error')"}
@@ -151,4 +151,4 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
     own.process.terminate()
     _, said = own.process.communicate(timeout=60)
     assert own.process.returncode == 0
-    assert [said.count(f"the session {name} cannot be looked at") for name in bad] == [1] * len(bad)
+    assert [said.count(f"the session {name} cannot be checked") for name in bad] == [1] * len(bad)
