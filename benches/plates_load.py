@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import poke
-from tailhook.hook.plates import process_start
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
+from tailhook.stores.processes import process_start
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")
 MESSAGE = {"role": "assistant", "content": "word " * 150}
@@ -48,11 +48,11 @@ class Board:
         while not self.leaving:
             try:
                 with self.daemon.client() as client, client.stream("GET", "/stream", timeout=5) as response:
-                    self.take(response)
+                    self.ingest(response)
             except Exception:  # it was killed
                 time.sleep(0.05)
 
-    def take(self, response):
+    def ingest(self, response):
         """The lag of each change, told in the name of its branch: the time when its event was made."""
         for line in response.iter_lines():
             if line.startswith('data: {"session_id": "s'):  # not the real hooks' session

@@ -18,9 +18,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tailhook.board.rows import wide
+from tailhook.board.rows import draw_wide
 from tailhook.board.tui import Board
-from tailhook.board.view import GROUPS, group_of, names, ordered, read_plate
+from tailhook.board.view import read_plate, select_plates
+from tailhook.machines.plates import Status
+from tailhook.plates.db import empty_plate
+from tailhook.plates.display import BOARD_GROUPS, STATUSES, ProjectNames, describe_plate
+from tailhook.plates.tables import Plate
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
 WIDTH, HEIGHT = 104, 20
@@ -71,40 +75,46 @@ EVENTS = (
 )
 
 
-def iso(before: float) -> str:
-    """So many seconds before NOW, as the daemon writes it."""
-    return datetime.fromtimestamp(NOW - before, timezone.utc).isoformat()
+def unix_ms(before: float) -> int:
+    """Return the Unix milliseconds of so many seconds before NOW."""
+    return int((NOW - before) * 1000)
 
 
 class Sessions:
-    """The made-up sessions, as a daemon would tell them."""
+    """The made-up sessions, as a daemon would describe them."""
 
     def __init__(self) -> None:
-        self.plates = {
-            path: {
-                "session_id": path,
-                "project_path": f"/home/ada/{path}",
-                "git_branch": branch or None,
-                "status": status,
-                "last_tool": tool or None,
-                "todo_progress": todo or None,
-                "error": "529 overloaded" if status == "error" else None,
-                "created_at": iso(86400 + number),
-                "updated_at": iso(since),
-                "since": iso(since),
-            }
-            for number, (path, branch, status, tool, todo, since) in enumerate(SESSIONS)
-        }
+        self.names = ProjectNames()
+        self.plates: dict[str, Plate] = {}
+        for number, (path, branch, status, tool, todo, since) in enumerate(SESSIONS):
+            plate = empty_plate(path, f"/home/ada/{path}", unix_ms(86400 + number))
+            plate["git_branch"] = branch or None
+            plate["status"] = status
+            plate["last_tool"] = tool or None
+            plate["todo_progress"] = todo or None
+            plate["error"] = "529 overloaded" if status == "error" else None
+            plate["since"] = plate["updated_at"] = unix_ms(since)
+            self.plates[path] = plate
+            self.names.put(path, plate["project_path"])
         self.removed: asyncio.Queue[str] = asyncio.Queue()
 
+    def describe(self, path: str) -> dict[str, Any]:
+        """Return one of them as the daemon's JSON."""
+        plate = self.plates[path]
+        return describe_plate(plate, self.names.name_of(plate["project_path"])).model_dump(mode="json")
+
+    def describe_all(self) -> list[dict[str, Any]]:
+        """Return all of them as the daemon's JSON."""
+        return [self.describe(path) for path in self.plates]
+
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """All of them; then those that are dismissed."""
-        yield "plates", list(self.plates.values())
+        """Yield all of them, then those that are dismissed."""
+        yield "plates", self.describe_all()
         while True:
             yield "removed", {"session_id": await self.removed.get()}
 
     async def details(self, session_id: str) -> dict[str, Any]:
-        """One of them."""
+        """Return one of them with its events."""
         events = [
             {
                 "event_type": kind,
@@ -113,10 +123,12 @@ class Sessions:
                 "error": None,
                 "ts": int((NOW - before) * 1000),
                 "status": status,
+                "symbol": STATUSES[Status(status)].symbol,
+                "status_words": STATUSES[Status(status)].words,
             }
             for before, kind, tool, about, status in EVENTS
         ]
-        return {**self.plates[session_id], "events": events, "last_message": QUESTION}
+        return {**self.describe(session_id), "events": events, "last_message": QUESTION}
 
     async def dismiss(self, session_id: str) -> None:
         """Remove one of them."""
@@ -124,33 +136,35 @@ class Sessions:
         self.removed.put_nowait(session_id)
 
     async def wake(self) -> None:
-        """There is nothing to start."""
+        """Do nothing: there is no daemon to start."""
 
 
 class LiveSessions(Sessions):
-    """Made-up sessions to which the STEPS happen.  now: Unix seconds."""
+    """Made-up sessions that go through the STEPS.
+
+    now: returns Unix seconds.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self.now = now
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """All of them; then each step."""
-        yield "plates", list(self.plates.values())
+        """Yield all of them, then each step."""
+        yield "plates", self.describe_all()
         for pause, path, status, tool, todo in STEPS:
             await asyncio.sleep(pause)
-            now = iso(NOW - self.now())
-            facts = {"status": status, "last_tool": tool, "todo_progress": todo, "error": None, "updated_at": now}
-            if status != self.plates[path]["status"]:
-                facts["since"] = now
-            self.plates[path] |= facts
-            yield "plate", self.plates[path]
+            plate = self.plates[path]
+            if status != plate["status"]:
+                plate["since"] = int(self.now() * 1000)
+            plate["status"], plate["last_tool"], plate["todo_progress"], plate["error"] = status, tool, todo, None
+            yield "plate", self.describe(path)
         async for change in super().changes():
             yield change
 
 
 async def show(seconds: float) -> None:
-    """The board in this terminal, for so long or until the person leaves it."""
+    """Show the board in this terminal for so many seconds, or until the person quits."""
     begun = time.monotonic()
 
     def now() -> float:
@@ -162,25 +176,24 @@ async def show(seconds: float) -> None:
     leaving.cancel()
 
 
-def in_words() -> None:
-    """The board's rows on stdout, as a terminal of that width would show them."""
+def print_rows() -> None:
+    """Print the board's rows."""
     console = Console(width=WIDTH, highlight=False)
-    plates = [read_plate(fields) for fields in Sessions().plates.values()]
-    called = names(plates)
-    for group, same in groupby(ordered(plates), group_of):
-        console.print(Text(f"\n {GROUPS[group]}", "bold"))
+    plates = map(read_plate, Sessions().describe_all())
+    for group, same in groupby(select_plates(plates), lambda plate: plate.group):
+        console.print(Text(f"\n {BOARD_GROUPS[group]}", "bold"))
         for plate in same:
-            console.print(wide(plate, called[plate.path], NOW, WIDTH))
+            console.print(draw_wide(plate, NOW, WIDTH))
 
 
-def board() -> Board:
-    """The board at the time that the sessions are made up for."""
+def make_board() -> Board:
+    """Return the board at the time for which the sessions are made up."""
     return Board(Sessions(), now=lambda: NOW)
 
 
 async def draw(path: Path, keys: list[str]) -> None:
-    """Write the picture."""
-    app = board()
+    """Write the picture to a file."""
+    app = make_board()
     async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
         await pilot.pause(0.5)
         await pilot.press(*keys)
@@ -196,8 +209,8 @@ if __name__ == "__main__":
         if sys.stdin.isatty() and sys.stdout.isatty():
             asyncio.run(show(float(sys.argv[2]) if len(sys.argv) > 2 else 8))
         else:
-            in_words()
+            print_rows()
     elif len(sys.argv) > 1:
         asyncio.run(draw(Path(sys.argv[1]), sys.argv[2:]))
     else:
-        board().run()
+        make_board().run()

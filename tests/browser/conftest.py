@@ -1,4 +1,4 @@
-"""A page in a real browser, signed in at a running daemon."""
+"""Fixtures: a page in a real browser that is signed in at a running daemon."""
 
 import pytest
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from urllib.parse import quote
 
 import httpx
@@ -148,6 +149,31 @@ def test_closed_ones_are_shown_when_asked_for(daemon, board):
     expect(row(board, "over").locator(".status")).to_have_text("closed")
     board.keyboard.press("c")
     expect(row(board, "over")).to_have_count(0)
+
+
+def test_a_closed_session_stands_where_its_status_changed_as_in_the_terminal(daemon, board):
+    now = time.time_ns() // 1_000_000
+    for age, (project, event) in enumerate((("after", "stop"), ("closed", "session_end"), ("before", "stop"))):
+        daemon.post(event, project, project_path=f"/p/{project}", ts=now - (age + 1) * 60_000)
+    board.keyboard.press("c")
+    expect(row(board, "before")).to_be_visible()
+    assert rows(board) == ["after", "closed", "before"]
+
+
+def test_projects_with_the_same_folder_name_are_shown_with_their_parents(daemon, board):
+    daemon.post("stop", "first", project_path="/first/web")
+    expect(row(board, "web")).to_be_visible()
+    daemon.post("stop", "second", project_path="/second/web")
+    expect(row(board, "first/web")).to_be_visible()
+    expect(row(board, "second/web")).to_be_visible()
+    daemon.ask("DELETE", "/plates/second")
+    expect(row(board, "web")).to_be_visible()
+
+
+def test_the_help_lists_the_symbols_of_the_daemon(board):
+    board.keyboard.press("?")
+    expect(board.locator("#helping .signs dd")).to_have_count(7)
+    expect(board.locator("#helping .signs")).to_contain_text("awaiting approval")
 
 
 def test_a_placeholder_gives_way_to_its_session(daemon, board):

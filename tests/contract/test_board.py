@@ -84,6 +84,20 @@ def test_age_and_order_go_by_when_the_status_changed(daemon):
     sit(play)
 
 
+def test_projects_with_the_same_folder_name_are_shown_with_their_parents(daemon):
+    daemon.post("stop", "first", project_path="/first/web")
+
+    async def play(person):
+        await person.sees("web")
+        await person.misses("first/web")
+        daemon.post("stop", "second", project_path="/second/web")
+        await person.sees("first/web", "second/web")
+        daemon.ask("DELETE", "/plates/second")
+        await person.misses("first/web", "second/web")
+
+    sit(play)
+
+
 def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(daemon):
     populate(daemon)
 
@@ -356,7 +370,7 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # it is to outlive the board
 def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
-    monkeypatch.setattr(tui, "GRACE", 0.2)
+    monkeypatch.setattr(tui, "RESTART_DELAY_S", 0.2)
     monkeypatch.setenv("HOME", str(daemon.home))
 
     async def play(person):

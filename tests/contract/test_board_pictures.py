@@ -1,6 +1,6 @@
-"""The board's screens, as they were when somebody looked at them and found them good.
+"""The board's screens look like the saved pictures, which a person has checked.
 
-After a change that is meant: `pytest tests/contract/test_board_pictures.py --snapshot-update`, and look at them again.
+After a change of the screens: `pytest tests/contract/test_board_pictures.py --snapshot-update`, and look at them again.
 """
 
 import runpy
@@ -20,10 +20,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
 
 @pytest.fixture
 def board(monkeypatch):
-    """The board with made-up sessions, at one moment, at one place."""
+    """The board with made-up sessions, at one time, in one time zone."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield runpy.run_path(str(EXAMPLE))["board"]()
+    yield runpy.run_path(str(EXAMPLE))["make_board"]()
     monkeypatch.undo()
     time.tzset()
 

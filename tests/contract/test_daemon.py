@@ -1,4 +1,4 @@
-"""The daemon as a process: its routes, its stream, and that there is one of it."""
+"""The daemon as a process: its routes, its stream, and that only one runs."""
 
 import fcntl
 import json
@@ -237,6 +237,40 @@ def test_the_stream_tells_all_plates_and_then_each_change(daemon):
         assert next(told) == ("removed", {"session_id": "streamed"})
 
 
+def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daemon):
+    daemon.post("stop", "first", project_path="/a/renamed")
+    with daemon.client() as client, client.stream("GET", "/stream") as response:
+        sent = sse(response)
+        name, plates = next(sent)
+        assert {plate["session_id"]: plate["name"] for plate in plates}["first"] == "renamed"
+        daemon.post("stop", "second", project_path="/b/renamed")
+        name, plate = next(sent)
+        assert (name, plate["name"]) == ("plate", "b/renamed")
+        assert next(sent) == ("names", {"first": "a/renamed"})
+        assert {name: daemon.plates()[name]["name"] for name in ("first", "second")} == {
+            "first": "a/renamed",
+            "second": "b/renamed",
+        }
+        daemon.ask("DELETE", "/plates/second")
+        assert next(sent) == ("removed", {"session_id": "second"})
+        assert next(sent) == ("names", {"first": "renamed"})
+    daemon.ask("DELETE", "/plates/first")
+
+
+def test_every_status_is_described(daemon):
+    found = daemon.ask("GET", "/statuses").json()
+    assert [one["status"] for one in found] == [
+        "awaiting_input",
+        "awaiting_approval",
+        "error",
+        "running",
+        "starting",
+        "idle",
+        "closed",
+    ]
+    assert found[0] == {"status": "awaiting_input", "symbol": "?", "words": "awaiting input", "group": "attention"}
+
+
 # ---- one process -----------------------------------------------------------
 
 
@@ -281,7 +315,9 @@ def test_a_socket_whose_path_is_too_long_is_told(own, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a user without a name")
 def test_a_user_without_a_name_is_a_number(own):
-    code = "import os; from tailhook.plates.places import here; os.setuid(54321); print(here()['user'])"
+    code = (
+        "import os; from tailhook.plates.paths import local_identity; os.setuid(54321); print(local_identity()['user'])"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=own.env, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("54321\n", "")
 
@@ -396,8 +432,8 @@ def with_changed(own, code):
 
 WORKS = [
     "from tailhook.plates.health import Health as Part; name = 'check'",
-    "from tailhook.plates.inbox import Inbox as Part; name = 'take'",
-    "from tailhook.plates.db import Database as Part; name = 'forget'",
+    "from tailhook.plates.inbox import Inbox as Part; name = 'ingest'",
+    "from tailhook.plates.db import Database as Part; name = 'prune'",
 ]
 
 

@@ -28,6 +28,7 @@ ROUTES = [
     ("POST", "/plates/stopped"),
     ("GET", "/health"),
     ("GET", "/status"),
+    ("GET", "/statuses"),
 ]
 
 

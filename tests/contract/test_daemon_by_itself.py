@@ -1,4 +1,4 @@
-"""The daemon that starts by itself: the folder and the environment that it was started in are nothing to it."""
+"""A daemon that a hook starts ignores the folder and the environment in which it was started."""
 
 import json
 import os
@@ -14,7 +14,12 @@ from support.host import measured
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
 # As a command of the user's own: the project's folder is not where its modules are looked for.
-BOARD = [sys.executable, "-E", "-c", "import sys; del sys.path[0]; from tailhook.plates.client import start; start()"]
+BOARD = [
+    sys.executable,
+    "-E",
+    "-c",
+    "import sys; del sys.path[0]; from tailhook.plates.client import ensure_daemon; ensure_daemon()",
+]
 
 
 @pytest.fixture(params=["hook", "board"])

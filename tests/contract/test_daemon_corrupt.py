@@ -1,4 +1,4 @@
-"""A database that SQLite calls corrupt is set aside, and nothing of it is removed; any other one is left alone."""
+"""A corrupt database is renamed with all its files; any other database is left alone."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError
 from support.daemon import answers, daemon_pid, refused, spooled, wait_until
 
 from tailhook.plates import opening
-from tailhook.plates.opening import found_aside, is_corrupt, set_aside
+from tailhook.plates.opening import find_set_aside, is_corrupt, set_aside
 
 GARBAGE = b"This is not a database, and long enough to be taken for one. " * 100
 
@@ -92,7 +92,7 @@ def test_damage_that_is_found_only_while_it_serves_is_no_different(own):
     damage(own.state / "plates.db")
     own.start()
     own.spool(spooled(1, "spooled"))
-    wait_until(lambda: found_aside(f"sqlite:///{own.state}/plates.db"))
+    wait_until(lambda: find_set_aside(f"sqlite:///{own.state}/plates.db"))
     wait_until(lambda: answers(own))
     wait_until(lambda: "spooled" in own.plates())
     said = stderr_of(own)
@@ -108,7 +108,7 @@ def test_a_signed_in_browser_stays_signed_in_meanwhile(own):
     own.start()
     secret = own.secret
     own.spool(spooled(1, "spooled"))
-    wait_until(lambda: found_aside(f"sqlite:///{own.state}/plates.db"))
+    wait_until(lambda: find_set_aside(f"sqlite:///{own.state}/plates.db"))
     wait_until(lambda: answers(own))
     answer = httpx.get(f"{own.base}/plates", headers={"authorization": f"Bearer {secret}"}, timeout=30)
     assert answer.status_code == 200
@@ -127,9 +127,9 @@ def test_a_daemon_that_a_hook_starts_does_the_same_and_the_doctor_reports_it(own
         settings.parent.mkdir()
         settings.write_text(project.tailhook("install", "--print", "--with", "plates").stdout)
         findings = json.loads(project.tailhook("doctor", "--json").stdout)["findings"]
-        found = [(one["status"], one["what"]) for one in findings if "set aside" in one["what"]]
-        (aside,) = found_aside(f"sqlite:///{own.state}/plates.db")
-        what = f"{aside}: a corrupt database that was set aside; the sessions in it are not on the board"
+        found = [(one["status"], one["what"]) for one in findings if "was renamed" in one["what"]]
+        (aside,) = find_set_aside(f"sqlite:///{own.state}/plates.db")
+        what = f"{aside}: a corrupt database that was renamed; the board does not show the sessions in it"
         assert found == [("warning", what)]
     finally:
         os.kill(daemon_pid(own), signal.SIGTERM)
@@ -161,7 +161,7 @@ def test_a_log_that_makes_the_database_whole_is_used(own):
     assert path.with_name("plates.db-wal").stat().st_size
     own.start()
     assert "before" in own.plates()
-    assert found_aside(f"sqlite:///{path}") == []
+    assert find_set_aside(f"sqlite:///{path}") == []
 
 
 # ---- a database that was named ---------------------------------------------------
@@ -181,7 +181,7 @@ def test_a_named_database_that_the_daemon_has_served_with_is_set_aside(own):
     serve_and_stop(own, "--db", f"sqlite:///{path}")
     path.write_bytes(GARBAGE)
     own.start("--db", f"sqlite:///{path}").post("stop", "after")
-    (aside,) = found_aside(f"sqlite:///{path}")
+    (aside,) = find_set_aside(f"sqlite:///{path}")
     assert aside.read_bytes() == GARBAGE
 
 
@@ -311,8 +311,8 @@ def test_two_databases_that_are_set_aside_keep_their_own_names(tmp_path):
     for number in range(3):
         (tmp_path / "plates.db").write_text(str(number))
         set_aside(url)
-    assert [path.read_text() for path in found_aside(url)] == ["0", "1", "2"]
-    assert found_aside("sqlite:////nowhere/plates.db") == []
+    assert [path.read_text() for path in find_set_aside(url)] == ["0", "1", "2"]
+    assert find_set_aside("sqlite:////nowhere/plates.db") == []
 
 
 def test_a_name_with_the_time_is_of_one_moment(tmp_path, monkeypatch):
@@ -323,4 +323,4 @@ def test_a_name_with_the_time_is_of_one_moment(tmp_path, monkeypatch):
     for number in range(2):
         (tmp_path / "plates.db").write_text(str(number))
         set_aside(url)
-    assert [path.read_text() for path in found_aside(url)] == ["0", "1"]
+    assert [path.read_text() for path in find_set_aside(url)] == ["0", "1"]

@@ -1,4 +1,4 @@
-"""The daemon loses no event: a class for each thing that the promise names, tried on the running process."""
+"""The daemon loses no event: one class for each fault, tried on a running process."""
 
 import json
 import shutil
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.system
 
 
 def all_taken(daemon):
-    """Whether nothing waits in the spool."""
+    """Return whether nothing waits in the spool."""
     return daemon.ask("GET", "/status").json()["spool_bytes"] == 0
 
 
 def events_of(daemon, session):
-    """The events of a session, as the daemon has them: in its order."""
+    """Return the events of a session in the daemon's order."""
     return daemon.ask("GET", f"/plates/{session}?events=1000").json()["events"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from support.daemon import SERVE, daemon_in, refused, wait_until
 from support.host import tailhook
 
-from tailhook.plates.guard import LARGEST_BODY
+from tailhook.plates.guard import MAX_BODY_BYTES
 
 
 def over_tcp(daemon, path="/plates", **headers):
@@ -67,7 +67,7 @@ class TestAnotherOrigin:
     @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1"])
     def test_is_refused_even_with_the_token(self, daemon, origin):
         answer = over_tcp(daemon, origin=origin, authorization=f"Bearer {daemon.token}")
-        assert (answer.status_code, answer.json()) == (403, {"error": "another page's request"})
+        assert (answer.status_code, answer.json()) == (403, {"error": "the request comes from another page"})
 
     def test_the_boards_own_is_let_in(self, daemon):
         assert over_tcp(daemon, origin=daemon.base, authorization=f"Bearer {daemon.token}").status_code == 200
@@ -276,7 +276,7 @@ class TestSymbolicLinksInPlaceOfState:
 class TestOversizedBodies:
     @pytest.mark.parametrize("told", [True, False])
     def test_over_8_mb_are_refused(self, daemon, told):
-        body = b" " * (LARGEST_BODY + 1)
+        body = b" " * (MAX_BODY_BYTES + 1)
         content = body if told else iter([body[: 1 << 20]] * 9)
         response = daemon.ask("POST", "/events", content=content)
         assert (response.status_code, set(response.json())) == (413, {"error"})
@@ -284,7 +284,7 @@ class TestOversizedBodies:
 
     def test_8_mb_are_read(self, daemon):
         event = {"session_id": "large", "project_path": "/p", "event_type": "stop"}
-        body = json.dumps(event).encode().ljust(LARGEST_BODY)
+        body = json.dumps(event).encode().ljust(MAX_BODY_BYTES)
         headers = {"content-type": "application/json"}
         assert daemon.ask("POST", "/events", content=body, headers=headers).status_code == 200
 

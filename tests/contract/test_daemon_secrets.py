@@ -259,8 +259,8 @@ def test_the_desktops_notifier_has_no_secret_in_its_environment(own, tmp_path):
     program.chmod(0o755)
     code = (
         "import time\n"
-        "from tailhook.board.alerts import notification_program, tell\n"
-        "tell(notification_program()[0])\n"
+        "from tailhook.board.alerts import find_notification_program, run_detached\n"
+        "run_detached(find_notification_program()[0])\n"
         "time.sleep(2)\n"
     )
     env = {**ENVIRONMENT, "PATH": f"{program.parent}:/usr/bin:/bin", "TAILHOOK_TOKEN": SECRET, "TAILHOOK_DB": SECRET}
@@ -271,7 +271,7 @@ def test_the_desktops_notifier_has_no_secret_in_its_environment(own, tmp_path):
 
 
 def test_no_child_of_the_daemon_could_have_a_secret(own):
-    """What the daemon passes on is `os.environ`."""
+    """Children of the daemon get `os.environ`."""
     code = (
         "import os, sys\n"
         "from tailhook.cli import plates\n"

@@ -1,4 +1,4 @@
-"""The daemon's sockets, and the folder that they are in: it may go with its user's login, and come again."""
+"""The daemon's sockets and their folder, which may be deleted at logout and made again at login."""
 
 import json
 import os

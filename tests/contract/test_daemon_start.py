@@ -1,4 +1,4 @@
-"""The daemon that hooks start: when, with which program, and what a person learns if it does not start."""
+"""When hooks start the daemon, with which program, and what is reported if it does not start."""
 
 import fcntl
 import json

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from support.daemon import SERVE, answers, daemon_in, sse, wait_until
 
-from tailhook.plates.connections import MAX_STRANGERS, PATIENCE_S
+from tailhook.plates.connections import MAX_STRANGERS, STRANGER_TIMEOUT_S
 
 pytestmark = pytest.mark.system
 
@@ -111,7 +111,7 @@ def test_twelve_hundred_connections_hinder_neither_the_user_nor_the_hooks(limite
     before = open_files(daemon)
     slowest, most = 0.0, 0
     with followed(daemon) as found, held(daemon, 1200, kind, 20):
-        end = time.monotonic() + 2 * PATIENCE_S
+        end = time.monotonic() + 2 * STRANGER_TIMEOUT_S
         number = 0
         while time.monotonic() < end:
             started = time.monotonic()
@@ -133,17 +133,17 @@ def test_twelve_hundred_connections_hinder_neither_the_user_nor_the_hooks(limite
 def test_it_recovers_by_itself_while_they_are_still_held(limited):
     daemon = limited(1024)
     before = open_files(daemon)
-    with held(daemon, MAX_STRANGERS - 8, "half", 3 * PATIENCE_S) as process:
+    with held(daemon, MAX_STRANGERS - 8, "half", 3 * STRANGER_TIMEOUT_S) as process:
         wait_until(lambda: open_files(daemon) > before + MAX_STRANGERS // 2)
         started = time.monotonic()
         wait_until(lambda: open_files(daemon) <= before + 1)
-        assert time.monotonic() - started < PATIENCE_S + 3
+        assert time.monotonic() - started < STRANGER_TIMEOUT_S + 3
         assert process.stdout.readline() == f"{MAX_STRANGERS - 8}\n"
 
 
 def connect(daemon):
     """Connect to the port."""
-    return socket.create_connection(("127.0.0.1", daemon.port), timeout=4 * PATIENCE_S)
+    return socket.create_connection(("127.0.0.1", daemon.port), timeout=4 * STRANGER_TIMEOUT_S)
 
 
 def seconds_until_closed(connection):
@@ -170,7 +170,7 @@ SENT = {
 def test_a_connection_without_a_token_is_closed_after_five_seconds(limited, sent):
     with connect(limited(1024)) as connection:
         connection.sendall(sent)
-        assert seconds_until_closed(connection) < PATIENCE_S + 2
+        assert seconds_until_closed(connection) < STRANGER_TIMEOUT_S + 2
 
 
 def test_a_header_that_comes_byte_by_byte_does_not_prolong_it(limited):
@@ -178,16 +178,16 @@ def test_a_header_that_comes_byte_by_byte_does_not_prolong_it(limited):
     with connect(daemon) as connection:
         started = time.monotonic()
         with contextlib.suppress(ConnectionError):
-            while time.monotonic() - started < 3 * PATIENCE_S:
+            while time.monotonic() - started < 3 * STRANGER_TIMEOUT_S:
                 connection.sendall(b"G")
                 time.sleep(0.2)
-        assert time.monotonic() - started < PATIENCE_S + 2
+        assert time.monotonic() - started < STRANGER_TIMEOUT_S + 2
 
 
 def test_a_signed_in_stream_that_is_quiet_is_not_cut(limited):
     daemon = limited(1024)
     with followed(daemon) as found:
-        time.sleep(PATIENCE_S + 2)
+        time.sleep(STRANGER_TIMEOUT_S + 2)
         daemon.post("stop", "late")
         wait_until(lambda: any(name == "plate" and plate["session_id"] == "late" for name, plate in found))
         assert ("cut", None) not in found

@@ -9,7 +9,7 @@ import pytest
 from support.daemon import spooled, wait_until
 from support.host import assistant
 
-from tailhook.plates.health import MAX_SHOWN
+from tailhook.plates.health import MAX_MESSAGE_CHARS
 
 pytestmark = pytest.mark.system
 
@@ -92,7 +92,7 @@ def test_a_huge_transcript_costs_little_and_the_others_are_looked_at(own, tmp_pa
         details = own.ask("GET", "/plates/huge-and-running?events=10")
         took = time.monotonic() - started
         assert details.status_code == 200
-        assert len(details.json()["last_message"] or "") <= MAX_SHOWN
+        assert len(details.json()["last_message"] or "") <= MAX_MESSAGE_CHARS
         assert took < MAX_DETAILS_S
         wait_until(lambda: own.plates()["ordinary"]["status"] == "idle", CHECKED_S)
         wait_until(lambda: own.plates()["huge"]["status"] == "idle", CHECKED_S)  # its file has changed since
@@ -109,10 +109,10 @@ def test_the_last_words_are_cut_where_nobody_reads_on(own, tmp_path):
     long_words(transcript)
     own.start().post("stop", transcript_path=str(transcript))
     said = own.ask("GET", "/plates/s?events=1").json()["last_message"]
-    assert said == "\u4e2d" * MAX_SHOWN
+    assert said == "\u4e2d" * MAX_MESSAGE_CHARS
 
 
-# ---- a plate that cannot be looked at --------------------------------------------
+# ---- a plate that cannot be checked ----------------------------------------------
 
 
 ERRORS = {"m": "MemoryError()", "r": "RecursionError()", "k": "KeyError('odd')", "o": "OSError(5, 'I/O error')"}
@@ -151,4 +151,4 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
     own.process.terminate()
     _, said = own.process.communicate(timeout=60)
     assert own.process.returncode == 0
-    assert [said.count(f"the session {name} cannot be looked at") for name in bad] == [1] * len(bad)
+    assert [said.count(f"the session {name} cannot be checked") for name in bad] == [1] * len(bad)

@@ -84,7 +84,11 @@ def test_an_event_is_reported_with_the_spool_and_no_other_module(project):
     project.env["TAILHOOK_NO_AUTOSTART"] = "1"
     stop, loaded = loaded_by(project)
     assert (stop.exit_code, stop.stdout) == (0, "")
-    assert loaded == ALWAYS - {"tailhook.machines"} | {"tailhook.hook.plates", "tailhook.stores.spool"}
+    assert loaded == ALWAYS - {"tailhook.machines"} | {
+        "tailhook.hook.plates",
+        "tailhook.stores.processes",
+        "tailhook.stores.spool",
+    }
 
 
 def test_python_searches_for_no_module_but_the_package_and_its_core(project):

@@ -120,7 +120,7 @@ def test_the_doctor_counts_what_a_daemon_could_not_take(installed):
         wait_until(lambda: "behind" in daemon.plates())
         there, lost = findings(installed, "plates")
         assert (there["status"], lost["status"]) == ("ok", "warning")
-        assert (f"{daemon.state}/events: " in lost["what"], lost["what"].endswith("started: 2")) == (True, True)
+        assert (f"{daemon.state}/events: " in lost["what"], lost["what"].endswith("them: 2")) == (True, True)
         daemon.stop()
         daemon.start()
         assert [finding["status"] for finding in findings(installed, "plates")] == ["ok"]
@@ -149,7 +149,7 @@ def test_the_doctor_sees_events_that_nobody_takes(installed):
     with spool.open("wb") as out:
         out.truncate(40 << 20)
     found = findings(installed, "plates")
-    assert any("40 MB wait for a daemon" in finding["what"] for finding in found)
+    assert any("40 MB wait for the daemon" in finding["what"] for finding in found)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_the_doctor_opens_the_database_of_a_daemon_that_is_away(installed, serve
     path = served.state / "plates.db"
     path.chmod(0o644)
     ((status, what),) = bad(installed)
-    assert (status, str(path) in what, "open to others" in what) == ("failure", True, True)
+    assert (status, str(path) in what, "other users can use it" in what) == ("failure", True, True)
     path.chmod(0o600)
     path.write_text("no database, but as long as the beginning of one would have to be. " * 9)
     ((status, what),) = bad(installed)
@@ -193,7 +193,7 @@ def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
     assert (status, "made by a newer tailhook" in what) == ("failure", True)
     assert (
         findings(installed, "plates")[1]["advice"]
-        == "Install that newer version again, from a clone of its repository."
+        == "Upgrade tailhook: install that version again, from a clone of its repository."
     )
 
 

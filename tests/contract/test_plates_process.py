@@ -1,4 +1,4 @@
-"""The plates machine's hook as a whole process: what it reports, of which events, and that it waits for nobody."""
+"""The plates machine's hook as a process: what it reports for each event, and that it never waits."""
 
 import json
 import os
@@ -12,11 +12,12 @@ import pytest
 from support.host import frame
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.hook.plates import LONGEST, process_start
-from tailhook.plates.app import shown
+from tailhook.hook.plates import MAX_FIELD_CHARS
 from tailhook.plates.db import Database
+from tailhook.plates.display import describe_plate
 from tailhook.plates.health import Health
 from tailhook.plates.inbox import Inbox
+from tailhook.stores.processes import process_start
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 
@@ -121,14 +122,14 @@ def test_no_secret_of_an_error_or_a_command_reaches_the_spool(plates):
             error=f"Command failed: {text}\n  at x.js:12 " + "x" * 500,
         )
         assert event["error"].startswith("Command failed: ")
-        assert len(event["error"]) <= LONGEST
+        assert len(event["error"]) <= MAX_FIELD_CHARS
         line = spool(plates).read_text().splitlines()[-1]
         assert not is_shown(name, line), line
 
 
 def test_an_error_is_one_line_of_its_first_words(plates):
     event = send(plates, hook_event_name="PostToolUseFailure", error="No `x`:\n\tline 2\x1b[31m\u00a0" + "a b " * 100)
-    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:LONGEST].rstrip()
+    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:MAX_FIELD_CHARS].rstrip()
 
 
 def test_a_session_without_an_id_has_no_plate(plates):
@@ -210,9 +211,9 @@ def judged(project, tmp_path):
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     try:
         inbox = Inbox(spool(project).parent, database)
-        inbox.take()
+        inbox.ingest()
         Health(database, inbox.id, inbox.is_drained).check()
-        plate = shown(database.get("mine"))
+        plate = describe_plate(database.get("mine"), "").model_dump(mode="json")
         return plate["status"], plate["pid"]
     finally:
         database.close()

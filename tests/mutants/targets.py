@@ -30,6 +30,7 @@ TARGETS: dict[str, str] = {
     "stores/ralph.py": "unit/test_loop_stores.py",
     "stores/spool.py": f"unit/test_spool.py {INBOX}",
     "plates/changes.py": "unit/test_plates_database.py -k 'not postgresql and not several_at_once and not is_killed'",
+    "plates/display.py": "unit/test_board_view.py",
     "plates/health.py": "unit/test_plates_health.py",
     "plates/inbox.py": INBOX,
 }

@@ -1,14 +1,14 @@
-"""Who sits in front of the board in the terminal: presses keys, and waits for what comes to be seen."""
+"""Drives the terminal board like a person: presses keys, and waits for text on the screen."""
 
 import asyncio
 import time
 
-from tailhook.board.source import Daemon
+from tailhook.board.source import DaemonSource
 from tailhook.board.tui import Board, PlateList
 
 
 class Person:
-    """Who sits in front of the board."""
+    """A person in front of the terminal board."""
 
     def __init__(self, pilot):
         self.pilot = pilot
@@ -16,11 +16,11 @@ class Person:
 
     @property
     def seen(self):
-        """What is on the screen."""
+        """The text on the screen."""
         return "\n".join(line.text for line in self.app.screen._compositor.render_strips())
 
     async def until(self, there, seconds=30):
-        """Wait until it is so."""
+        """Wait until `there()` is true."""
         end = time.monotonic() + seconds
         while not there():
             assert time.monotonic() < end, self.seen
@@ -35,7 +35,7 @@ class Person:
         await self.until(lambda: not any(word in self.seen for word in words))
 
     async def rests(self):
-        """Wait until nothing on the screen has changed for a while."""
+        """Wait until the screen has not changed for 0.3 s."""
         before = ""
         while before != self.seen:
             before = self.seen
@@ -47,15 +47,15 @@ class Person:
 
     @property
     def chosen(self):
-        """The session that the cursor is on."""
+        """The id of the selected session."""
         return self.app.base.query_one(PlateList).chosen.session_id
 
 
 def sit(play, size=(110, 30), **options):
-    """Let a person play with a board of the daemon's."""
+    """Run the board on the daemon, and `play` with a person in front of it."""
 
     async def run():
-        async with Board(Daemon(), **options).run_test(size=size, notifications=True) as pilot:
+        async with Board(DaemonSource(), **options).run_test(size=size, notifications=True) as pilot:
             await play(Person(pilot))
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""A daemon as a process of its own, in a home of its own."""
+"""Runs a daemon as a process, in a home folder of the test."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from support.host import ENVIRONMENT
 from tailhook._core import poke
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
-STARTS = 30  # seconds that a daemon may take to start on a busy machine
+STARTS = 30  # seconds in which a daemon starts even on a busy machine
 
 
 class Daemon:
-    """The daemon of a user whose home is a folder of the test's."""
+    """A daemon whose user's home is a folder of the test."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -32,7 +32,7 @@ class Daemon:
         self.link = self.used = self.found = ""
 
     def start(self, *flags: str) -> "Daemon":
-        """Start it on a free port; it takes requests when this returns."""
+        """Start it on a free port. It answers requests when this returns."""
         argv = [*self.before, *SERVE, "--port", "0", *flags]
         self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         words = self.process.stdout.readline()
@@ -56,7 +56,7 @@ class Daemon:
 
     @property
     def secret(self) -> str:
-        """What a browser gets that opens the link of this run."""
+        """The secret that a browser gets for the link of this run."""
         if self.link != self.used:
             bearer = f"Bearer {self.link.partition('once=')[2]}"
             self.used, answer = self.link, httpx.post(f"{self.base}/sign-in", headers={"authorization": bearer})
@@ -69,12 +69,12 @@ class Daemon:
         return (self.state / "token").read_text().strip()
 
     def ask(self, method: str, path: str, **options: object) -> httpx.Response:
-        """A request over the Unix socket, as the user's own programs send it."""
+        """Send a request over the Unix socket, like the user's own programs."""
         with self.client() as client:
             return client.request(method, path, **options)
 
     def client(self) -> httpx.Client:
-        """A client of the Unix socket."""
+        """Return a client of the Unix socket."""
         transport = httpx.HTTPTransport(uds=str(self.runtime / "http"))
         return httpx.Client(transport=transport, base_url="http://localhost", timeout=30)
 
@@ -85,11 +85,11 @@ class Daemon:
         assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
     def plates(self) -> dict[str, dict]:
-        """All plates by their session."""
+        """Return all plates by their session."""
         return {plate["session_id"]: plate for plate in self.ask("GET", "/plates").json()}
 
     def spool(self, *events: dict) -> None:
-        """Append events as hooks do, and poke."""
+        """Append events to the spool and wake the daemon, like hooks."""
         self.state.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events).encode()
         fd = os.open(self.state / "events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -100,7 +100,7 @@ class Daemon:
 
 @contextmanager
 def daemon_in(home: Path):
-    """A daemon that is not started yet, and is ended afterwards."""
+    """Yield a daemon that is not started; kill it at the end of the block."""
     home.mkdir(exist_ok=True)
     one = Daemon(home)
     try:
@@ -110,10 +110,10 @@ def daemon_in(home: Path):
 
 
 def wait_until(there, seconds: float = STARTS):
-    """Wait until it is so; returns what `there` gave."""
+    """Wait until `there()` is true. Returns its value."""
     end = time.monotonic() + seconds
     while not (found := there()):
-        assert time.monotonic() < end, "it did not come to be so"
+        assert time.monotonic() < end, "it did not become true"
         time.sleep(0.01)
     return found
 
@@ -125,7 +125,7 @@ def answers(one: Daemon) -> bool:
 
 
 def daemon_pid(one: Daemon) -> int:
-    """The process that listens on the Unix socket."""
+    """Return the process id of the daemon that listens on the Unix socket."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(one.runtime / "http"))
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -133,7 +133,7 @@ def daemon_pid(one: Daemon) -> int:
 
 
 def spooled(number: int, session: str = "s", **fields: object) -> dict:
-    """An event as a hook appends it."""
+    """Return an event as a hook appends it."""
     return {
         "event_id": f"{session}-{number}",
         "event_type": "tool_call",
@@ -146,7 +146,7 @@ def spooled(number: int, session: str = "s", **fields: object) -> dict:
 
 
 def refused(one: Daemon, *flags: str) -> str:
-    """What a daemon says that does not start."""
+    """Return what a daemon prints that does not start."""
     done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -154,7 +154,7 @@ def refused(one: Daemon, *flags: str) -> str:
 
 
 def sse(response: httpx.Response):
-    """The server-sent events of a response: name and value."""
+    """Yield the server-sent events of a response: name and value."""
     name = ""
     for line in response.iter_lines():
         field, _, value = line.partition(": ")

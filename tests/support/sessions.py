@@ -1,4 +1,4 @@
-"""Simulated sessions, as a day at work leaves them on the board."""
+"""Simulated sessions for the boards."""
 
 import json
 import os
@@ -83,7 +83,7 @@ LAST_WORDS = (
 
 
 def sessions(folder: Path) -> "list[dict]":
-    """The events of all, in the order in which they happened; a transcript for the first in the folder."""
+    """Return the events of all sessions in their order. Writes the first session's transcript into the folder."""
     now = time.time_ns() // 1_000_000
     transcript = folder / "transcript.jsonl"
     record = {"type": "assistant", "message": {"role": "assistant", "content": LAST_WORDS}}

@@ -6,43 +6,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tailhook.board.rows import fit, picture, row
+from tailhook.board.rows import draw_plate, draw_timeline, fit
 from tailhook.board.view import (
-    Event,
+    BoardPlate,
     Piece,
-    Plate,
-    age,
-    calls,
-    drawn,
-    labels,
-    names,
-    ordered,
+    PlateEvent,
+    assign_columns,
+    format_age,
+    lay_out_bars,
+    list_labels,
     read_details,
     read_plate,
-    runs,
+    select_plates,
+    started_waiting,
+    sum_by_status,
     timeline,
-    totals,
 )
 from tailhook.machines.plates import ATTENTION, Status
+from tailhook.plates.db import empty_plate
+from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, project_folder_name
 
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
-TOLD = {
-    "session_id": "s",
-    "project_path": "/home/ada/shop",
-    "git_branch": None,
-    "status": "idle",
-    "last_tool": None,
-    "todo_progress": None,
-    "error": None,
-    "created_at": "1970-01-01T00:00:01.500Z",
-    "updated_at": "1970-01-01T00:00:09.000Z",
-    "since": "1970-01-01T00:00:02.000Z",
-}
 
 
-def plate(session, status=RUNNING, since=0.0, created=0.0, path="/p/x"):
-    told = {**TOLD, "session_id": session, "status": status.value, "project_path": path}
-    return read_plate(told)._replace(created=created, since=since)
+def row(session="s", status=RUNNING, since=0.0, created=0.0, path="/p/x"):
+    """Return a row of the daemon's table."""
+    plate = empty_plate(session, path, int(created * 1000))
+    plate["status"] = status.value
+    plate["since"] = int(since * 1000)
+    return plate
+
+
+def described(session="s", *facts, **more):
+    """Return a plate as the daemon sends it."""
+    plate = row(session, *facts, **more)
+    return describe_plate(plate, project_folder_name(plate["project_path"])).model_dump(mode="json")
+
+
+def plate(session, *facts, **more):
+    return read_plate(described(session, *facts, **more))
 
 
 def ids(plates):
@@ -52,16 +54,19 @@ def ids(plates):
 # ---- plates ------------------------------------------------------------------
 
 
-def test_a_plate_is_read_as_it_is_told():
-    assert read_plate(TOLD) == Plate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 1.5, 2.0)
+def test_a_plate_is_read_as_the_daemon_describes_it():
+    sent = described("s", IDLE, since=2, path="/home/ada/shop")
+    rank, search = sent["rank"], "/home/ada/shop\nidle\ns"
+    wanted = BoardPlate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 2.0, "rest", rank, "○", "idle", search)
+    assert read_plate(sent) == wanted
 
 
 def test_words_of_a_session_are_on_one_line_without_control_characters():
     odd = "a\x1b[2J\n\u202eb"
-    read = read_plate(
-        {**TOLD, **dict.fromkeys(("project_path", "git_branch", "last_tool", "todo_progress", "error"), odd)}
-    )
-    assert {read.path, read.branch, read.tool, read.todo, read.error} == {"a\\x1b[2J\\n\\u202eb"}
+    fields = ("project_path", "name", "git_branch", "last_tool", "todo_progress", "error")
+    sent = {**described(), **dict.fromkeys(fields, odd)}
+    read = read_plate(sent)
+    assert {read.path, read.name, read.branch, read.tool, read.todo, read.error} == {"a\\x1b[2J\\n\\u202eb"}
     event = {
         "event_type": odd,
         "tool_name": odd,
@@ -69,14 +74,15 @@ def test_words_of_a_session_are_on_one_line_without_control_characters():
         "error": None,
         "ts": 1,
         "status": None,
+        "symbol": "",
     }
-    details = read_details({**TOLD, "events": [event], "last_message": f" {odd} \n"})
+    details = read_details({**sent, "events": [event], "last_message": f" {odd} \n"})
     assert details.last_message == "a\\x1b[2J\n\\u202eb"
     assert {details.events[0].kind, details.events[0].tool, details.events[0].about} == {"a\\x1b[2J\\n\\u202eb"}
 
 
 def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
-    found = ordered(
+    found = select_plates(
         [
             plate("idle long ago", IDLE, since=1),
             plate("idle now", IDLE, since=9),
@@ -92,45 +98,82 @@ def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newe
 def test_a_running_session_keeps_its_place_whatever_it_does():
     before = [plate("1", created=1, since=5), plate("2", created=2, since=6)]
     after = [plate("1", created=1, since=8), plate("2", created=2, since=7)]
-    assert ids(ordered(before)) == ids(ordered(after)) == ["1", "2"]
+    assert ids(select_plates(before)) == ids(select_plates(after)) == ["1", "2"]
 
 
 def test_closed_ones_are_shown_when_they_are_wanted():
     plates = [plate("open"), plate("closed", CLOSED)]
-    assert ids(ordered(plates)) == ["open"]
-    assert ids(ordered(plates, closed=True)) == ["open", "closed"]
+    assert ids(select_plates(plates)) == ["open"]
+    assert ids(select_plates(plates, closed=True)) == ["open", "closed"]
 
 
 def test_every_word_of_the_filter_must_occur():
     plates = [plate("1", ASKING, path="/p/Shop"), plate("2", path="/p/shop")]
-    assert ids(ordered(plates, "SHOP awaiting")) == ["1"]
-    assert ids(ordered(plates, " shop ")) == ["1", "2"]
-    assert ordered(plates, "mail") == []
+    assert ids(select_plates(plates, "SHOP awaiting")) == ["1"]
+    assert ids(select_plates(plates, " shop ")) == ["1", "2"]
+    assert select_plates(plates, "mail") == []
 
 
-def test_projects_of_the_same_name_are_told_apart_by_their_parents():
-    plates = [
-        plate("1", path="/a/web"),
-        plate("2", path="/b/web"),
-        plate("3", path="/b/web"),
-        plate("4", path="/b/api"),
-    ]
-    assert names(plates) == {"/a/web": "a/web", "/b/web": "b/web", "/b/api": "api"}
+def test_a_closed_session_stands_where_its_status_changed():
+    plates = [plate("before", IDLE, since=1), plate("closed", CLOSED, since=2), plate("after", IDLE, since=3)]
+    assert ids(select_plates(plates, closed=True)) == ["after", "closed", "before"]
+
+
+def test_a_rank_is_ascii_whatever_the_names_are():
+    plates = [plate(f"{name}\U0001f980", path=f"/p/{name}") for name in ("\uff5e", "\U0001f980", "é", "z", "")]
+    assert all(one.rank.isascii() for one in plates)
+    assert [one.name for one in select_plates(plates)] == ["p", "z", "é", "\uff5e", "\U0001f980"]
+
+
+def test_a_filter_searches_the_host_and_the_user():
+    one = row("1")
+    one["host"], one["user"], one["git_branch"] = "Ark", "Noah", "Dove"
+    plates = [read_plate(describe_plate(one, "x").model_dump(mode="json")), plate("2")]
+    assert ids(select_plates(plates, "ARK noah dove")) == ["1"]
+
+
+def test_each_status_has_a_symbol_of_its_own():
+    assert set(STATUSES) == set(Status)
+    assert len({display.symbol for display in STATUSES.values()}) == len(Status)
+    assert {status for status, display in STATUSES.items() if display.group == "attention"} == set(ATTENTION)
+
+
+def test_projects_with_the_same_folder_name_are_called_by_their_parents_too():
+    names = ProjectNames()
+    assert names.put("1", "/a/web") == {}
+    assert names.put("2", "/b/web") == {"1": "a/web"}
+    assert names.put("3", "/b/web") == names.put("4", "/b/api") == {}
+    assert [names.name_of(path) for path in ("/a/web", "/b/web", "/b/api")] == ["a/web", "b/web", "api"]
+    assert names.put("1", "/a/web") == {}
+    assert names.remove("2") == {}
+    assert names.remove("1") == {"3": "web"}
+    assert names.remove("1") == {}
+    assert names.put("3", "/c/api") == {"4": "b/api"}
+    assert names.put("4", "/c/api") == {"3": "api"}
+
+
+def test_a_project_without_a_parent_or_a_folder_has_a_name():
+    names = ProjectNames()
+    names.load([("1", "/web"), ("2", "/b/web"), ("3", "/")])
+    assert [names.name_of(path) for path in ("/web", "/b/web", "/")] == ["/web", "b/web", "/"]
+    assert names.name_of("/new/web") == "new/web"
 
 
 def test_a_change_to_attention_calls_and_nothing_else_does():
     for before in Status:
         for after in Status:
             wanted = before not in ATTENTION and after in ATTENTION
-            assert calls(plate("s", before), plate("s", after)) == wanted
+            assert started_waiting(plate("s", before), plate("s", after)) == wanted
 
 
 def test_a_session_that_appears_calls_if_it_needs_attention():
-    assert [status for status in Status if calls(None, plate("s", status))] == [*filter(ATTENTION.__contains__, Status)]
+    assert [status for status in Status if started_waiting(None, plate("s", status))] == [
+        *filter(ATTENTION.__contains__, Status)
+    ]
 
 
 def test_an_age_is_told_in_its_largest_unit():
-    assert [age(seconds) for seconds in (-5, 0, 59.9, 60, 3599, 3600, 86399, 86400, 10**7)] == [
+    assert [format_age(seconds) for seconds in (-5, 0, 59.9, 60, 3599, 3600, 86399, 86400, 10**7)] == [
         "0s", "0s", "59s", "1m", "59m", "1h", "23h", "1d", "115d"
     ]  # fmt: skip
 
@@ -139,7 +182,7 @@ def test_an_age_is_told_in_its_largest_unit():
 
 
 def event(at, status, kind="stop", tool=""):
-    return Event(kind, float(at), tool, "", status)
+    return PlateEvent(kind, float(at), tool, "", status, "")
 
 
 def test_a_timeline_has_a_piece_for_each_status_and_each_tool():
@@ -167,25 +210,30 @@ def test_a_timeline_ends_where_its_session_was_closed():
 
 
 def test_without_events_there_is_no_timeline():
-    assert timeline([], 100.0) == timeline([event(1, None)], 100.0) == drawn([], 10) == []
-    assert picture([], 0.0, 10).plain == "Nothing to draw yet."
+    assert timeline([], 100.0) == timeline([event(1, None)], 100.0) == assign_columns([], 10) == []
+    assert draw_timeline([], 0.0, 10).plain == "Nothing to draw yet."
 
 
 def test_work_is_drawn_to_scale_and_a_night_no_wider_than_half_of_it():
     work, more, night = Piece(0, 30, RUNNING), Piece(50_030, 50_060, RUNNING, "Bash"), Piece(30, 50_030, IDLE)
-    assert [(run.width, run.piece) for run in runs([work, night, more], 60)] == [(20, work), (20, night), (20, more)]
+    bars = [(bar.width, bar.piece) for bar in lay_out_bars([work, night, more], 60)]
+    assert bars == [
+        (20, work),
+        (20, night),
+        (20, more),
+    ]
 
 
 def test_a_short_wait_for_a_person_is_seen_among_much_work():
     pieces = [Piece(0, 1000, RUNNING), Piece(1000, 1001, ASKING), Piece(1001, 2000, RUNNING)]
-    assert drawn(pieces, 10).count(1) == 1
+    assert assign_columns(pieces, 10).count(1) == 1
 
 
 def test_a_label_says_what_a_person_is_to_do_and_for_how_long():
-    assert labels(Piece(0, 300, ASKING)) == ("answer 5m", "5m")
-    assert labels(Piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
-    assert labels(Piece(0, 300, IDLE)) == ("idle 5m", "5m")
-    assert labels(Piece(0, 300, RUNNING, "Bash")) == ("Bash",)
+    assert list_labels(Piece(0, 300, ASKING)) == ("answer 5m", "5m")
+    assert list_labels(Piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
+    assert list_labels(Piece(0, 300, IDLE)) == ("idle 5m", "5m")
+    assert list_labels(Piece(0, 300, RUNNING, "Bash")) == ("Bash",)
 
 
 MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.sampled_from(["", "Bash"]))
@@ -197,11 +245,11 @@ def test_every_timeline_can_be_drawn_in_every_width(marks, now, width):
     assert all(piece.start < piece.end for piece in pieces)
     assert all(one.end == other.start for one, other in pairwise(pieces))
     span = max([now, *(at for at, _, _ in marks)])
-    assert sum(totals(pieces).values()) <= span * (1 + 1e-9)  # a sum of floats
-    columns = drawn(pieces, width)
+    assert sum(sum_by_status(pieces).values()) <= span * (1 + 1e-9)  # a sum of floats
+    columns = assign_columns(pieces, width)
     assert columns == sorted(columns)
     assert len(columns) == (max(0, width) if pieces else 0)
-    lines = picture(pieces, now, width + 7).plain.split("\n")
+    lines = draw_timeline(pieces, now, width + 7).plain.split("\n")
     assert len(lines) == (3 if columns else 1)
 
 
@@ -220,9 +268,9 @@ def test_words_fit_in_exactly_their_columns(words, width):
     st.integers(30, 200),
 )
 def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width):
-    one = plate("s", status)._replace(branch=words, tool=words, todo=progress)
-    first, second = row(one, words, 5.0, width, 2)
+    one = plate("s", status)._replace(name=words, branch=words, tool=words, todo=progress)
+    first, second = draw_plate(one, 5.0, width, 2)
     assert (first.cell_len, second.cell_len <= width) == (width, True)
     if width >= 72:
-        (line,) = row(one, words, 5.0, width, 1)
+        (line,) = draw_plate(one, 5.0, width, 1)
         assert line.cell_len == width

@@ -1,10 +1,10 @@
-"""What of the daemon's messages reaches stderr."""
+"""Which of the daemon's messages reach stderr."""
 
 import logging
 
 import pytest
 
-from tailhook.plates.logs import MAX_MESSAGES, PAUSE_S, OnceAMinute
+from tailhook.plates.logs import MAX_REMEMBERED_MESSAGES, REPEAT_INTERVAL_S, OnceAMinute
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_message_passes_once_a_minute_and_says_how_often_it_came(logged):
     for _ in range(500):
         log.warning("no %s", "files")
     assert passed == [("no files", False)]
-    now[0] += PAUSE_S - 0.1
+    now[0] += REPEAT_INTERVAL_S - 0.1
     log.warning("no files")
     assert len(passed) == 1
     now[0] += 0.1
@@ -36,10 +36,10 @@ def test_a_message_passes_once_a_minute_and_says_how_often_it_came(logged):
     assert passed[1:] == [("no files (and 500 more)", False)]
     log.warning("no files")
     assert len(passed) == 2
-    now[0] += PAUSE_S
+    now[0] += REPEAT_INTERVAL_S
     log.warning("no files")
     assert passed[2:] == [("no files (and 1 more)", False)]
-    now[0] += PAUSE_S
+    now[0] += REPEAT_INTERVAL_S
     log.warning("no files")
     assert passed[3:] == [("no files", False)]
 
@@ -56,7 +56,7 @@ def test_a_percent_sign_in_a_message_stays(logged):
     log, passed, now = logged
     log.warning("100%s", "% full %d")
     log.warning("100% full %d")
-    now[0] += PAUSE_S
+    now[0] += REPEAT_INTERVAL_S
     log.warning("100% full %d")
     assert [words for words, _ in passed] == ["100% full %d", "100% full %d (and 1 more)"]
 
@@ -65,17 +65,17 @@ def test_a_traceback_is_logged_the_first_time(logged):
     log, passed, now = logged
     for _ in range(3):
         log.warning("odd", exc_info=ValueError())
-    now[0] += PAUSE_S
+    now[0] += REPEAT_INTERVAL_S
     log.warning("odd", exc_info=ValueError())
     assert passed == [("odd", True), ("odd (and 2 more)", False)]
 
 
 def test_what_is_remembered_is_bounded(logged):
     log, passed, _ = logged
-    for number in range(3 * MAX_MESSAGES):
+    for number in range(3 * MAX_REMEMBERED_MESSAGES):
         log.warning("message %d", number)
-    assert len(passed) == 3 * MAX_MESSAGES
+    assert len(passed) == 3 * MAX_REMEMBERED_MESSAGES
     (handler,) = log.handlers
-    assert len(handler.filters[0].passed) == MAX_MESSAGES
-    log.warning("message %d", 3 * MAX_MESSAGES - 1)
-    assert len(passed) == 3 * MAX_MESSAGES
+    assert len(handler.filters[0].passed) == MAX_REMEMBERED_MESSAGES
+    log.warning("message %d", 3 * MAX_REMEMBERED_MESSAGES - 1)
+    assert len(passed) == 3 * MAX_REMEMBERED_MESSAGES

@@ -1,4 +1,4 @@
-"""The daemon's database: every event once, plates as their events have them; on SQLite and on a real PostgreSQL."""
+"""The daemon's database stores every event once and derives the plates from them, on SQLite and PostgreSQL."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from itertools import count
+from typing import get_args, get_type_hints
 
 import pytest
 import sqlalchemy as sa
@@ -15,17 +16,17 @@ from support.postgres import postgres, wait_for
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import parse_event
-from tailhook.plates.app import shown
-from tailhook.plates.db import Database, Moment, Place, milliseconds
-from tailhook.plates.report import Report
-from tailhook.plates.tables import events, metadata, migrations
+from tailhook.plates.db import Database, Moment, SpoolOffset
+from tailhook.plates.display import describe_plate
+from tailhook.plates.schemas import Report, unix_ms
+from tailhook.plates.tables import Plate, events, metadata, migration_config, plates
 
 numbers = count(1)
 
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL server, None where there is none."""
+    """A PostgreSQL server, or None if none is installed."""
     with postgres() as url:
         yield url
 
@@ -49,7 +50,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """An open database that notes what it told of changes in `told`, and of what is gone in `gone`."""
+    """An open database; what it reports as changed is in `told`, and what it reports as gone in `gone`."""
     told, gone = [], []
     made = Database(url, told.append, gone.append)
     made.told, made.gone = told, gone
@@ -58,7 +59,10 @@ def database(url):
 
 
 def report(kind, session="s", **fields):
-    """A report; `kind` is a short form of an event."""
+    """Return a report.
+
+    kind: the short form of an event.
+    """
     word, _, rest = kind.partition(":")
     extra = {"tool_name": rest} if word == "tool_start" else {"error": rest} if rest else {}
     number = next(numbers)
@@ -125,7 +129,7 @@ def test_an_event_that_is_known_changes_nothing(database):
 
 
 def process(database):
-    """The process that the plate is taken to be, and its start; None where nobody can be sure."""
+    """Return the plate's process and its start, or None if it is a guess."""
     plate = database.get("s")
     return None if plate["pid_is_guess"] else (plate["pid"], plate["pid_started"])
 
@@ -191,7 +195,7 @@ def test_a_late_event_fills_what_is_empty_and_overrides_nothing(database):
 
 
 def test_a_late_event_under_a_clock_that_is_ahead_is_late(database):
-    ahead = milliseconds() + 3_600_000
+    ahead = unix_ms() + 3_600_000
     database.record(report("prompt_submit", ts=ahead, mono=5000))
     database.record(report("stop", ts=ahead - 60_000, mono=4000))
     assert status(database) == "running"
@@ -217,8 +221,8 @@ def test_without_a_second_clock_the_older_time_is_older(database):
 
 @pytest.mark.parametrize("ahead", [3_600_000, 10**11])
 def test_a_time_that_is_yet_to_come_makes_no_later_event_an_old_one(database, ahead):
-    database.record(report("session_start", ts=milliseconds() + ahead, mono=None))
-    database.record(report("stop", ts=milliseconds(), mono=5000))
+    database.record(report("session_start", ts=unix_ms() + ahead, mono=None))
+    database.record(report("stop", ts=unix_ms(), mono=5000))
     assert status(database) == "idle"
 
 
@@ -237,16 +241,16 @@ def test_a_closed_plate_stays_closed(database, kind):
 @pytest.mark.parametrize("kind", ["session_start", "prompt_submit"])
 def test_what_is_older_than_the_closing_does_not_open_again(database, kind):
     database.record(report("tool_call"))
-    assert database.stopped(session_id="s")
+    assert database.close_sessions(session_id="s")
     database.record(report(kind))  # its clocks are those of the first days of 1970
     assert status(database) == "closed"
-    database.record(report(kind, ts=milliseconds() + 1000, mono=None))
+    database.record(report(kind, ts=unix_ms() + 1000, mono=None))
     assert status(database) == "running"
 
 
 def test_an_unknown_type_begins_no_plate_and_is_counted_and_kept_once(database):
     first = report("coffee_break")
-    assert database.record(first, Place("file", 7))
+    assert database.record(first, SpoolOffset("file", 7))
     assert (database.get("s"), database.told, database.offset("file")) == (None, [], 7)
     assert not database.record(first)
     database.record(report("stop"))
@@ -265,9 +269,9 @@ def test_an_unknown_type_takes_no_placeholder_away(database):
 
 def test_events_of_an_unknown_type_are_forgotten_like_others(database):
     database.record(report("coffee_break"))
-    database.forget(1)
+    database.prune(1)
     assert database.event_counts() == {"coffee_break": 1}
-    database.forget(-1)
+    database.prune(-1)
     assert database.event_counts() == {}
 
 
@@ -286,7 +290,15 @@ def test_an_unknown_type_is_kept_and_changes_nothing(database):
     assert database.event_counts() == {"stop": 1, "coffee_break": 1}
 
 
-def test_a_plate_tells_all_its_fields(database):
+def test_the_typed_plate_has_the_columns_of_the_table():
+    hints = get_type_hints(Plate)
+    assert list(hints) == [column.name for column in plates.columns]
+    assert {name for name, hint in hints.items() if type(None) in get_args(hint)} == {
+        column.name for column in plates.columns if column.nullable
+    }
+
+
+def test_the_api_shows_all_fields_of_a_plate(database):
     database.record(
         report(
             "tool_start:TodoWrite",
@@ -301,7 +313,8 @@ def test_a_plate_tells_all_its_fields(database):
         )
     )
     database.record(report("tool_start:Bash", tool_params={"command": "make"}, ts=2000))
-    plate = shown(database.get("s"))
+    plate = describe_plate(database.get("s"), "web").model_dump(mode="json")
+    assert plate.pop("rank").startswith("1-")
     assert plate.pop("created_at") <= plate.pop("updated_at")
     assert plate.pop("since") == "1970-01-01T00:00:01.000Z"
     assert plate == {
@@ -318,6 +331,11 @@ def test_a_plate_tells_all_its_fields(database):
         "pid": 5,
         "host": "h",
         "user": "u",
+        "name": "web",
+        "group": "running",
+        "symbol": "●",
+        "status_words": "running",
+        "search": "/p\nmain\nrunning\nbash\nh\nu\ns",
     }
 
 
@@ -343,7 +361,7 @@ def test_an_error_that_a_session_recovered_from_is_shown_no_more(database):
 
 def test_an_error_that_a_session_ended_with_is_shown(database):
     database.record(report("stop_failure", error="rate_limit"))
-    database.stopped(session_id="s")
+    database.close_sessions(session_id="s")
     assert (status(database), database.get("s")["error"]) == ("closed", "rate_limit")
 
 
@@ -374,12 +392,12 @@ def test_eight_writers_at_once_lose_and_double_nothing(url):
 
 
 def asked(tool_use_id, **fields):
-    """A report of a question to the person."""
+    """Return a report of a question to the person."""
     return report("tool_start:AskUserQuestion", tool_use_id=tool_use_id, **fields)
 
 
 def ended(name, tool_use_id, **fields):
-    """A report of a tool's end."""
+    """Return a report of a tool's end."""
     return report("tool_call", tool_name=name, tool_use_id=tool_use_id, **fields)
 
 
@@ -417,12 +435,12 @@ def test_a_subagents_wait_outlives_the_daemon_with_what_is_beneath(url):
 
 def test_an_event_that_moves_nothing_is_kept_for_the_timeline(database):
     database.record(asked("a", git_branch="main", tool_params={"command": "ask"}))
-    before = shown(database.get("s"))
+    before = describe_plate(database.get("s"), "").model_dump(mode="json")
     beside = {"project_path": "/elsewhere", "git_branch": "other", "tool_params": {"todos_done": 1, "todos": 2}}
     database.record(report("tool_start:TodoWrite", tool_use_id="b", agent_id="x", **beside))
     [_, event] = database.events_of("s", 10)
     assert (event["status"], event["agent_id"], event["tool_use_id"]) == (None, "x", "b")
-    after = shown(database.get("s"))
+    after = describe_plate(database.get("s"), "").model_dump(mode="json")
     changed = {name for name in after if after[name] != before[name]}
     assert changed <= {"updated_at", "todo_progress"}
 
@@ -470,7 +488,7 @@ def test_what_tells_uses_of_a_tool_apart_is_bounded(database):
 
 
 def test_the_first_event_of_a_session_may_be_a_subagents(database):
-    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), keeper="k")
+    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), spool_id="k")
     plate = database.get("s")
     assert (plate["status"], plate["keeper"], plate["pid"]) == ("starting", "k", 5)
     database.record(report("tool_start:Bash"))
@@ -507,8 +525,8 @@ def test_a_status_holds_since_the_event_that_changed_it(database):
 
 def test_a_wait_that_was_spooled_for_hours_has_lasted_for_hours(database):
     hours = 3 * 3_600_000
-    database.record(report("permission_asked", ts=milliseconds() - hours, mono=None))
-    assert milliseconds() - since(database) >= hours
+    database.record(report("permission_asked", ts=unix_ms() - hours, mono=None))
+    assert unix_ms() - since(database) >= hours
 
 
 def test_a_late_event_that_fills_a_field_changes_no_age(database):
@@ -527,9 +545,9 @@ def test_a_late_end_of_a_wait_counts_from_when_it_happened(database):
 
 @pytest.mark.parametrize("ahead", [60_000, 10**12])
 def test_no_status_begins_in_the_future(database, ahead):
-    before = milliseconds()
+    before = unix_ms()
     database.record(report("stop", ts=before + ahead, mono=5))
-    assert before <= since(database) <= milliseconds()
+    assert before <= since(database) <= unix_ms()
 
 
 def test_a_clock_that_was_set_back_makes_no_age_negative(database):
@@ -560,15 +578,15 @@ END_OF_TIME = 8_640_000_000_000_000
 @pytest.mark.parametrize("mono", [END_OF_TIME, None, 5])
 def test_an_event_from_the_end_of_time_makes_no_later_one_an_old_one(database, mono):
     database.record(report("prompt_submit", ts=END_OF_TIME, mono=mono))
-    database.record(report("stop", ts=milliseconds() + 1, mono=10))
+    database.record(report("stop", ts=unix_ms() + 1, mono=10))
     assert status(database) == "idle"
 
 
 def test_a_time_within_a_day_is_kept_and_a_later_one_is_the_present():
     day = 86_400_000
-    now = milliseconds()
+    now = unix_ms()
     assert report("stop", ts=now + day - 10_000).ts == now + day - 10_000
-    assert now <= report("stop", ts=now + day + 10_000).ts <= milliseconds()
+    assert now <= report("stop", ts=now + day + 10_000).ts <= unix_ms()
     assert report("stop", ts=0).ts == 0
 
 
@@ -583,7 +601,7 @@ def test_no_machine_has_run_for_more_than_a_hundred_years():
 
 def test_a_database_of_the_version_before_is_brought_to_the_newest_one(url):
     engine = sa.create_engine(url)
-    config = migrations()
+    config = migration_config()
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0002")
@@ -622,7 +640,7 @@ def test_a_recovery_overwrites_no_newer_event(database):
 
 
 def test_lags_are_those_of_the_hooks_events(database):
-    now = milliseconds()
+    now = unix_ms()
     database.record(report("tool_start:ExitPlanMode", ts=now - 50, mono=None))
     database.record(report("permission_asked", ts=now + 60_000, mono=None))  # by a clock that is ahead
     database.apply(database.get("s"), parse_event("health_check_recovery"))
@@ -658,7 +676,7 @@ def test_a_registration_without_a_process_takes_none_away(database):
 
 def test_a_run_may_have_the_name_of_one_that_is_over(database):
     database.register("/p", "job", pid=7)
-    database.stopped(run_id="job")
+    database.close_sessions(run_id="job")
     plate = database.register("/p", "job", pid=8)
     assert (plate["session_id"], plate["status"], plate["pid"]) == ("pending:/p", "starting", 8)
 
@@ -671,7 +689,7 @@ def test_a_process_that_the_session_named_itself_is_its_own(database):
 
 def test_a_run_that_is_over_before_its_first_event_came_is_over(database):
     database.register("/p", "run", pid=77)
-    database.stopped(run_id="run")
+    database.close_sessions(run_id="run")
     database.record(report("session_start", run_id="run"))
     assert [(plate["session_id"], plate["status"]) for plate in database.all()] == [("s", "closed")]
 
@@ -679,8 +697,8 @@ def test_a_run_that_is_over_before_its_first_event_came_is_over(database):
 def test_an_end_that_is_told_late_closes_nothing_that_went_on_since(database):
     database.record(report("session_start", run_id="run", ts=100, mono=None))
     database.record(report("prompt_submit", ts=300, mono=None))
-    assert database.stopped(run_id="run", at=Moment(200, None)) == []
-    assert len(database.stopped(run_id="run", at=Moment(400, None))) == 1
+    assert database.close_sessions(run_id="run", at=Moment(200, None)) == []
+    assert len(database.close_sessions(run_id="run", at=Moment(400, None))) == 1
     database.record(report("session_start", ts=500, mono=None))
     assert status(database) == "running"
 
@@ -690,21 +708,21 @@ def test_two_sessions_in_one_folder_do_not_close_each_other(database):
     database.register("/p", "two")
     database.record(report("session_start", session="a", run_id="one"))
     database.record(report("session_start", session="b", run_id="two"))
-    assert [plate["session_id"] for plate in database.stopped(run_id="one")] == ["a"]
+    assert [plate["session_id"] for plate in database.close_sessions(run_id="one")] == ["a"]
     assert (status(database, "a"), status(database, "b")) == ("closed", "running")
 
 
 def test_a_project_alone_closes_one_plate_and_not_two(database):
     database.record(report("session_start", session="a"))
-    assert len(database.stopped(project_path="/p")) == 1
+    assert len(database.close_sessions(project_path="/p")) == 1
     database.record(report("session_start", session="b"))
     database.record(report("session_start", session="c"))
-    assert database.stopped(project_path="/p") == []
+    assert database.close_sessions(project_path="/p") == []
 
 
 def test_a_placeholder_of_a_run_that_is_over_makes_room(database):
     database.register("/p", "one")
-    database.stopped(run_id="one")
+    database.close_sessions(run_id="one")
     assert database.register("/p", "two")["session_id"] == "pending:/p"
     assert len(database.all()) == 1
 
@@ -735,9 +753,9 @@ def test_a_deleted_plate_takes_its_events_along(database):
 
 def test_what_did_not_change_for_too_long_is_forgotten(database):
     database.record(report("session_start"))
-    assert database.forget(days=1) == 0
+    assert database.prune(days=1) == 0
     time.sleep(0.01)
-    assert database.forget(days=0.005 / 86400) == 1
+    assert database.prune(days=0.005 / 86400) == 1
     assert len(database.gone) == 1
     assert database.all() == []
 
@@ -749,7 +767,7 @@ def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(databa
         tx.execute(sa.update(events).values(received_at=0))
     before = database.get("s")
     database.record(report("coffee_break", event_id="new"))
-    assert database.forget(days=1) == 0
+    assert database.prune(days=1) == 0
     assert [event["event_id"] for event in database.events_of("s", 9)] == ["new"]
     assert database.get("s") == before
     assert database.gone == []
@@ -757,9 +775,9 @@ def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(databa
 
 def test_the_offset_of_a_spool_moves_with_its_event(database):
     assert database.offset("f") == 0
-    database.record(report("stop"), Place("f", 10))
-    database.record(report("stop"), Place("f", 25))
-    database.move_offset(Place("g", 5))
+    database.record(report("stop"), SpoolOffset("f", 10))
+    database.record(report("stop"), SpoolOffset("f", 25))
+    database.move_offset(SpoolOffset("g", 5))
     assert (database.offset("f"), database.offset("g")) == (25, 5)
     database.forget_file("f")
     assert database.offset("f") == 0
@@ -790,7 +808,7 @@ Operations.create_table = make_one
 
 
 def opening(code, url):
-    """A process that opens the database."""
+    """Start a process that opens the database."""
     return subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True)
 
 

@@ -1,4 +1,4 @@
-"""What no hook told: the judgement on a transcript, processes that are gone, and the bound on recovery."""
+"""The health check: what transcripts show, processes that have ended, and the bound on recovery."""
 
 import json
 import os
@@ -21,17 +21,17 @@ from tailhook.plates import health
 from tailhook.plates.db import Database
 from tailhook.plates.health import (
     MAX_DECODED_BYTES,
-    MAX_SHOWN,
+    MAX_MESSAGE_CHARS,
     Health,
     Looks,
     Sight,
     Since,
+    find_process_start,
     last_words,
     look_at,
-    process_start,
     transcript_of_agent,
 )
-from tailhook.plates.report import Report
+from tailhook.plates.schemas import Report
 
 KEEPER = "this daemon"
 
@@ -145,7 +145,7 @@ def stamp(at):
 
 
 def record(kind, text, at, **fields):
-    """A transcript's record."""
+    """Return a record of a transcript."""
     one = {**assistant(text), "timestamp": stamp(at), "type": kind, **fields}
     one["message"] |= {"role": kind, **fields.get("message", {})}
     return json.dumps(one)
@@ -180,14 +180,14 @@ def test_a_look_sees_an_interruption_and_the_end_of_a_turn(tmp_path):
 
 
 def call(*ids, message="m1", at=1000, **fields):
-    """A record in which the agent calls tools."""
+    """Return a record in which the agent calls tools."""
     one = {**assistant(id=message), "timestamp": stamp(at), **fields}
     one["message"]["content"] = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ids]
     return json.dumps(one)
 
 
 def result(*ids, at=1001, words=None, **fields):
-    """A record with the results of tools, and perhaps the host's words beside them."""
+    """Return a record with the results of tools, and perhaps text of the host."""
     one = {**assistant(), "timestamp": stamp(at), "type": "user", **fields}
     content = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ids]
     one["message"] = {"role": "user", "content": [*content, *([{"type": "text", "text": words}] if words else [])]}
@@ -195,7 +195,7 @@ def result(*ids, at=1001, words=None, **fields):
 
 
 def host_record(kind, at=None, **fields):
-    """A record that the host writes for itself, with a time or without one."""
+    """Return a bookkeeping record of the host, with or without a time."""
     time = {} if at is None else {"timestamp": stamp(at)}
     return json.dumps({"type": kind, **time, **fields})
 
@@ -457,7 +457,7 @@ class World:
             "transcript_path": session,
             "ts": int(self.now * 1000),
         }
-        self.database.record(Report(**{**common, **fields}), keeper=keeper)
+        self.database.record(Report(**{**common, **fields}), spool_id=keeper)
 
     def status(self, session):
         return self.database.get(session)["status"]
@@ -584,7 +584,7 @@ def test_a_wait_ends_within_twelve_seconds_of_its_answer_and_by_nothing_else(wor
 
 
 def waits_for(world, tmp_path, *ids, **fields):
-    """A session that waits for tools whose calls are in its transcript; returns the transcript's path."""
+    """Begin a session that waits for tools whose calls are in its transcript. Returns the transcript's path."""
     world.health.look = look_at
     path = write(tmp_path / "t.jsonl", record("user", "Go.", world.now - 1), call(*ids, at=world.now - 0.05))
     for name in ids:
@@ -991,27 +991,27 @@ def test_what_comes_after_the_look_at_a_process_opens_its_session_again(world):
 def test_elsewhere_than_on_linux_a_process_is_seen_by_its_start_and_a_dead_one_is_not(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert abs(process_start(process.pid) - time.time()) < 60
+        assert abs(find_process_start(process.pid) - time.time()) < 60
         monkeypatch.undo()
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert process_start(process.pid) is None  # a zombie: it is not waited for yet
+        assert find_process_start(process.pid) is None  # a zombie: it is not waited for yet
         monkeypatch.undo()
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert process_start(process.pid) is None
+    assert find_process_start(process.pid) is None
 
 
 def test_a_real_process_is_seen_and_missed():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert process_start(process.pid) == process_start(process.pid) > process_start(os.getpid())
+        assert find_process_start(process.pid) == find_process_start(process.pid) > find_process_start(os.getpid())
     finally:
         process.kill()
-        assert process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert process_start(process.pid) is None  # not waited for yet
+        assert find_process_start(process.pid) is None or os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert find_process_start(process.pid) is None  # not waited for yet
         process.communicate()
-    assert process_start(process.pid) is None
+    assert find_process_start(process.pid) is None
 
 
 # ---- how far a transcript is read, and how often -------------------------------
@@ -1053,9 +1053,12 @@ def test_of_a_long_record_it_is_not_known_that_it_ends_the_turn(tmp_path, beyond
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
 def test_last_words_have_a_length_at_most(tmp_path, letter):
-    path = write(tmp_path / "t", record("assistant", letter * (MAX_SHOWN + 1), 1000))
-    assert last_words(path) == letter * MAX_SHOWN
-    assert last_words(write(tmp_path / "t", record("assistant", letter * MAX_SHOWN, 1000))) == letter * MAX_SHOWN
+    path = write(tmp_path / "t", record("assistant", letter * (MAX_MESSAGE_CHARS + 1), 1000))
+    assert last_words(path) == letter * MAX_MESSAGE_CHARS
+    assert (
+        last_words(write(tmp_path / "t", record("assistant", letter * MAX_MESSAGE_CHARS, 1000)))
+        == letter * MAX_MESSAGE_CHARS
+    )
 
 
 @pytest.fixture
@@ -1141,7 +1144,8 @@ def test_the_result_of_another_tool_is_recognised_however_large(tmp_path):
 def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch):
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     database.record(
-        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1), keeper=KEEPER
+        Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1),
+        spool_id=KEEPER,
     )
     checked = Health(database, KEEPER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
 

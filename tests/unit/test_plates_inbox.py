@@ -1,4 +1,4 @@
-"""The daemon's side of the spool: every event once, whatever is torn, full, emptied or removed meanwhile."""
+"""The daemon's side of the spool: every event is stored once, even if files are torn, full, emptied or removed."""
 
 import getpass
 import json
@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
-from tailhook.hook.plates import pid_namespace
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import Inbox
 from tailhook.stores import spool
+from tailhook.stores.processes import pid_namespace
 
 
 @pytest.fixture
 def inbox(tmp_path, monkeypatch):
-    """An inbox over the spool that `append` writes to."""
+    """An inbox of the spool to which `append_record` writes."""
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
@@ -31,7 +31,7 @@ def inbox(tmp_path, monkeypatch):
 
 
 def event(number, **fields):
-    """The line of an event as a hook writes it."""
+    """Return an event's line as a hook writes it."""
     common = {
         "event_id": f"e{number}",
         "event_type": "tool_call",
@@ -43,64 +43,64 @@ def event(number, **fields):
 
 
 def known(inbox):
-    """The ids of the events that were taken, in their order."""
+    """Return the ids of the stored events, in their order."""
     with inbox.database.engine.connect() as tx:
         return [row[0] for row in tx.exec_driver_sql("SELECT event_id FROM events ORDER BY id")]
 
 
 def test_what_hooks_append_is_taken_once_and_in_order(inbox):
     for number in range(3):
-        spool.append(event(number))
-    assert inbox.waiting() == 3 * len(event(0))
-    assert inbox.take() == 3
-    assert (inbox.take(), inbox.waiting()) == (0, 0)
-    spool.append(event(3))
-    assert inbox.take() == 1
+        spool.append_record(event(number))
+    assert inbox.count_waiting_bytes() == 3 * len(event(0))
+    assert inbox.ingest() == 3
+    assert (inbox.ingest(), inbox.count_waiting_bytes()) == (0, 0)
+    spool.append_record(event(3))
+    assert inbox.ingest() == 1
     assert known(inbox) == ["e0", "e1", "e2", "e3"]
 
 
 def test_the_spool_is_drained_when_no_whole_line_waits(inbox):
     assert inbox.is_drained()
-    spool.append(event(0))
+    spool.append_record(event(0))
     assert not inbox.is_drained()
-    inbox.take()
+    inbox.ingest()
     assert inbox.is_drained()
-    spool.append(event(1)[:20])  # cut off by a full disk: nothing to wait for
+    spool.append_record(event(1)[:20])  # cut off by a full disk: nothing to wait for
     assert inbox.is_drained()
-    spool.append(event(2))
-    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    spool.append_record(event(2))
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     assert not inbox.is_drained()
 
 
 def test_nothing_is_there_before_the_first_hook(inbox):
-    assert (inbox.take(), inbox.waiting()) == (0, 0)
+    assert (inbox.ingest(), inbox.count_waiting_bytes()) == (0, 0)
 
 
 def test_another_daemon_goes_on_where_the_first_one_was(inbox):
-    spool.append(event(0))
-    inbox.take()
-    spool.append(event(1))
-    assert Inbox(inbox.folder, inbox.database).take() == 1
+    spool.append_record(event(0))
+    inbox.ingest()
+    spool.append_record(event(1))
+    assert Inbox(inbox.folder, inbox.database).ingest() == 1
 
 
 def test_the_same_event_twice_in_the_spool_comes_once(inbox):
-    spool.append(event(0) + event(0))
-    assert inbox.take() == 1
+    spool.append_record(event(0) + event(0))
+    assert inbox.ingest() == 1
 
 
 def test_a_line_that_is_not_whole_yet_waits(inbox):
     line = event(0)
-    spool.append(line[:20])
-    assert inbox.take() == 0
-    spool.append(line[20:])
-    assert inbox.take() == 1
+    spool.append_record(line[:20])
+    assert inbox.ingest() == 0
+    spool.append_record(line[20:])
+    assert inbox.ingest() == 1
 
 
 def test_a_line_that_was_cut_off_costs_itself_alone(inbox):
-    spool.append(event(0)[:30])  # the disk was full
-    spool.append(event(1))
-    spool.append(event(2))
-    assert inbox.take() == 2
+    spool.append_record(event(0)[:30])  # the disk was full
+    spool.append_record(event(1))
+    spool.append_record(event(2))
+    assert inbox.ingest() == 2
     assert known(inbox) == ["e1", "e2"]
 
 
@@ -109,34 +109,34 @@ NO_EVENTS = [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"["
 
 @pytest.mark.parametrize("line", [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"])
 def test_what_is_no_event_is_counted_and_passed_over(inbox, line):
-    spool.append(line + b"\n")
-    spool.append(event(1))
-    assert inbox.take() == 1
-    assert (inbox.lost, inbox.waiting()) == (1, 0)
+    spool.append_record(line + b"\n")
+    spool.append_record(event(1))
+    assert inbox.ingest() == 1
+    assert (inbox.lost, inbox.count_waiting_bytes()) == (1, 0)
 
 
 def test_an_event_is_read_whatever_the_order_of_its_members(inbox):
     fields = json.loads(event(1))
-    spool.append(json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
-    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+    spool.append_record(json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
+    assert (inbox.ingest(), known(inbox)) == (1, ["e1"])
 
 
 def test_an_event_in_an_event_is_not_the_event(inbox):
     inner = json.loads(event(2))
-    spool.append(event(1, tool_params=inner))
-    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+    spool.append_record(event(1, tool_params=inner))
+    assert (inbox.ingest(), known(inbox)) == (1, ["e1"])
 
 
 @pytest.mark.parametrize("letter", [b"x", b"5", b"{", b","])
 def test_behind_a_letter_too_much_only_an_event_as_hooks_write_it_is_found(inbox, letter):
     fields = json.loads(event(1))
-    spool.append(letter + json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
-    spool.append(letter + event(2))
-    assert (inbox.take(), known(inbox), inbox.lost) == (1, ["e2"], 1)
+    spool.append_record(letter + json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
+    spool.append_record(letter + event(2))
+    assert (inbox.ingest(), known(inbox), inbox.lost) == (1, ["e2"], 1)
 
 
 def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
-    """What failed at another line counts for that line alone."""
+    """A failure counts only for its own line."""
     refused = []
 
     def refuse(report):
@@ -144,37 +144,37 @@ def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
         raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
 
     refusing(inbox, monkeypatch, refuse)
-    spool.append(event(0) + event(1))
+    spool.append_record(event(0) + event(1))
     for _ in range(2 + 2):
         with pytest.raises(IntegrityError):
-            inbox.take()
-    assert (inbox.take(), inbox.lost) == (0, 2)
+            inbox.ingest()
+    assert (inbox.ingest(), inbox.lost) == (0, 2)
     assert refused == ["e0"] * 3 + ["e1"] * 3
 
 
 def test_text_that_no_database_keeps_is_made_fit(inbox):
-    spool.append(event(1, tool_name="a\0b", git_branch="\ud800", project_path="/\udcff"))
-    assert inbox.take() == 1
+    spool.append_record(event(1, tool_name="a\0b", git_branch="\ud800", project_path="/\udcff"))
+    assert inbox.ingest() == 1
     plate = inbox.database.get("s")
     assert (plate["git_branch"], plate["project_path"]) == ("\ufffd", "/\ufffd")
 
 
 def test_files_that_were_full_are_taken_first_and_removed(inbox):
-    spool.append(event(1))
-    path = inbox.folder / spool.NAME
+    spool.append_record(event(1))
+    path = inbox.folder / spool.SPOOL_FILE
     path.rename(f"{path}.5")
-    spool.append(event(2))
+    spool.append_record(event(2))
     path.rename(f"{path}.17")
-    spool.append(event(3))
-    assert inbox.take() == 3
+    spool.append_record(event(3))
+    assert inbox.ingest() == 3
     assert known(inbox) == ["e1", "e2", "e3"]
-    assert [found.name for found in inbox.files() if found.exists()] == [spool.NAME]
+    assert [found.name for found in inbox.files() if found.exists()] == [spool.SPOOL_FILE]
 
 
 def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monkeypatch):
-    """What is in the database's log alone is not there yet: it is not written through with each transaction."""
-    spool.append(event(1))
-    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    """Events that are only in the database's log are not on the disk yet."""
+    spool.append_record(event(1))
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     unlink = Path.unlink
 
     def copy_first(path):
@@ -182,32 +182,32 @@ def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monk
         unlink(path)
 
     monkeypatch.setattr(Path, "unlink", copy_first)
-    inbox.take()
+    inbox.ingest()
     after = Database(f"sqlite:///{tmp_path}/after.db")
     assert [found["event_id"] for found in after.events_of("s", 10)] == ["e1"]
     after.close()
 
 
 def test_a_file_stays_while_its_events_cannot_be_brought_to_the_disk(inbox, tmp_path):
-    spool.append(event(1))
-    inbox.take()
-    spool.append(event(2))
-    aside = inbox.folder / f"{spool.NAME}.5"
-    (inbox.folder / spool.NAME).rename(aside)
+    spool.append_record(event(1))
+    inbox.ingest()
+    spool.append_record(event(2))
+    aside = inbox.folder / f"{spool.SPOOL_FILE}.5"
+    (inbox.folder / spool.SPOOL_FILE).rename(aside)
     reader = sqlite3.connect(tmp_path / "plates.db", isolation_level=None)
     with closing(reader):
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM events").fetchall()  # what it sees has to stay
-        assert (inbox.take(), aside.exists()) == (1, True)
-    assert (inbox.take(), aside.exists()) == (0, False)
+        assert (inbox.ingest(), aside.exists()) == (1, True)
+    assert (inbox.ingest(), aside.exists()) == (0, False)
 
 
 def test_a_log_that_another_process_is_moving_is_not_on_the_disk(inbox, tmp_path):
-    spool.append(event(1))
-    inbox.take()
+    spool.append_record(event(1))
+    inbox.ingest()
     with locked_for_checkpoint(tmp_path / "plates.db"):
-        assert not inbox.database.settle()
-    assert inbox.database.settle()
+        assert not inbox.database.checkpoint()
+    assert inbox.database.checkpoint()
 
 
 @contextmanager
@@ -228,27 +228,27 @@ def locked_for_checkpoint(database):
 
 
 def test_a_file_that_got_another_name_goes_on_where_it_was(inbox):
-    spool.append(event(1))
-    inbox.take()
-    spool.append(event(2))
-    path = inbox.folder / spool.NAME
+    spool.append_record(event(1))
+    inbox.ingest()
+    spool.append_record(event(2))
+    path = inbox.folder / spool.SPOOL_FILE
     path.rename(f"{path}.5")
-    assert inbox.take() == 1
+    assert inbox.ingest() == 1
 
 
 def test_an_event_written_into_a_removed_file_is_written_again(inbox, monkeypatch):
     write_all = spool.write_all
 
     def removed_meanwhile(fd, line):
-        if (inbox.folder / spool.NAME).exists():
-            (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+        if (inbox.folder / spool.SPOOL_FILE).exists():
+            (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
             monkeypatch.setattr(spool, "write_all", write_all)
-            inbox.take()
+            inbox.ingest()
         write_all(fd, line)
 
     monkeypatch.setattr(spool, "write_all", removed_meanwhile)
-    spool.append(event(1))
-    assert inbox.take() == 1
+    spool.append_record(event(1))
+    assert inbox.ingest() == 1
     assert known(inbox) == ["e1"]
 
 
@@ -258,26 +258,26 @@ def test_an_event_written_into_a_full_file_is_written_again(inbox, monkeypatch):
 
     def set_aside_meanwhile(fd, line):
         monkeypatch.setattr(spool, "write_all", write_all)
-        (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+        (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
         write_all(fd, line)
 
     monkeypatch.setattr(spool, "write_all", set_aside_meanwhile)
-    spool.append(event(1))
-    assert (inbox.folder / spool.NAME).read_bytes() == event(1)
-    assert (inbox.take(), known(inbox)) == (1, ["e1"])
+    spool.append_record(event(1))
+    assert (inbox.folder / spool.SPOOL_FILE).read_bytes() == event(1)
+    assert (inbox.ingest(), known(inbox)) == (1, ["e1"])
 
 
 @pytest.mark.parametrize("at", [(Path, "unlink"), (Database, "forget_file")])
 def test_one_that_is_killed_while_it_removes_a_file_brings_no_dismissed_session_back(inbox, monkeypatch, at):
-    spool.append(event(1))
-    inbox.take()
-    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    spool.append_record(event(1))
+    inbox.ingest()
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     inbox.database.delete("s")
     with monkeypatch.context() as patched:
         patched.setattr(*at, killed)
         with pytest.raises(KeyboardInterrupt):
-            inbox.take()
-    assert (inbox.take(), inbox.database.all()) == (0, [])
+            inbox.ingest()
+    assert (inbox.ingest(), inbox.database.all()) == (0, [])
 
 
 def killed(*_):
@@ -286,40 +286,40 @@ def killed(*_):
 
 
 def test_a_name_that_is_no_spools_is_left_alone(inbox):
-    (inbox.folder / f"{spool.NAME}.\u00b2").write_bytes(event(1))
-    assert inbox.take() == 0
+    (inbox.folder / f"{spool.SPOOL_FILE}.\u00b2").write_bytes(event(1))
+    assert inbox.ingest() == 0
 
 
 def test_a_file_that_was_emptied_is_read_from_its_start(inbox):
-    spool.append(event(1) + event(2))
-    inbox.take()
-    os.truncate(inbox.folder / spool.NAME, 0)
-    spool.append(event(3))
-    assert inbox.take() == 1
+    spool.append_record(event(1) + event(2))
+    inbox.ingest()
+    os.truncate(inbox.folder / spool.SPOOL_FILE, 0)
+    spool.append_record(event(3))
+    assert inbox.ingest() == 1
 
 
 def test_a_file_that_was_emptied_and_begins_as_before_is_read_from_its_start_too(inbox):
-    spool.append(event(1) + event(2))
-    inbox.take()
-    (inbox.folder / spool.NAME).write_bytes(event(1))
-    assert (inbox.take(), inbox.lost) == (0, 0)
+    spool.append_record(event(1) + event(2))
+    inbox.ingest()
+    (inbox.folder / spool.SPOOL_FILE).write_bytes(event(1))
+    assert (inbox.ingest(), inbox.lost) == (0, 0)
 
 
 def test_a_link_in_place_of_the_spool_is_not_followed(inbox, tmp_path):
     (tmp_path / "elsewhere").write_bytes(event(1))
-    (inbox.folder / spool.NAME).symlink_to(tmp_path / "elsewhere")
+    (inbox.folder / spool.SPOOL_FILE).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
-        inbox.take()
+        inbox.ingest()
 
 
 def test_a_failing_database_leaves_the_event_in_the_spool(inbox, monkeypatch):
-    spool.append(event(1))
+    spool.append_record(event(1))
     record = inbox.database.record
     monkeypatch.setattr(inbox.database, "record", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OSError, match="No space"):
-        inbox.take()
+        inbox.ingest()
     monkeypatch.setattr(inbox.database, "record", record)
-    assert inbox.take() == 1
+    assert inbox.ingest() == 1
 
 
 def refusing(inbox, monkeypatch, refuse):
@@ -342,11 +342,11 @@ def test_a_database_that_is_away_full_or_broken_loses_none(inbox, monkeypatch, e
             raise broken.pop()
 
     refusing(inbox, monkeypatch, refuse)
-    spool.append(event(0))
+    spool.append_record(event(0))
     for _ in range(9):
         with pytest.raises(error):
-            inbox.take()
-    assert (inbox.take(), inbox.lost) == (1, 0)
+            inbox.ingest()
+    assert (inbox.ingest(), inbox.lost) == (1, 0)
 
 
 def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monkeypatch, caplog):
@@ -355,54 +355,54 @@ def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monke
             raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
 
     refusing(inbox, monkeypatch, refuse)
-    spool.append(event(0) + event(1) + event(2))
+    spool.append_record(event(0) + event(1) + event(2))
     for _ in range(2):
         with pytest.raises(IntegrityError):
-            inbox.take()
-    assert inbox.take() == 1
-    assert (known(inbox), inbox.lost, inbox.waiting()) == (["e0", "e2"], 1, 0)
+            inbox.ingest()
+    assert inbox.ingest() == 1
+    assert (known(inbox), inbox.lost, inbox.count_waiting_bytes()) == (["e0", "e2"], 1, 0)
     assert "violates a constraint" in caplog.text
 
 
 def test_one_that_is_told_to_stop_stops_between_two_lines(inbox, monkeypatch):
-    spool.append(event(0) + event(1) + event(2))
-    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    spool.append_record(event(0) + event(1) + event(2))
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
 
     def stop(report):
         inbox.stopping = report.event_id == "e1"
 
     refusing(inbox, monkeypatch, stop)
-    assert inbox.take() == 2
+    assert inbox.ingest() == 2
     inbox.stopping = False
-    assert inbox.take() == 1
+    assert inbox.ingest() == 1
     assert known(inbox) == ["e0", "e1", "e2"]
 
 
 def test_a_file_that_was_removed_gives_its_offset_to_no_other(inbox):
-    spool.append(event(0) + event(1))
-    inbox.take()
-    path = inbox.folder / spool.NAME
+    spool.append_record(event(0) + event(1))
+    inbox.ingest()
+    path = inbox.folder / spool.SPOOL_FILE
     with path.open("r+b") as same_inode:  # as a new file may have it
         same_inode.truncate()
         same_inode.write(event(2) + event(3) + event(4))
-    assert inbox.waiting() == 3 * len(event(2))
-    assert inbox.take() == 3
+    assert inbox.count_waiting_bytes() == 3 * len(event(2))
+    assert inbox.ingest() == 3
     assert known(inbox) == [f"e{number}" for number in range(5)]
 
 
 def test_the_end_of_a_run_closes_its_session(inbox):
-    spool.append(event(1, run_id="r"))
-    spool.append(b'{"event_id":"x","event_type":"run_ended","run_id":"r"}\n')
-    inbox.take()
+    spool.append_record(event(1, run_id="r"))
+    spool.append_record(b'{"event_id":"x","event_type":"run_ended","run_id":"r"}\n')
+    inbox.ingest()
     assert inbox.database.get("s")["status"] == "closed"
-    assert (inbox.waiting(), inbox.lost) == (0, 0)
+    assert (inbox.count_waiting_bytes(), inbox.lost) == (0, 0)
 
 
 def test_the_end_of_a_run_counts_from_when_it_happened(inbox):
-    spool.append(event(1, run_id="r"))
-    spool.append(b'{"event_id":"x","event_type":"run_ended","run_id":"r","ts":5}\n')
-    spool.append(event(7, event_type="session_start"))  # resumed, without the wrapper
-    inbox.take()
+    spool.append_record(event(1, run_id="r"))
+    spool.append_record(b'{"event_id":"x","event_type":"run_ended","run_id":"r","ts":5}\n')
+    spool.append_record(event(7, event_type="session_start"))  # resumed, without the wrapper
+    inbox.ingest()
     assert inbox.database.get("s")["status"] == "running"
 
 
@@ -434,54 +434,56 @@ ORIGINS = [
 def test_where_an_event_happened(inbox, said, peer, expected):
     origin = inbox.origin({"pid_started": 50, **said}, peer)
     taken = {"pid_started": 50, **said, **origin.fields}
-    assert (taken["host"], taken["user"], origin.keeper == inbox.id, taken["pid"]) == expected
+    assert (taken["host"], taken["user"], origin.spool_id == inbox.id, taken["pid"]) == expected
     assert (taken["pid_started"] is None) == (taken["pid"] is None)
 
 
 def test_a_session_that_moves_to_a_container_is_left_alone(inbox):
-    spool.append(event(1, event_type="tool_start", tool_name="ExitPlanMode"))
-    inbox.take()
-    [plate] = inbox.database.kept_by(inbox.id)
+    spool.append_record(event(1, event_type="tool_start", tool_name="ExitPlanMode"))
+    inbox.ingest()
+    [plate] = inbox.database.open_plates(inbox.id)
     assert (plate["session_id"], plate["host"]) == ("s", HOST)
-    spool.append(event(2, host="container"))
-    inbox.take()
-    assert inbox.database.kept_by(inbox.id) == []
+    spool.append_record(event(2, host="container"))
+    inbox.ingest()
+    assert inbox.database.open_plates(inbox.id) == []
 
 
 def test_a_machine_that_gets_another_name_keeps_its_plates(inbox, monkeypatch):
-    spool.append(event(1, host=HOST))
-    inbox.take()
-    monkeypatch.setattr("tailhook.plates.places.here", lambda: {"host": "renamed", "user": USER})
-    spool.append(event(2, host="renamed", session_id="new"))
-    inbox.take()
-    assert {plate["session_id"] for plate in inbox.database.kept_by(inbox.id)} == {"s", "new"}
+    spool.append_record(event(1, host=HOST))
+    inbox.ingest()
+    monkeypatch.setattr("tailhook.plates.paths.local_identity", lambda: {"host": "renamed", "user": USER})
+    spool.append_record(event(2, host="renamed", session_id="new"))
+    inbox.ingest()
+    assert {plate["session_id"] for plate in inbox.database.open_plates(inbox.id)} == {"s", "new"}
 
 
 def test_two_spools_in_one_database_do_not_take_each_others_offset(inbox, tmp_path):
-    spool.append(event(1) + event(2))
+    spool.append_record(event(1) + event(2))
     (tmp_path / "another").mkdir()
-    os.link(inbox.folder / spool.NAME, tmp_path / "another" / spool.NAME)  # the same inode, as two machines may have
+    os.link(
+        inbox.folder / spool.SPOOL_FILE, tmp_path / "another" / spool.SPOOL_FILE
+    )  # the same inode, as two machines may have
     another = Inbox(tmp_path / "another", inbox.database)
-    inbox.take()
-    assert another.waiting() == 2 * len(event(1))
-    assert (another.take(), another.waiting()) == (0, 0)
+    inbox.ingest()
+    assert another.count_waiting_bytes() == 2 * len(event(1))
+    assert (another.ingest(), another.count_waiting_bytes()) == (0, 0)
 
 
 def test_a_file_that_was_full_is_read_once(inbox, monkeypatch):
-    spool.append(event(1) + event(2))
-    (inbox.folder / spool.NAME).rename(inbox.folder / f"{spool.NAME}.5")
+    spool.append_record(event(1) + event(2))
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     reports = []
     record = inbox.database.record
     monkeypatch.setattr(inbox.database, "record", lambda *args: reports.append(args) or record(*args))
-    inbox.take()
+    inbox.ingest()
     assert len(reports) == 2
 
 
 def test_a_long_spool_arrives_once_and_in_order(inbox, report):
     count, sessions = 5_000, 50
-    with (inbox.folder / spool.NAME).open("wb") as out:
+    with (inbox.folder / spool.SPOOL_FILE).open("wb") as out:
         for number in range(count):
             out.write(event(number, session_id=f"s{number % sessions}"))
-    assert inbox.take() == count
+    assert inbox.ingest() == count
     assert known(inbox) == [f"e{number}" for number in range(count)]
     report(f"plates: {count:,} events in the spool, each taken once and in order")

@@ -1,4 +1,4 @@
-"""The hooks' side of the spool: a line is never lost, and files that are full are read in their order."""
+"""The hooks' side of the spool: no line is lost, and full files have numbers in their order."""
 
 import errno
 import os
@@ -12,20 +12,20 @@ from tailhook.stores import spool
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The private state folder, not made yet."""
+    """The path of the private state folder, which does not exist yet."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path)})
     return tmp_path / "tailhook"
 
 
 def set_aside(folder):
-    """The contents of the files that got another name, in the order of their numbers."""
+    """Return the contents of the renamed files, in the order of their numbers."""
     paths = sorted(folder.glob("events.*"), key=lambda path: int(path.suffix[1:]))
     return [path.read_bytes() for path in paths]
 
 
 def test_lines_are_appended_to_a_file_that_only_its_user_can_read(folder):
-    spool.append(b"one\n")
-    spool.append(b"two\n")
+    spool.append_record(b"one\n")
+    spool.append_record(b"two\n")
     assert [path.name for path in folder.iterdir()] == ["events"]
     assert (folder / "events").read_bytes() == b"one\ntwo\n"
     assert stat.S_IMODE((folder / "events").stat().st_mode) == 0o600
@@ -36,7 +36,7 @@ def test_a_link_in_place_of_the_spool_is_not_followed(folder, tmp_path):
     (tmp_path / "other").write_bytes(b"")
     (folder / "events").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="symbolic link"):
-        spool.append(b"one\n")
+        spool.append_record(b"one\n")
     assert (tmp_path / "other").read_bytes() == b""
 
 
@@ -44,23 +44,23 @@ def test_a_pipe_without_a_reader_in_place_of_the_spool_is_an_error_and_not_waite
     folder.mkdir(mode=0o700)
     os.mkfifo(folder / "events")
     with pytest.raises(OSError, match=os.strerror(errno.ENXIO)):
-        spool.append(b"one\n")
+        spool.append_record(b"one\n")
 
 
 def test_the_spools_descriptor_does_not_reach_other_programs(folder):
     folder.mkdir(mode=0o700)
-    fd = spool.open_file(str(folder))
+    fd = spool.open_spool(str(folder))
     assert not os.get_inheritable(fd)
     os.close(fd)
 
 
 def test_a_file_gets_another_name_only_once_it_is_longer_than_the_limit(folder, monkeypatch):
     monkeypatch.setattr(spool, "MAX_SPOOL_FILE_BYTES", 4)
-    spool.append(b"one\n")
+    spool.append_record(b"one\n")
     assert set_aside(folder) == []
-    spool.append(b"two\n")
+    spool.append_record(b"two\n")
     assert set_aside(folder) == [b"one\ntwo\n"]
-    spool.append(b"three\n")
+    spool.append_record(b"three\n")
     assert set_aside(folder) == [b"one\ntwo\n", b"three\n"]
     assert not (folder / "events").exists()
 
@@ -70,7 +70,7 @@ def test_a_full_file_is_read_after_all_earlier_ones_even_if_the_clock_was_set_ba
     folder.mkdir(mode=0o700)
     (folder / name).write_bytes(b"earlier\n")
     monkeypatch.setattr(spool, "MAX_SPOOL_FILE_BYTES", 0)
-    spool.append(b"one\n")
+    spool.append_record(b"one\n")
     assert set_aside(folder) == [b"earlier\n", b"one\n"]
 
 
@@ -79,7 +79,7 @@ def test_files_of_other_names_do_not_count(folder, monkeypatch):
     for name in ("other.99999999999999999999", "events.x", "events-id"):
         (folder / name).write_bytes(b"")
     (folder / "events.7").write_bytes(b"")
-    assert spool.numbers() == [7]
+    assert spool.file_numbers() == [7]
 
 
 @pytest.mark.parametrize("leaves_a_file", [False, True])
@@ -94,7 +94,7 @@ def test_a_line_whose_file_was_taken_away_meanwhile_is_written_again(folder, mon
                 (folder / "events").write_bytes(b"new\n")
 
     monkeypatch.setattr(spool, "sync", take_away)
-    spool.append(b"one\n")
+    spool.append_record(b"one\n")
     assert len(times) == 2
     assert (folder / "events.1").read_bytes() == b"one\n"
     assert (folder / "events").read_bytes() == (b"new\none\n" if leaves_a_file else b"one\n")
@@ -104,7 +104,7 @@ def test_a_file_that_another_hook_renamed_is_not_renamed_again(folder):
     folder.mkdir(mode=0o700)
     (folder / "events.1").write_bytes(b"full\n")
     (folder / "events").write_bytes(b"new\n")
-    spool.set_aside(posix.stat(folder / "events.1"))
+    spool.rename_full_file(posix.stat(folder / "events.1"))
     assert (folder / "events").read_bytes() == b"new\n"
 
 
@@ -112,5 +112,5 @@ def test_another_hook_may_rename_the_file_between_the_look_and_the_renaming(fold
     folder.mkdir(mode=0o700)
     (folder / "events.1").write_bytes(b"full\n")
     monkeypatch.setattr(spool, "is_current", lambda state: True)
-    spool.set_aside(posix.stat(folder / "events.1"))
+    spool.rename_full_file(posix.stat(folder / "events.1"))
     assert [path.name for path in folder.iterdir()] == ["events.1"]

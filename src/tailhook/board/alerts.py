@@ -1,4 +1,4 @@
-"""How a person is told that a session began to wait for them: a bell, a notification of the desktop."""
+"""Alerts when a session starts to need attention: the terminal's bell and desktop notifications."""
 
 import shutil
 import subprocess
@@ -8,11 +8,11 @@ from html import escape
 
 from textual.app import App
 
-from tailhook.board.view import Plate, status_words
+from tailhook.board.view import BoardPlate
 from tailhook.errors import TailhookError
-from tailhook.hook.launch import DATABASE, TOKEN, environment_without
+from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
-Alert = Callable[[App[None], Plate], None]
+Alert = Callable[[App[None], BoardPlate], None]
 SCRIPT = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
@@ -20,19 +20,25 @@ SCRIPT = (
 )
 
 
-def bell(app: App[None], _: Plate) -> None:
+def ring_bell(app: App[None], _: BoardPlate) -> None:
     """Ring the terminal's bell."""
     app.bell()
 
 
-def notifier() -> Alert:
-    """What tells it by the desktop's own program.  Raises TailhookError where there is none."""
-    argv, written = notification_program()
-    return lambda _, plate: tell([*argv, "--", f"{plate.name}: {status_words(plate.status)}", written(plate.path)])
+def make_notifier() -> Alert:
+    """Return an alert that shows a desktop notification through notify-send or osascript.
+
+    Raises TailhookError if neither is installed.
+    """
+    argv, escape_body = find_notification_program()
+    return lambda _, plate: run_detached([*argv, "--", f"{plate.name}: {plate.words}", escape_body(plate.path)])
 
 
-def notification_program() -> tuple[list[str], Callable[[str], str]]:
-    """The program with its flags, and how it wants the words that come behind the title: notify-send reads HTML."""
+def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
+    """Return the program with its flags, and a function that escapes the text below the title.
+
+    notify-send reads that text as HTML.
+    """
     if program := shutil.which("notify-send"):
         return [program, "--app-name=tailhook"], escape
     if program := shutil.which("osascript"):
@@ -40,8 +46,8 @@ def notification_program() -> tuple[list[str], Callable[[str], str]]:
     raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
 
 
-def tell(argv: list[str]) -> None:
-    """Run the program without the daemon's secrets, and do not wait for it."""
+def run_detached(argv: list[str]) -> None:
+    """Run a program without the daemon's secrets in its environment, and do not wait for it."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-    environment = dict(environment_without(TOKEN, DATABASE))
+    environment = dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE))
     threading.Thread(target=subprocess.run, args=(argv,), kwargs={**quiet, "env": environment}, daemon=True).start()

@@ -1,6 +1,6 @@
-"""How plates, details and the timeline are written, as styled text of a given width.
+"""Draws plates, details and the timeline as styled text of a given width.
 
-Everything is a `rich.text.Text`, whose words are never read as markup.
+All text is `rich.text.Text`, in which no markup is read.
 """
 
 import time
@@ -12,79 +12,79 @@ from rich.table import Table
 from rich.text import Text
 
 from tailhook.board.view import (
-    COLOURS,
-    SYMBOLS,
-    Details,
-    Event,
+    STATUS_COLOURS,
+    Bar,
+    BoardPlate,
     Piece,
-    Plate,
-    Run,
-    age,
-    labels,
-    runs,
-    status_words,
-    totals,
+    PlateDetails,
+    PlateEvent,
+    format_age,
+    lay_out_bars,
+    list_labels,
+    sum_by_status,
 )
 from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
+from tailhook.plates.display import STATUSES
 
 DIM = "#8a8f98"
 BRANCH = "#b48ead"
 TOOL = "#88c0d0"
 DARK = "#14161b"  # on a status's colour
 THINKING = "#2b7a57"  # running without a tool
-NARROW = 72  # columns; below it a plate has two lines
-TODO_BAR = 6  # columns
-AGE = 4
-STATUS = 19
-LANES = 7  # columns, for the names of the timeline's lanes
+# Widths in columns.
+MIN_WIDE_WIDTH = 72  # of a terminal in which a plate has one line
+TODO_BAR_WIDTH = 6
+AGE_WIDTH = 4
+STATUS_WIDTH = 19
+LANE_NAME_WIDTH = 7  # of the timeline
 
-SIGNS = [(SYMBOLS[status], status_words(status), COLOURS[status]) for status in SYMBOLS]
+SYMBOLS = [(display.symbol, display.words, STATUS_COLOURS[status]) for status, display in STATUSES.items()]
 
 
 def fit(words: str, width: int) -> str:
-    """`words` in exactly so many columns, an ellipsis in place of what is too much."""
+    """Return `words` in exactly `width` columns; an ellipsis replaces what does not fit."""
     if cell_len(words) > width:
         return set_cell_size(words, max(0, width - 1)) + "…"[:width]
     return set_cell_size(words, width)
 
 
-def height(width: int) -> int:
-    """How many lines a plate has in a terminal of so many columns."""
-    return 2 if width < NARROW else 1
+def count_lines(width: int) -> int:
+    """Return how many lines a plate has in a terminal of `width` columns."""
+    return 2 if width < MIN_WIDE_WIDTH else 1
 
 
-def row(plate: Plate, name: str, now: float, width: int, lines: int) -> list[Text]:
-    """A plate's lines: one with everything below each other, or two that are packed."""
-    return [wide(plate, name, now, width)] if lines == 1 else narrow(plate, name, now, width)
+def draw_plate(plate: BoardPlate, now: float, width: int, lines: int) -> list[Text]:
+    """Return a plate's lines: one with columns, or two packed ones."""
+    return [draw_wide(plate, now, width)] if lines == 1 else draw_narrow(plate, now, width)
 
 
-def wide(plate: Plate, name: str, now: float, width: int) -> Text:
-    """A plate on one line."""
-    colour = COLOURS[plate.status]
-    flexible = width - 2 - STATUS - TODO_BAR - 8 - AGE - 1
+def draw_wide(plate: BoardPlate, now: float, width: int) -> Text:
+    """Return a plate on one line."""
+    colour = STATUS_COLOURS[plate.status]
+    flexible = width - 2 - STATUS_WIDTH - TODO_BAR_WIDTH - 8 - AGE_WIDTH - 1
     project = flexible * 2 // 5
     branch = (flexible - project) // 2
     return Text.assemble(
-        (f" {SYMBOLS[plate.status]} {fit(status_words(plate.status), STATUS - 1)}", colour),
-        (fit(name, project - 1) + " ", name_style(plate)),
+        (f" {plate.symbol} {fit(plate.words, STATUS_WIDTH - 1)}", colour),
+        (fit(plate.name, project - 1) + " ", style_of_name(plate)),
         (fit(plate.branch, branch - 1) + " ", BRANCH),
         (fit(plate.error or plate.tool, flexible - project - branch - 1) + " ", colour if plate.error else TOOL),
-        todo(plate.todo),
-        (f"{age(now - plate.since):>{AGE}} ", DIM),
+        draw_todo(plate.todo),
+        (f"{format_age(now - plate.since):>{AGE_WIDTH}} ", DIM),
     )
 
 
-def narrow(plate: Plate, name: str, now: float, width: int) -> list[Text]:
-    """A plate on two lines."""
-    colour = COLOURS[plate.status]
-    last = f"{plate.todo} {age(now - plate.since):>{AGE}} "
+def draw_narrow(plate: BoardPlate, now: float, width: int) -> list[Text]:
+    """Return a plate on two lines."""
+    colour = STATUS_COLOURS[plate.status]
+    last = f"{plate.todo} {format_age(now - plate.since):>{AGE_WIDTH}} "
     first = Text.assemble(
-        (f" {SYMBOLS[plate.status]}  ", colour),
-        (fit(name, width - 4 - cell_len(last)), name_style(plate)),
+        (f" {plate.symbol}  ", colour),
+        (fit(plate.name, width - 4 - cell_len(last)), style_of_name(plate)),
         (last, DIM),
     )
-    second = Text.assemble("    ", (status_words(plate.status), colour))
+    second = Text.assemble("    ", (plate.words, colour))
     for words, style in ((plate.branch, BRANCH), (plate.error or plate.tool, colour if plate.error else TOOL)):
         if words:
             second.append(" · ", DIM).append(words, style)
@@ -92,24 +92,30 @@ def narrow(plate: Plate, name: str, now: float, width: int) -> list[Text]:
     return [first, second]
 
 
-def name_style(plate: Plate) -> str:
-    """How a project's name is written."""
+def style_of_name(plate: BoardPlate) -> str:
+    """Return the style of a project's name."""
     return "dim" if plate.status is Status.CLOSED else "bold"
 
 
-def todo(progress: str) -> Text:
-    """A bar and the count, in so many columns."""
+def draw_todo(progress: str) -> Text:
+    """Return a bar and the count of things to do, or blanks of the same width."""
     done, _, of = progress.partition("/")
     if not (done.isdecimal() and of.isdecimal() and int(of)):
-        return Text(" " * (TODO_BAR + 8))
-    filled = min(TODO_BAR, int(done) * TODO_BAR // int(of))
+        return Text(" " * (TODO_BAR_WIDTH + 8))
+    filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
-        ("━" * filled, COLOURS[Status.RUNNING]), ("━" * (TODO_BAR - filled), "#3b4048"), " ", (fit(progress, 7), DIM)
+        ("━" * filled, STATUS_COLOURS[Status.RUNNING]),
+        ("━" * (TODO_BAR_WIDTH - filled), "#3b4048"),
+        " ",
+        (fit(progress, 7), DIM),
     )
 
 
-def table(lines: Iterable[tuple[str, str, str]]) -> Table:
-    """Names, what they mean, and the style of the name, below each other."""
+def draw_help(lines: Iterable[tuple[str, str, str]]) -> Table:
+    """Return a table of keys or symbols.
+
+    lines: the key, its meaning, and the key's style.
+    """
     grid = Table.grid(padding=(0, 2))
     for name, words, style in lines:
         grid.add_row(Text(name, style, no_wrap=True), Text(words))
@@ -119,12 +125,12 @@ def table(lines: Iterable[tuple[str, str, str]]) -> Table:
 # ---- details -----------------------------------------------------------------
 
 
-def facts(details: Details, now: float) -> Text:
-    """What is known of a plate, a line each."""
+def draw_facts(details: PlateDetails, now: float) -> Text:
+    """Return what is known about a plate, one line for each fact."""
     plate = details.plate
-    colour = COLOURS[plate.status]
-    text = Text.assemble((f"{SYMBOLS[plate.status]} {status_words(plate.status)}", f"bold {colour}"))
-    text.append(f" for {age(now - plate.since)}" if plate.status is not Status.RUNNING else "", DIM)
+    colour = STATUS_COLOURS[plate.status]
+    text = Text.assemble((f"{plate.symbol} {plate.words}", f"bold {colour}"))
+    text.append(f" for {format_age(now - plate.since)}" if plate.status is not Status.RUNNING else "", DIM)
     lines = (
         ("error", plate.error, colour),
         ("project", plate.path, "bold"),
@@ -139,15 +145,15 @@ def facts(details: Details, now: float) -> Text:
     return text
 
 
-def events(found: Sequence[Event]) -> Text:
-    """The events, newest first."""
+def draw_events(found: Sequence[PlateEvent]) -> Text:
+    """Return the events, newest first."""
     text = Text("No events." if not found else "", no_wrap=True, overflow="ellipsis")
     for event in reversed(found):
         if len(text):
             text.append("\n")
-        colour = COLOURS[event.status] if event.status else DIM
-        symbol = SYMBOLS[event.status] if event.status else " "
-        text.append(f"{clock(event.at)} ", DIM).append(f"{symbol} ", colour)
+        colour = STATUS_COLOURS[event.status] if event.status else DIM
+        symbol = event.symbol or " "
+        text.append(f"{format_clock(event.at)} ", DIM).append(f"{symbol} ", colour)
         text.append(event.kind.replace("_", " "), colour)
         text.append(f"  {event.tool}" if event.tool else "", TOOL).append(
             f"  {event.about}" if event.about else "", DIM
@@ -155,63 +161,69 @@ def events(found: Sequence[Event]) -> Text:
     return text
 
 
-def clock(at: float, form: str = "%H:%M:%S") -> str:
-    """The time of the day here."""
+def format_clock(at: float, form: str = "%H:%M:%S") -> str:
+    """Return a time of day in the local time zone.
+
+    at: Unix seconds.
+    """
     return time.strftime(form, time.localtime(at))
 
 
 # ---- the timeline ------------------------------------------------------------
 
 
-def picture(pieces: Sequence[Piece], now: float, width: int) -> Text:
-    """The timeline: the agent's lane, the person's, and the times."""
+def draw_timeline(pieces: Sequence[Piece], now: float, width: int) -> Text:
+    """Return the timeline: the agent's lane, the person's lane, and the times."""
     if not pieces:
         return Text("Nothing to draw yet.", DIM)
-    found = runs(pieces, width - LANES)
+    found = lay_out_bars(pieces, width - LANE_NAME_WIDTH)
     if not found:
         return Text()
-    agent, person = Text(f"{'agent':<{LANES}}", DIM), Text(f"{'you':<{LANES}}", DIM)
-    for run in found:
-        mine, other = (agent, person) if run.piece.status in (Status.RUNNING, Status.STARTING) else (person, agent)
-        mine.append(written(run), f"{DARK} on {colour_of(run.piece)}")
-        other.append("·" * run.width, "#3b4048")
-    return Text("\n").join([agent, person, times(found, now, width)])
+    agent, person = Text(f"{'agent':<{LANE_NAME_WIDTH}}", DIM), Text(f"{'you':<{LANE_NAME_WIDTH}}", DIM)
+    for bar in found:
+        mine, other = (agent, person) if bar.piece.status in (Status.RUNNING, Status.STARTING) else (person, agent)
+        mine.append(label_of(bar), f"{DARK} on {colour_of(bar.piece)}")
+        other.append("·" * bar.width, "#3b4048")
+    return Text("\n").join([agent, person, draw_times(found, now, width)])
 
 
-def sums(pieces: Sequence[Piece]) -> Columns:
-    """What it came to: the time in each status, in as many columns as there is room for."""
+def draw_sums(pieces: Sequence[Piece]) -> Columns:
+    """Return the time in each status, in as many columns as there is room for."""
     return Columns(
         [
-            Text.assemble((f"{SYMBOLS[status]} ", COLOURS[status]), (f"{status_words(status)} {age(seconds)}", DIM))
-            for status, seconds in totals(pieces).items()
+            Text.assemble(
+                (f"{STATUSES[status].symbol} ", STATUS_COLOURS[status]),
+                (f"{STATUSES[status].words} {format_age(seconds)}", DIM),
+            )
+            for status, seconds in sum_by_status(pieces).items()
         ],
         padding=(0, 3),
     )
 
 
-def written(run: Run) -> str:
-    """The longest label for which a piece has the room."""
-    fitting = (f" {label}" for label in labels(run.piece) if cell_len(label) + 2 <= run.width)
-    return set_cell_size(next(fitting, ""), run.width)
+def label_of(bar: Bar) -> str:
+    """Return the longest label that fits a bar, padded to the bar's width."""
+    fitting = (f" {label}" for label in list_labels(bar.piece) if cell_len(label) + 2 <= bar.width)
+    return set_cell_size(next(fitting, ""), bar.width)
 
 
 def colour_of(piece: Piece) -> str:
-    """The colour of a piece of the timeline: an agent at work without a tool is thinking."""
+    """Return the colour of a piece of the timeline. An agent that runs no tool is thinking."""
     if piece.status is Status.RUNNING and not piece.tool:
         return THINKING
-    return COLOURS[piece.status]
+    return STATUS_COLOURS[piece.status]
 
 
-def times(found: Sequence[Run], now: float, width: int) -> Text:
-    """The line below the lanes: when what is above began, where there is room, and the end."""
+def draw_times(found: Sequence[Bar], now: float, width: int) -> Text:
+    """Return the line below the lanes: when the bars above it began, if there is room, and the end."""
     end = found[-1].piece.end
-    last = "now" if end >= now else clock(end, "%H:%M")
+    last = "now" if end >= now else format_clock(end, "%H:%M")
     line = [" "] * width
-    free = LANES
-    for run in found:
-        left = LANES + run.left
+    free = LANE_NAME_WIDTH
+    for bar in found:
+        left = LANE_NAME_WIDTH + bar.left
         if free <= left <= width - len(last) - 7:
-            line[left : left + 5] = clock(run.piece.start, "%H:%M")
+            line[left : left + 5] = format_clock(bar.piece.start, "%H:%M")
             free = left + 7
     line[width - len(last) :] = last
     return Text("".join(line), DIM)

@@ -1,4 +1,4 @@
-"""What lies over the board's list: a session's details, and the help."""
+"""The board's other screens: the details of a session, and the help."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -14,25 +14,25 @@ from textual.widgets import Footer, Static
 
 from tailhook.board import rows
 from tailhook.board.source import Source
-from tailhook.board.view import Details, Piece, Plate, read_details, timeline
+from tailhook.board.view import BoardPlate, Piece, PlateDetails, read_details, timeline
 from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
 
-RELOAD = 0.5  # seconds between two looks at whether the details changed
+RELOAD_INTERVAL_S = 0.5  # between two checks whether the details changed
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
     ("Enter", "its details: timeline, last message, events"),
-    ("/", "filter: words that must all occur in project, branch, status, tool or session"),
-    ("Esc", "no filter any more; back from the details"),
+    ("/", "filter: words that must all occur in project, branch, status, tool, host, user or session"),
+    ("Esc", "clear the filter; back from the details"),
     ("?", "this help"),
     ("q", "quit"),
-    ("d", "dismiss the session: it leaves the board, until it does something again"),
-    ("c", "show the closed ones too, or no longer"),
+    ("d", "dismiss the session: it is removed until its next event"),
+    ("c", "show or hide closed sessions"),
 )
 
 
 class Timeline(Widget):
-    """What a session was doing when, as a picture as wide as there is room."""
+    """The timeline of a session, as wide as the screen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,30 +40,33 @@ class Timeline(Widget):
         self.now = 0.0
 
     def show(self, pieces: list[Piece], now: float) -> None:
-        """Draw these."""
+        """Draw these pieces.
+
+        now: Unix seconds.
+        """
         self.pieces, self.now = pieces, now
         self.refresh()
 
     def render(self) -> Text:
-        """The picture."""
-        return rows.picture(self.pieces, self.now, self.size.width)
+        """Return the drawn timeline."""
+        return rows.draw_timeline(self.pieces, self.now, self.size.width)
 
 
 class DetailsScreen(Screen[None]):
-    """One session."""
+    """The details of one session."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
 
-    def __init__(self, plate: Plate, source: Source, now: Callable[[], float]) -> None:
+    def __init__(self, plate: BoardPlate, source: Source, now: Callable[[], float]) -> None:
         super().__init__()
         self.plate = plate
         self.source = source
         self.now = now
-        self.details: Details | None = None
-        self.stale = True  # there is something newer
+        self.details: PlateDetails | None = None
+        self.stale = True  # whether the daemon has newer details
 
     def compose(self) -> ComposeResult:
-        """The parts, from top to bottom."""
+        """Yield the widgets, from top to bottom."""
         with VerticalScroll():
             yield Static(markup=False, id="facts")
             yield Static("Timeline", classes="heading")
@@ -76,20 +79,20 @@ class DetailsScreen(Screen[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to look for changes."""
+        """Start to check for changes."""
         self.reload()
-        self.set_interval(RELOAD, self.reload)
+        self.set_interval(RELOAD_INTERVAL_S, self.reload)
         self.set_interval(1, self.show)
 
     def reload(self) -> None:
-        """Ask for the details, where there are newer ones."""
+        """Load the details if the daemon has newer ones."""
         if self.stale:
             self.stale = False
             self.load()
 
     @work(exclusive=True)
     async def load(self) -> None:
-        """Get the details; what cannot be had stays as it was."""
+        """Get the details. If that fails, what is shown stays."""
         try:
             self.details = read_details(await self.source.details(self.plate.session_id))
         except AwayError:
@@ -98,18 +101,18 @@ class DetailsScreen(Screen[None]):
         except TailhookError as error:
             self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
             return
-        self.query_one("#events", Static).update(rows.events(self.details.events))
+        self.query_one("#events", Static).update(rows.draw_events(self.details.events))
         self.query_one("#words", Static).update(Text(self.details.last_message or "None yet."))
         self.show()
 
     def show(self) -> None:
-        """Show what depends on the time."""
+        """Draw what depends on the time."""
         if self.details:
             now = self.now()
             pieces = timeline(self.details.events, now)
-            self.query_one("#facts", Static).update(rows.facts(self.details, now))
+            self.query_one("#facts", Static).update(rows.draw_facts(self.details, now))
             self.query_one(Timeline).show(pieces, now)
-            self.query_one("#sums", Static).update(rows.sums(pieces))
+            self.query_one("#sums", Static).update(rows.draw_sums(pieces))
 
     def action_back(self) -> None:
         """Return to the list."""
@@ -117,14 +120,14 @@ class DetailsScreen(Screen[None]):
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys."""
+    """The keys and the symbols."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,enter", "back", "back")]
 
     def compose(self) -> ComposeResult:
-        """The keys and symbols."""
+        """Yield the table."""
         with VerticalScroll():
-            yield Static(rows.table([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SIGNS]))
+            yield Static(rows.draw_help([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SYMBOLS]))
 
     def action_back(self) -> None:
         """Return to the list."""

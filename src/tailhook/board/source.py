@@ -1,4 +1,4 @@
-"""Where the board gets its plates from: the daemon's Unix socket."""
+"""The board's source of plates: the daemon, over its Unix socket."""
 
 import asyncio
 import json
@@ -9,34 +9,41 @@ from urllib.parse import quote
 import httpx
 from httpx_sse import SSEError, aconnect_sse
 
-from tailhook.plates import client, places
-from tailhook.plates.client import PATIENCE, AwayError
+from tailhook.plates import client
+from tailhook.plates.client import TIMEOUT_S, AwayError
+from tailhook.plates.paths import http_socket_path
 
-SILENCE = 40.0  # seconds; a daemon gives a sign of life every 15
-EVENTS = 300  # of a plate, how many are shown
+SILENCE_TIMEOUT_S = 40.0  # the daemon sends a ping every 15 s
+MAX_EVENTS = 300  # in the details of a plate
 
 
 class Source(Protocol):
-    """What a board asks.
+    """What a board asks for."""
 
-    changes: `plates` with all of them, then `plate` and `removed` as they change; raises AwayError.
-    details: one plate with its events.  dismiss: remove a plate.  wake: start the daemon, when it is not there and may
-    be started.  These three raise TailhookError.
-    """
+    def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
+        """Yield the events of the daemon's stream: all plates first, then every change. Raises AwayError."""
+        ...
 
-    def changes(self) -> AsyncGenerator[tuple[str, Any], None]: ...
-    async def details(self, session_id: str) -> dict[str, Any]: ...
-    async def dismiss(self, session_id: str) -> None: ...
-    async def wake(self) -> None: ...
+    async def details(self, session_id: str) -> dict[str, Any]:
+        """Return one plate with its events. Raises TailhookError."""
+        ...
+
+    async def dismiss(self, session_id: str) -> None:
+        """Remove a plate. Raises TailhookError."""
+        ...
+
+    async def wake(self) -> None:
+        """Start the daemon if none runs and the user allows that. Raises TailhookError."""
+        ...
 
 
-class Daemon:
+class DaemonSource:
     """The daemon of this user."""
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """See Source."""
-        transport = httpx.AsyncHTTPTransport(uds=str(places.http_socket()))
-        timeout = httpx.Timeout(PATIENCE, read=SILENCE)
+        transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()))
+        timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_TIMEOUT_S)
         try:
             async with (
                 httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http,
@@ -50,7 +57,7 @@ class Daemon:
     async def details(self, session_id: str) -> dict[str, Any]:
         """See Source."""
         path = f"/plates/{quote(session_id)}"
-        found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": EVENTS})
+        found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
 
     async def dismiss(self, session_id: str) -> None:
@@ -59,4 +66,4 @@ class Daemon:
 
     async def wake(self) -> None:
         """See Source."""
-        await asyncio.to_thread(client.start)
+        await asyncio.to_thread(client.ensure_daemon)

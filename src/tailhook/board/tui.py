@@ -1,6 +1,6 @@
 """`tailhook board`: every session's status in the terminal, live.
 
-Words that came from sessions are shown as `rich.text.Text` or with markup switched off, and without control characters.
+Text of a session is shown as `rich.text.Text` or with markup switched off, and without control characters.
 """
 
 import asyncio
@@ -26,25 +26,23 @@ from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM
 from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.source import Source
-from tailhook.board.view import (
-    COLOURS,
-    GROUPS,
-    Plate,
-    calls,
-    group_of,
-    names,
-    ordered,
-    read_plate,
-)
+from tailhook.board.view import STATUS_COLOURS, BoardPlate, read_plate, select_plates, started_waiting
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError
+from tailhook.plates.display import BOARD_GROUPS, BoardGroup
 
-REDRAW = 0.1  # seconds between two looks at what changed
-RETRY = 0.5  # seconds between two tries to reach the daemon
-GRACE = 5.0  # seconds for a daemon to come back by itself, before one is started
+REDRAW_INTERVAL_S = 0.1
+RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
+RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
-GROUP_COLOURS = (COLOURS[Status.AWAITING_INPUT], COLOURS[Status.RUNNING], DIM)
+GROUP_COLOURS: dict[BoardGroup, str] = {
+    "attention": STATUS_COLOURS[Status.AWAITING_INPUT],
+    "running": STATUS_COLOURS[Status.RUNNING],
+    "rest": DIM,
+}
+GROUP_WORDS: dict[BoardGroup, str] = {"attention": "waiting", "running": "running", "rest": "other"}  # in the summary
 EMPTY = """
 No sessions yet.
 
@@ -54,16 +52,21 @@ They appear here by themselves once the hooks are installed:
 """
 
 
-class Line(NamedTuple):
-    """What is on a line: a part of a plate, the heading of a group, or nothing."""
+class ListLine(NamedTuple):
+    """What is on a line of the list: a line of a plate, the heading of a group, or nothing.
+
+    plate: its index, or -1.
+    part: which of the plate's lines it is.
+    group: whose heading it is, or None.
+    """
 
     plate: int = -1
     part: int = 0
-    group: int = -1
+    group: BoardGroup | None = None
 
 
 class PlateList(ScrollView, can_focus=True):
-    """The plates below the headings of their groups, one of them chosen."""
+    """The plates below the headings of their groups. One plate is selected."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "up", show=False),
@@ -76,32 +79,31 @@ class PlateList(ScrollView, can_focus=True):
     ]
 
     class Opened(Message):
-        """The details of a plate are wanted."""
+        """The person asked for the details of a plate."""
 
-        def __init__(self, plate: Plate) -> None:
+        def __init__(self, plate: BoardPlate) -> None:
             super().__init__()
             self.plate = plate
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self.now = now
-        self.plates: list[Plate] = []
-        self.named: dict[str, str] = {}
-        self.lines: list[Line] = []
-        self.tops: list[int] = []  # of each plate, its first line
-        self.height_of_each = 1
-        self.at = 0  # the chosen plate
+        self.plates: list[BoardPlate] = []
+        self.lines: list[ListLine] = []
+        self.tops: list[int] = []  # the first line of each plate
+        self.plate_height = 1  # lines
+        self.at = 0  # the index of the selected plate
         self.hint = ""
 
     @property
-    def chosen(self) -> Plate | None:
-        """The plate that the cursor is on."""
+    def chosen(self) -> BoardPlate | None:
+        """The selected plate, or None."""
         return self.plates[self.at] if self.at < len(self.plates) else None
 
-    def show(self, plates: list[Plate], named: dict[str, str], hint: str) -> None:
-        """Show these plates, or the hint where there are none; what was chosen stays chosen."""
+    def show(self, plates: list[BoardPlate], hint: str) -> None:
+        """Show these plates, or the hint if there are none. The selected plate stays selected."""
         kept = self.chosen
-        self.plates, self.named, self.hint = plates, named, hint
+        self.plates, self.hint = plates, hint
         ids = [plate.session_id for plate in plates]
         if kept and kept.session_id in ids:
             self.at = ids.index(kept.session_id)
@@ -109,40 +111,40 @@ class PlateList(ScrollView, can_focus=True):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Find out what is on which line."""
+        """Compute what is on which line."""
         self.lines, self.tops = [], []
-        self.height_of_each = rows.height(self.size.width)
-        group = -1
+        self.plate_height = rows.count_lines(self.size.width)
+        group = None
         for index, plate in enumerate(self.plates):
-            if group_of(plate) != group:
-                group = group_of(plate)
-                self.lines += [Line(), Line(group=group)] if self.lines else [Line(group=group)]
+            if plate.group != group:
+                group = plate.group
+                self.lines += [ListLine(), ListLine(group=group)] if self.lines else [ListLine(group=group)]
             self.tops.append(len(self.lines))
-            self.lines += [Line(index, part) for part in range(self.height_of_each)]
+            self.lines += [ListLine(index, part) for part in range(self.plate_height)]
         self.virtual_size = Size(self.size.width, len(self.lines) or len(self.hint.splitlines()))
         self.refresh()
 
     def on_resize(self) -> None:
-        """A narrow terminal has other lines."""
+        """Lay the lines out again: a narrow terminal needs more of them."""
         self.lay_out()
         self.reveal()
 
     def action_move(self, by: int) -> None:
-        """Choose another plate."""
+        """Select another plate."""
         self.at = max(0, min(self.at + by, len(self.plates) - 1))
         self.reveal()
 
     def action_page(self, by: int) -> None:
-        """Choose a plate a screen away."""
-        self.action_move(by * max(1, self.size.height // self.height_of_each - 2))
+        """Select a plate one screen away."""
+        self.action_move(by * max(1, self.size.height // self.plate_height - 2))
 
     def action_open(self) -> None:
-        """Ask for the details."""
+        """Open the details of the selected plate."""
         if self.chosen:
             self.post_message(self.Opened(self.chosen))
 
     def on_click(self, event: events.Click) -> None:
-        """Choose a plate; with a second click, open it."""
+        """Select a plate. A second click opens its details."""
         where = event.get_content_offset(self)
         line = where.y + self.scroll_offset.y if where else len(self.lines)
         if line < len(self.lines) and self.lines[line].plate >= 0:
@@ -152,34 +154,33 @@ class PlateList(ScrollView, can_focus=True):
                 self.action_open()
 
     def reveal(self) -> None:
-        """Scroll to the chosen plate; with the first one, to the heading above."""
+        """Scroll to the selected plate; if it is the first one, to the heading above it."""
         if self.tops:
             top = self.tops[self.at] if self.at else 0
-            bottom = self.tops[self.at] + self.height_of_each
+            bottom = self.tops[self.at] + self.plate_height
             self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, x_axis=False)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is seen."""
+        """Return one visible line."""
         y += self.scroll_offset.y
         if not self.lines:
             hint = self.hint.splitlines()
-            return self.strip(Text(f"  {hint[y]}" if y < len(hint) else "", DIM))
-        line = self.lines[y] if y < len(self.lines) else Line()
-        if line.group >= 0:
-            count = sum(group_of(plate) == line.group for plate in self.plates)
-            return self.strip(
-                Text.assemble((f" {GROUPS[line.group]} ", f"bold {GROUP_COLOURS[line.group]}"), (str(count), DIM))
+            return self.make_strip(Text(f"  {hint[y]}" if y < len(hint) else "", DIM))
+        line = self.lines[y] if y < len(self.lines) else ListLine()
+        if line.group:
+            count = sum(plate.group == line.group for plate in self.plates)
+            return self.make_strip(
+                Text.assemble((f" {BOARD_GROUPS[line.group]} ", f"bold {GROUP_COLOURS[line.group]}"), (str(count), DIM))
             )
         if line.plate < 0:
-            return self.strip(Text())
+            return self.make_strip(Text())
         plate = self.plates[line.plate]
-        name = self.named.get(plate.path, plate.name)
-        text = rows.row(plate, name, self.now(), self.size.width, self.height_of_each)[line.part]
-        return self.strip(text, SELECTED if line.plate == self.at else Style())
+        text = rows.draw_plate(plate, self.now(), self.size.width, self.plate_height)[line.part]
+        return self.make_strip(text, SELECTED if line.plate == self.at else Style())
 
-    def strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant
-        """A line of text as wide as the list."""
+    def make_strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant
+        """Return a line of text as wide as the list."""
         segments = text.render(self.app.console, end="")
         return Strip(segments).adjust_cell_length(self.size.width).apply_style(self.rich_style + style)
 
@@ -188,7 +189,7 @@ class PlateList(ScrollView, can_focus=True):
 
 
 class FilterField(Input):
-    """Where the words of the filter are typed."""
+    """The input field of the filter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "keep"),
@@ -202,8 +203,9 @@ class FilterField(Input):
 class Board(App[None]):
     """The board.
 
-    source: where plates come from.  now: the clock, in Unix seconds.  alerts: what is called with each plate that
-    begins to wait for a person.
+    source: where plates come from.
+    now: returns Unix seconds.
+    alerts: called with each plate that starts to need attention.
     """
 
     TITLE = "tailhook"
@@ -241,24 +243,24 @@ class Board(App[None]):
         self.source = source
         self.now = now
         self.alerts = tuple(alerts)
-        self.plates: dict[str, Plate] = {}
-        self.known = False  # whether all plates have come once
+        self.plates: dict[str, BoardPlate] = {}
+        self.known = False  # whether all plates have been received once
         self.closed = False
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
 
     def compose(self) -> ComposeResult:
-        """The parts, from top to bottom."""
+        """Yield the widgets, from top to bottom."""
         yield Static(markup=False, id="summary")
         yield PlateList(self.now)
         yield FilterField(placeholder="project, branch, status, tool …", id="filter", select_on_focus=False)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Follow the daemon."""
+        """Start to follow the daemon."""
         self.follow()
-        self.set_interval(REDRAW, self.redraw)
+        self.set_interval(REDRAW_INTERVAL_S, self.redraw)
         self.set_interval(1, self.pass_time)
         self.show()
 
@@ -266,21 +268,21 @@ class Board(App[None]):
 
     @work
     async def follow(self) -> None:
-        """Take what the daemon tells; where there is none, try again until there is."""
+        """Handle the daemon's events for ever. If no daemon answers, try again."""
         while True:
             try:
                 async with aclosing(self.source.changes()) as changes:
                     async for name, fields in changes:
-                        self.take(name, fields)
+                        self.handle(name, fields)
             except AwayError:
                 pass
-            self.lost()
-            await asyncio.sleep(RETRY)
-            if self.away_since is not None and time.monotonic() - self.away_since > GRACE:
+            self.note_loss()
+            await asyncio.sleep(RECONNECT_DELAY_S)
+            if self.away_since is not None and time.monotonic() - self.away_since > RESTART_DELAY_S:
                 await self.wake()
 
-    def take(self, name: str, fields: Any) -> None:
-        """The daemon told something."""
+    def handle(self, name: str, fields: Any) -> None:
+        """Handle one event of the daemon's stream."""
         self.connected, self.away_since = True, None
         if name == "plates":
             before, self.plates = self.plates, {}
@@ -292,26 +294,32 @@ class Board(App[None]):
             self.put(plate, self.plates.get(plate.session_id))
         elif name == "removed":
             self.plates.pop(fields["session_id"], None)
+        elif name == "names":
+            for session_id in fields.keys() & self.plates.keys():
+                self.plates[session_id] = self.plates[session_id]._replace(name=plain(fields[session_id]))
         self.changed = True
 
-    def put(self, plate: Plate, before: Plate | None) -> None:
-        """A plate is as it is now."""
+    def put(self, plate: BoardPlate, before: BoardPlate | None) -> None:
+        """Store a plate, and call the alerts if it started to need attention.
+
+        before: the plate as it was, or None.
+        """
         self.plates[plate.session_id] = plate
-        if self.known and calls(before, plate):
+        if self.known and started_waiting(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
         if isinstance(self.screen, DetailsScreen) and self.screen.plate.session_id == plate.session_id:
             self.screen.stale = True
 
-    def lost(self) -> None:
-        """The daemon does not answer."""
+    def note_loss(self) -> None:
+        """Note that the daemon does not answer."""
         self.connected = False
         if self.away_since is None:
             self.away_since = time.monotonic()
         self.changed = True
 
     async def wake(self) -> None:
-        """Start the daemon, where that is wanted."""
+        """Start the daemon if the user allows that."""
         try:
             await self.source.wake()
         except TailhookError:
@@ -320,13 +328,13 @@ class Board(App[None]):
     # ---- what is seen ----
 
     def redraw(self) -> None:
-        """Show what changed since the last time."""
+        """Draw the board if something changed."""
         if self.changed:
             self.changed = False
             self.show()
 
     def pass_time(self) -> None:
-        """Ages grow."""
+        """Draw the list again, because the ages have changed."""
         self.base.query_one(PlateList).refresh()
 
     @property
@@ -335,27 +343,27 @@ class Board(App[None]):
         return self.screen_stack[0]
 
     def show(self) -> None:
-        """Show the plates as they are."""
+        """Draw the plates as they are now."""
         wanted = self.base.query_one("#filter", Input).value
-        plates = ordered(self.plates.values(), wanted, self.closed)
+        plates = select_plates(self.plates.values(), wanted, self.closed)
         hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
         if self.plates and not wanted:
             hint = "\nAll sessions are closed. Press c to see them.\n"
-        self.base.query_one(PlateList).show(plates, names(self.plates.values()), hint)
+        self.base.query_one(PlateList).show(plates, hint)
         self.base.query_one("#summary", Static).update(self.summary())
 
     def summary(self) -> Text:
-        """The first line: how many of each group, and whether the daemon is there."""
+        """Return the first line: the number of sessions in each group, and whether the daemon answers."""
         width = self.size.width - 2
         if self.connected:
-            state = Text.assemble(("● ", COLOURS[Status.RUNNING]), ("live", DIM))
+            state = Text.assemble(("● ", STATUS_COLOURS[Status.RUNNING]), ("live", DIM))
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
-            state = Text("✗ daemon away, reconnecting …", COLOURS[Status.ERROR])
-        groups = [group_of(plate) for plate in self.plates.values() if plate.status is not Status.CLOSED]
+            state = Text("✗ daemon away, reconnecting …", STATUS_COLOURS[Status.ERROR])
+        groups = [plate.group for plate in self.plates.values() if plate.status is not Status.CLOSED]
         left = Text("tailhook  " if width > 60 else "", "bold")
-        for group, word in enumerate(("waiting", "running", "other")):
+        for group, word in GROUP_WORDS.items():
             count = groups.count(group)
             left.append(f"{count} {word}  ", GROUP_COLOURS[group] if count else DIM)
         if self.closed:
@@ -371,7 +379,7 @@ class Board(App[None]):
         self.push_screen(DetailsScreen(message.plate, self.source, self.now))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """The list's keys are the list's alone."""
+        """Return whether a key works now: the keys of the list do not work on the other screens."""
         if action == "filter" and isinstance(self.focused, FilterField):
             return False
         return len(self.screen_stack) == 1 or action not in ("filter", "dismiss", "closed", "clear")
@@ -381,13 +389,13 @@ class Board(App[None]):
         self.push_screen(HelpScreen())
 
     def action_closed(self) -> None:
-        """Show the closed ones, or no longer."""
+        """Show or hide closed sessions."""
         self.closed = not self.closed
         self.show()
 
     @work
     async def action_dismiss(self) -> None:
-        """Remove the chosen plate."""
+        """Remove the selected plate."""
         plate = self.query_one(PlateList).chosen
         if plate is None:
             return
@@ -397,13 +405,13 @@ class Board(App[None]):
             self.notify(f"{plate.name} stays: {error}", severity="warning", markup=False)
 
     def action_filter(self) -> None:
-        """Ask for a filter."""
+        """Open the input field of the filter."""
         field = self.query_one("#filter", Input)
         field.add_class("shown")
         field.focus()
 
     def action_clear(self) -> None:
-        """Show all again."""
+        """Clear the filter."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.remove_class("shown")
@@ -411,12 +419,12 @@ class Board(App[None]):
 
     @on(Input.Changed)
     def filter_changed(self) -> None:
-        """Another filter."""
+        """Apply the filter while it is typed."""
         self.show()
 
     @on(Input.Submitted)
     def filter_done(self) -> None:
-        """The filter stays; the keys are the list's again."""
+        """Keep the filter and return the keys to the list."""
         if not self.query_one("#filter", Input).value:
             self.action_clear()
         self.query_one(PlateList).focus()

@@ -1,27 +1,18 @@
-"""What a board shows of the daemon's plates: their order, their words, and the timeline.  Pure: no I/O, no clock.
+"""The daemon's plates and events as the terminal shows them, and the timeline. Pure: no I/O, no clock.
 
-Everything here that came from a session is on one line and free of control characters.
+All text of a session in these records is on one line and free of control characters.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, Kind, Status
+from tailhook.plates.display import STATUSES, BoardGroup
 
-SYMBOLS = {
-    Status.AWAITING_INPUT: "?",
-    Status.AWAITING_APPROVAL: "!",
-    Status.ERROR: "✗",
-    Status.RUNNING: "●",
-    Status.STARTING: "◌",
-    Status.IDLE: "○",
-    Status.CLOSED: "·",
-}
-COLOURS = {
+STATUS_COLOURS = {
     Status.AWAITING_INPUT: "#f5c242",
     Status.AWAITING_APPROVAL: "#ff9f43",
     Status.ERROR: "#ff6b6b",
@@ -30,20 +21,20 @@ COLOURS = {
     Status.IDLE: "#7aa2f7",
     Status.CLOSED: "#8a8f98",
 }
-GROUPS = ("Needs attention", "Running", "The rest")
-YOURS = {Status.AWAITING_INPUT: "answer", Status.AWAITING_APPROVAL: "approve"}  # what a person is to do
+TASKS = {Status.AWAITING_INPUT: "answer", Status.AWAITING_APPROVAL: "approve"}  # what the person has to do
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 # ---- plates ------------------------------------------------------------------
 
 
-class Plate(NamedTuple):
-    """A session.
+class BoardPlate(NamedTuple):
+    """A session, as the daemon describes it (`tailhook.plates.display`).
 
     session_id: as the daemon knows it. It may hold characters that steer a terminal.
-    created: when its first event came, in Unix seconds.
     since: when its status last changed, in Unix seconds.
+    rank: the plates are sorted by it.
+    search: what a filter searches.
     """
 
     session_id: str
@@ -54,92 +45,62 @@ class Plate(NamedTuple):
     tool: str
     todo: str
     error: str
-    created: float
     since: float
+    group: BoardGroup
+    rank: str
+    symbol: str
+    words: str
+    search: str
 
 
-def read_plate(fields: dict[str, Any]) -> Plate:
-    """A plate as the daemon tells it."""
-    path = plain(fields["project_path"])
-    return Plate(
+def read_plate(fields: dict[str, Any]) -> BoardPlate:
+    """Return a plate from the daemon's JSON."""
+    return BoardPlate(
         session_id=fields["session_id"],
-        path=path,
-        name=PurePosixPath(path).name or path,
+        path=plain(fields["project_path"]),
+        name=plain(fields["name"]),
         branch=plain(fields["git_branch"] or ""),
         status=Status(fields["status"]),
         tool=plain(fields["last_tool"] or ""),
         todo=plain(fields["todo_progress"] or ""),
         error=plain(fields["error"] or ""),
-        created=unix_time(fields["created_at"]),
-        since=unix_time(fields["since"]),
+        since=parse_time(fields["since"]),
+        group=fields["group"],
+        rank=fields["rank"],
+        symbol=fields["symbol"],
+        words=fields["status_words"],
+        search=fields["search"],
     )
 
 
-def unix_time(iso: str) -> float:
-    """ISO 8601 as the daemon writes it, as Unix seconds."""
+def parse_time(iso: str) -> float:
+    """Return the Unix seconds of an ISO 8601 time as the daemon writes it."""
     return datetime.fromisoformat(iso.replace("Z", "+00:00")).timestamp()
 
 
-def group_of(plate: Plate) -> int:
-    """Which of GROUPS the plate is in."""
-    if plate.status in ATTENTION:
-        return 0
-    return 1 if plate.status is Status.RUNNING else 2
-
-
-def ordered(plates: Iterable[Plate], wanted: str = "", closed: bool = False) -> list[Plate]:
-    """Return the plates to be shown, in their order.
-
-    First come the sessions that need attention, the one that has waited longest first. Running ones keep their places
-    whatever they do, by project and age. Of the rest, the one whose status changed last comes first.
+def select_plates(plates: Iterable[BoardPlate], wanted: str = "", closed: bool = False) -> list[BoardPlate]:
+    """Return the plates to show, in the daemon's order.
 
     wanted: words that each must occur in a plate.
+    closed: whether closed sessions are shown.
     """
-    words = wanted.casefold().split()
-    shown = [plate for plate in plates if (closed or plate.status is not Status.CLOSED) and matches(plate, words)]
-    return sorted(shown, key=place)
+    words = wanted.lower().split()
+    found = [plate for plate in plates if closed or plate.status is not Status.CLOSED]
+    return sorted((plate for plate in found if all(word in plate.search for word in words)), key=lambda one: one.rank)
 
 
-def place(plate: Plate) -> "tuple[int, float, str, float, str]":
-    """Return what a plate is sorted by."""
-    group = group_of(plate)
-    since = (plate.since, 0.0, -plate.since)[group]
-    name = plate.name if group == 1 else ""
-    return group, since, name, plate.created, plate.session_id
+def started_waiting(before: BoardPlate | None, after: BoardPlate) -> bool:
+    """Return whether the session needs attention and did not before.
+
+    before: None for a session that was not there.
+    """
+    return after.group == "attention" and (before is None or before.group != "attention")
 
 
-def matches(plate: Plate, words: Iterable[str]) -> bool:
-    """Whether each of the words, in small letters, occurs in the plate."""
-    text = f"{plate.path} {plate.branch} {status_words(plate.status)} {plate.tool} {plate.session_id}".casefold()
-    return all(word in text for word in words)
+def format_age(seconds: float) -> str:
+    """Return a duration in its largest unit.
 
-
-def names(plates: Iterable[Plate]) -> dict[str, str]:
-    """What each project is called, by its path: its folder's name, with its parent's where two are called the same."""
-    paths: dict[str, set[str]] = {}
-    for plate in plates:
-        paths.setdefault(plate.name, set()).add(plate.path)
-    return {
-        path: name if len(same) == 1 else "/".join(PurePosixPath(path).parts[-2:])
-        for name, same in paths.items()
-        for path in same
-    }
-
-
-def calls(before: Plate | None, after: Plate) -> bool:
-    """Whether the session needs attention, and did not until now.  before: None for one that appears."""
-    return after.status in ATTENTION and (before is None or before.status not in ATTENTION)
-
-
-def status_words(status: Status) -> str:
-    """A status for people."""
-    return status.value.replace("_", " ")
-
-
-def age(seconds: float) -> str:
-    """How long something took or is ago, in its largest unit.
-
-    >>> age(7), age(61), age(7300), age(-1)
+    >>> format_age(7), format_age(61), format_age(7300), format_age(-1)
     ('7s', '1m', '2h', '0s')
     """
     for unit, letter in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
@@ -151,48 +112,59 @@ def age(seconds: float) -> str:
 # ---- details -----------------------------------------------------------------
 
 
-class Event(NamedTuple):
-    """Something that happened to a session.  at: Unix seconds.  status: after it, None where it changed nothing."""
+class PlateEvent(NamedTuple):
+    """An event of a session.
+
+    at: Unix seconds.
+    status: of the session after it, or None if the event changed nothing.
+    symbol: how that status is shown, or "".
+    """
 
     kind: str
     at: float
     tool: str
     about: str
     status: Status | None
+    symbol: str
 
 
-def read_event(fields: dict[str, Any]) -> Event:
-    """An event as the daemon tells it."""
+def read_event(fields: dict[str, Any]) -> PlateEvent:
+    """Return an event from the daemon's JSON."""
     params = fields["tool_params"] or {}
     about = fields["error"] or ", ".join(str(value) for name, value in params.items() if not name.startswith("todos"))
-    return Event(
+    return PlateEvent(
         kind=plain(fields["event_type"]),
         at=fields["ts"] / 1000,
         tool=plain(fields["tool_name"] or ""),
         about=plain(about),
         status=Status(fields["status"]) if fields["status"] else None,
+        symbol=fields["symbol"],
     )
 
 
-class Details(NamedTuple):
-    """A plate, its last events, oldest first, and the agent's last words."""
+class PlateDetails(NamedTuple):
+    """A plate, its last events, oldest first, and the agent's last message."""
 
-    plate: Plate
-    events: list[Event]
+    plate: BoardPlate
+    events: list[PlateEvent]
     last_message: str
 
 
-def read_details(fields: dict[str, Any]) -> Details:
-    """The details as the daemon tells them."""
+def read_details(fields: dict[str, Any]) -> PlateDetails:
+    """Return a plate's details from the daemon's JSON."""
     words = plain_lines((fields["last_message"] or "").strip().expandtabs(4))
-    return Details(read_plate(fields), [read_event(event) for event in fields["events"]], words)
+    return PlateDetails(read_plate(fields), [read_event(event) for event in fields["events"]], words)
 
 
 # ---- the timeline ------------------------------------------------------------
 
 
 class Piece(NamedTuple):
-    """A time in which one thing went on.  start, end: Unix seconds.  tool: that ran, empty for none."""
+    """A time in which a session did one thing.
+
+    start, end: Unix seconds.
+    tool: the tool that ran, or "".
+    """
 
     start: float
     end: float
@@ -200,8 +172,8 @@ class Piece(NamedTuple):
     tool: str = ""
 
 
-def timeline(events: Sequence[Event], now: float) -> list[Piece]:
-    """What a session was doing when: pieces without a gap between them, up to now or to its end."""
+def timeline(events: Sequence[PlateEvent], now: float) -> list[Piece]:
+    """Return what a session did when: pieces without gaps between them, until now or until its end."""
     marks: list[Piece] = []
     for event in events:
         if event.status is None:
@@ -220,11 +192,11 @@ def timeline(events: Sequence[Event], now: float) -> list[Piece]:
     return pieces
 
 
-def drawn(pieces: Sequence[Piece], width: int) -> list[int]:
-    """For each of `width` columns, the piece that is drawn there.
+def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
+    """Return for each of `width` columns the index of the piece that is drawn there.
 
-    Work is drawn to scale; a wait is drawn half as wide as all work at the most, so that a night does not leave a day's
-    work in one column. Where pieces share a column, the one that waits for a person is seen.
+    Work is drawn to scale. A wait is at most half as wide as all work together: otherwise a night would leave one
+    column for a day's work. If several pieces share a column, one that waits for a person is drawn.
     """
     work = sum(piece.end - piece.start for piece in pieces if piece.status is Status.RUNNING)
     longest = work / 2 or float("inf")
@@ -253,35 +225,35 @@ def drawn(pieces: Sequence[Piece], width: int) -> list[int]:
     return columns
 
 
-class Run(NamedTuple):
-    """Columns next to each other in which the same piece is drawn."""
+class Bar(NamedTuple):
+    """Adjacent columns in which the same piece is drawn."""
 
     left: int
     width: int
     piece: Piece
 
 
-def runs(pieces: Sequence[Piece], width: int) -> list[Run]:
-    """The timeline, laid out in `width` columns."""
-    found: list[Run] = []
+def lay_out_bars(pieces: Sequence[Piece], width: int) -> list[Bar]:
+    """Return the bars of a timeline that is `width` columns wide."""
+    found: list[Bar] = []
     left = 0
-    for index, same in groupby(drawn(pieces, width)):
+    for index, same in groupby(assign_columns(pieces, width)):
         size = len(list(same))
-        found.append(Run(left, size, pieces[index]))
+        found.append(Bar(left, size, pieces[index]))
         left += size
     return found
 
 
-def labels(piece: Piece) -> "tuple[str, ...]":
-    """What can be written on a piece, the longest first: the tool, or what a person is to do, and for how long."""
+def list_labels(piece: Piece) -> "tuple[str, ...]":
+    """Return the texts that fit a piece, longest first: the tool, or what the person has to do and for how long."""
     if piece.status is Status.RUNNING:
         return (piece.tool,)
-    lasted = age(piece.end - piece.start)
-    return f"{YOURS.get(piece.status, status_words(piece.status))} {lasted}", lasted
+    lasted = format_age(piece.end - piece.start)
+    return f"{TASKS.get(piece.status, STATUSES[piece.status].words)} {lasted}", lasted
 
 
-def totals(pieces: Iterable[Piece]) -> dict[Status, float]:
-    """Seconds in each status, in the order in which statuses are declared."""
+def sum_by_status(pieces: Iterable[Piece]) -> dict[Status, float]:
+    """Return the seconds in each status, in the order in which statuses are declared."""
     sums = dict.fromkeys(Status, 0.0)
     for piece in pieces:
         sums[piece.status] += piece.end - piece.start

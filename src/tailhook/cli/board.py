@@ -5,29 +5,31 @@ import sys
 
 from tailhook.cli.output import CommandError, Commands, command
 
-EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
+MISSING_BOARD_EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
 
 
 def add(commands: Commands) -> None:
     """Declare the command."""
     parser = command(commands, "board", board, "every session's status in the terminal, live", "tailhook board --bell")
-    parser.add_argument("--bell", action="store_true", help="ring the terminal's bell when a session wants attention")
-    parser.add_argument("--notify", action="store_true", help="tell it by a notification of the desktop")
+    parser.add_argument("--bell", action="store_true", help="ring the terminal's bell when a session needs attention")
+    parser.add_argument(
+        "--notify", action="store_true", help="show a desktop notification when a session needs attention"
+    )
 
 
 def board(arguments: argparse.Namespace) -> None:
-    """Show the board until the person leaves it."""
+    """Show the board until the person quits."""
     try:
-        from tailhook.board.alerts import Alert, bell, notifier
-        from tailhook.board.source import Daemon
+        from tailhook.board.alerts import Alert, make_notifier, ring_bell
+        from tailhook.board.source import DaemonSource
         from tailhook.board.tui import Board
         from tailhook.plates import client
     except ImportError as error:
-        raise CommandError(f"{EXTRA} ({error})") from error
+        raise CommandError(f"{MISSING_BOARD_EXTRA} ({error})") from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
-    alerts: list[Alert] = [bell] if arguments.bell else []
+    alerts: list[Alert] = [ring_bell] if arguments.bell else []
     if arguments.notify:
-        alerts.append(notifier())
-    client.start()
-    Board(Daemon(), alerts=alerts).run()
+        alerts.append(make_notifier())
+    client.ensure_daemon()
+    Board(DaemonSource(), alerts=alerts).run()

@@ -16,7 +16,7 @@ from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
 from tailhook.install.settings import SCOPES, Settings
 from tailhook.machines import whole_number
-from tailhook.plates import places
+from tailhook.plates.paths import write_argv
 
 NEW = "{}\n"  # a settings file that we make begins as
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
@@ -171,7 +171,7 @@ def tell_cap(text: str) -> None:
 
 def prepare_daemon() -> list[str]:
     """Write the file from which hooks start the daemon. Return lines for the user if it cannot start, else []."""
-    places.leave_argv()
+    write_argv()
     missing = [name for name in DAEMON_NEEDS if importlib.util.find_spec(name) is None]
     if not missing:
         return []

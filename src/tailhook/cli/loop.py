@@ -23,7 +23,7 @@ from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
-from tailhook.hook.plates import git_branch, git_file
+from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.machines import CLAIM, Verdict, idle, iso, shown
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
@@ -158,7 +158,9 @@ def worktree_fields(path: str) -> dict[str, str]:
     branch, base = git_branch(str(folder)), ""
     pointer = folder / ".git"
     if pointer.is_file():  # a linked worktree's: gitdir: REPOSITORY/.git/worktrees/NAME (gitrepository-layout)
-        target = folder / git_file(str(pointer)).partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+        target = folder / read_git_file(str(pointer)).partition(b"gitdir:")[2].strip().decode(
+            "utf-8", "surrogateescape"
+        )
         if target.parent.name == "worktrees" and len(target.parents) > 2:
             base = git_branch(str(target.parents[2]))
     fields = {"worktree_path": str(folder), "branch": branch, "base_ref": base}

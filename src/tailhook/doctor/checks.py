@@ -83,7 +83,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
 def plates() -> Iterator[Finding]:
     """Yield what is found about the daemon; a file that cannot be used is a finding too."""
     try:
-        yield from daemon.examine()
+        yield from daemon.check_daemon()
     except OSError as error:
         yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 

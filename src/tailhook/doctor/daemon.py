@@ -1,4 +1,4 @@
-"""What the doctor says of the plates daemon: whether it runs, and whether what it needs is as it should be."""
+"""The doctor's checks of the plates daemon: whether it runs, and whether its files are in order."""
 
 import os
 import sqlite3
@@ -9,14 +9,13 @@ from pathlib import Path
 
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.errors import TailhookError
-from tailhook.hook.launch import daemon_argv
-from tailhook.hook.plates import runtime_folder
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.stores.atomic import state_folder_path
+from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
+from tailhook.stores.spool import SPOOL_FILE, WAKE_UP_SOCKET, runtime_folder
 
-LARGE_SPOOL = 32 << 20  # bytes that wait for a daemon
-
-PATIENCE = 5  # seconds for the database's server to answer
+MAX_SPOOL_BYTES = 32 << 20
+DATABASE_TIMEOUT_S = 5  # for the database's server
 
 
 def finding(status: str, what: str, advice: str) -> Finding:
@@ -24,34 +23,34 @@ def finding(status: str, what: str, advice: str) -> Finding:
     return Finding("plates", status, what, advice)
 
 
-def examine() -> Iterator[Finding]:
+def check_daemon() -> Iterator[Finding]:
     """Yield every finding about the daemon."""
-    yield from daemon()
-    yield from private_files()
-    waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob("events*"))
-    if waiting > LARGE_SPOOL:
-        what = f"{state_folder_path()}/events: {waiting >> 20} MB wait for a daemon"
-        yield finding(WARNING, what, "Start one, which takes them:  tailhook plates serve")
+    yield from check_answer()
+    yield from check_private_files()
+    waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob(f"{SPOOL_FILE}*"))
+    if waiting > MAX_SPOOL_BYTES:
+        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MB wait for the daemon"
+        yield finding(WARNING, what, "Start one, which reads them:  tailhook plates serve")
 
 
-def daemon() -> Iterator[Finding]:
-    """Whether the daemon answers; where it is away, whether it could."""
-    start = "Start it, and see what it says:  tailhook plates serve"
+def check_answer() -> Iterator[Finding]:
+    """Yield whether the daemon answers; if not, whether it could start."""
+    start = "Start it, and read what it prints:  tailhook plates serve"
     try:
         from tailhook.plates.client import AwayError, HangingError, request
     except ImportError as error:
         advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
         yield finding(WARNING, f"the daemon cannot run: {error}", advice)
-        yield from failed_start(advice)
+        yield from report_failed_start(advice)
         return
-    yield from set_aside()
+    yield from find_renamed_databases()
     try:
         figures = request("GET", "/status")
     except HangingError as error:
         yield finding(FAILURE, str(error), start)
     except AwayError:
-        yield from away(start)
-        yield from database()
+        yield from check_start(start)
+        yield from check_database()
     except TailhookError as error:
         yield finding(FAILURE, f"the daemon's database cannot be read: {error}", start)
     else:
@@ -62,69 +61,78 @@ def daemon() -> Iterator[Finding]:
         yield finding(OK, what, "")
         if lost := figures["spool_lost"]:
             what = (
-                f"{state_folder_path()}/events: lines that were no events, or that the database refused, and that were"
-                f" passed over since the daemon started: {lost}"
+                f"{state_folder_path()}/{SPOOL_FILE}: lines that were skipped since the daemon started, because they"
+                f" are not events or the database refused them: {lost}"
             )
             advice = (
-                "What they told is not on the board; a session's next event puts it right. Hooks alone should write"
-                " there. If more come, run the daemon in a terminal, which says what the database refuses: "
-                " tailhook plates serve"
+                "The board does not show these events; a session's next event corrects its row. Only hooks should write"
+                " to this file. If the number grows, run the daemon in a terminal, where it prints what the database"
+                " refuses:  tailhook plates serve"
             )
             yield finding(WARNING, what, advice)
 
 
-def away(start: str) -> Iterator[Finding]:
-    """Yield whether the next event can start the daemon.  start: the advice to start it by hand."""
+def check_start(start: str) -> Iterator[Finding]:
+    """Yield whether the next event can start the daemon.
+
+    start: the advice to start it by hand.
+    """
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
-        yield finding(FAILURE, f"the daemon's interpreter is gone: {argv[0]}", "Write it anew:  tailhook install")
-    elif places.failed_start():
-        yield from failed_start(start)
+        yield finding(
+            FAILURE, f"the daemon's interpreter is missing: {argv[0]}", "Write its path again:  tailhook install"
+        )
+    elif paths.start_failure():
+        yield from report_failed_start(start)
     else:
         yield finding(NOTE, "the daemon does not run; the next event starts it", start)
 
 
-def failed_start(advice: str) -> Iterator[Finding]:
+def report_failed_start(advice: str) -> Iterator[Finding]:
     """Yield why the daemon did not start, if a hook has tried since it last ran."""
-    if reason := places.failed_start():
+    if reason := paths.start_failure():
         yield finding(FAILURE, f"the daemon did not start when a hook last tried: {reason}", advice)
 
 
-def set_aside() -> Iterator[Finding]:
-    """Yield the databases that the daemon has set aside, as they were corrupt."""
-    from tailhook.plates.opening import found_aside
-    from tailhook.plates.options import kept_options
+def find_renamed_databases() -> Iterator[Finding]:
+    """Yield the databases that the daemon has renamed because they were corrupt."""
+    from tailhook.plates.opening import find_set_aside
+    from tailhook.plates.options import load_options
 
-    with suppress(TailhookError):  # see `database`
-        for path in found_aside(kept_options().url()):
-            what = f"{path}: a corrupt database that was set aside; the sessions in it are not on the board"
-            yield finding(WARNING, what, "Remove it, and the files that begin with its name, if you do not need it.")
+    with suppress(TailhookError):  # see `check_database`
+        for path in find_set_aside(load_options().url()):
+            what = f"{path}: a corrupt database that was renamed; the board does not show the sessions in it"
+            yield finding(
+                WARNING, what, "If you do not need it, remove it and the files whose names start with its name."
+            )
 
 
-def database() -> Iterator[Finding]:
-    """Yield what is wrong with the database that hooks start the daemon with, if there is one."""
+def check_database() -> Iterator[Finding]:
+    """Yield what is wrong with the database of a daemon that hooks start, if it exists."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
     from tailhook.plates.opening import first_line, is_corrupt
-    from tailhook.plates.options import kept_options
+    from tailhook.plates.options import load_options
     from tailhook.plates.tables import is_newer, plates
 
     try:
-        url = sa.make_url(kept_options().url())
+        url = sa.make_url(load_options().url())
     except TailhookError as error:
-        yield finding(FAILURE, str(error), "The daemon does not start meanwhile.")
+        yield finding(FAILURE, str(error), "The daemon does not start until this is fixed.")
         return
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return
     if url.get_backend_name() == "postgresql":
-        url = url.update_query_dict({"connect_timeout": str(PATIENCE)})
+        url = url.update_query_dict({"connect_timeout": str(DATABASE_TIMEOUT_S)})
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
         with engine.connect() as connection:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
-                yield finding(FAILURE, what, "Install that newer version again, from a clone of its repository.")
+                yield finding(
+                    FAILURE, what, "Upgrade tailhook: install that version again, from a clone of its repository."
+                )
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
@@ -132,29 +140,25 @@ def database() -> Iterator[Finding]:
         if is_corrupt(error):
             advice = "The daemon renames it at its next start and begins a new one:  tailhook plates serve"
         else:
-            advice = "Is its server there, or its file readable?"
+            advice = "Check that its server runs, or that its file is readable."
         yield finding(FAILURE, what, advice)
 
 
-def private_files() -> Iterator[Finding]:
-    """Files that nobody else may read or write."""
-    for path in (
-        Path(runtime_folder()),
-        places.http_socket(),
-        Path(runtime_folder()) / "poke",
-        Path(state_folder_path()) / "token",
-        Path(state_folder_path()) / "plates.db",
-        Path(state_folder_path()) / "daemon-settings",
-        Path(state_folder_path()) / "events",
-    ):
+def check_private_files() -> Iterator[Finding]:
+    """Yield the private files that other users may read or write, and those that are symbolic links."""
+    state, runtime = Path(state_folder_path()), Path(runtime_folder())
+    names = (TOKEN_FILE, DATABASE_FILE, SETTINGS_FILE, SPOOL_FILE)
+    for path in (runtime, paths.http_socket_path(), runtime / WAKE_UP_SOCKET, *(state / name for name in names)):
         try:
-            found = path.stat() if path.is_socket() else path.lstat()  # one may lead to the daemon's, elsewhere
+            found = path.stat() if path.is_socket() else path.lstat()  # a socket may be a link to the running daemon's
         except FileNotFoundError:
             continue
         except OSError as error:
-            advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders of yours."
+            advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders that belong to you."
             yield finding(FAILURE, f"{path}: {error.strerror}", advice)
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            advice = f"chmod go= '{path}', where the file is yours. Else remove it; it is made anew, yours alone."
-            yield finding(FAILURE, f"{path}: a link, or another user's, or open to others", advice)
+            advice = f"If the file is yours:  chmod go= '{path}'. Otherwise remove it; a new one is made for you alone."
+            yield finding(
+                FAILURE, f"{path}: it is a symbolic link, belongs to another user, or other users can use it", advice
+            )

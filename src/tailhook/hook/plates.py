@@ -1,17 +1,15 @@
 """The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-Only what a board needs goes there: of a tool's input its file or the head of its command, of a list of things to do
-their number.
+It reports only what a board needs: a tool's file or the first characters of its command, and the number of to-dos.
 """
 
 import posix
-import sys
-from time import clock_gettime_ns
 
-from tailhook._core import poke, write_json
+from tailhook._core import write_json
 from tailhook.hook.payload import environment, get_text, working_folder
-from tailhook.stores.atomic import SAFE, read_file, state_folder_path
-from tailhook.stores.spool import append
+from tailhook.stores.atomic import SAFE
+from tailhook.stores.processes import pid_namespace, process_start, uptime_ms
+from tailhook.stores.spool import RUN_ID_VARIABLE, append_record, wake_daemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
     from tailhook.hook.payload import Payload
+    from tailhook.stores.spool_record import SpoolRecord
 
 # Events of the host, and the design's names, with which a hook without `hook_event_name` is started (--event).
 KINDS = {
@@ -52,12 +51,8 @@ NOTIFICATIONS = {
     "elicitation_complete": "input_given",
 }
 HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
-MAX_CHARS = 200  # of a name, a file's path or a command
+MAX_FIELD_CHARS = 200  # of a name, a file's path or a command
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
-CLOCK_BOOTTIME = 7 if sys.platform == "linux" else 4  # <time.h>; elsewhere the clock that goes on in sleep
-NO_DAEMON = (2, 111, 61)  # errno of a wake-up if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
-RUN_ID = b"TAILHOOK_RUN_ID"  # the variable that `tailhook run` sets for its command
-RUN_ENDED = "run_ended"  # its word in the spool for the command's end, where it found no daemon
 
 
 def report(event: "HookEvent", blocked: bool = False) -> None:
@@ -67,46 +62,45 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
 
     Raises OSError.
     """
-    kind = kind_of(event)
+    kind = event_type_of(event)
     if not kind or not event.session_id:
         return
     if blocked and kind == "stop":
         kind = "stop_blocked"
-    mono = clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
     pid, is_guess = host_process()
     payload = event.payload
-    fields = {
+    fields: SpoolRecord = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),
-        "mono": mono,
+        "mono": uptime_ms(),
         "session_id": event.session_id,
         "project_path": working_folder(payload),
         "transcript_path": event.transcript_path(),
-        "transcript_size": size_of(event.transcript_path()),
+        "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "tool_name": tool_name(payload)[:MAX_CHARS],
-        "tool_use_id": get_text(payload, "tool_use_id")[:MAX_CHARS],
-        "agent_id": get_text(payload, "agent_id")[:MAX_CHARS],
+        "tool_name": tool_name(payload)[:MAX_FIELD_CHARS],
+        "tool_use_id": get_text(payload, "tool_use_id")[:MAX_FIELD_CHARS],
+        "agent_id": get_text(payload, "agent_id")[:MAX_FIELD_CHARS],
         "tool_params": tool_params(payload),
         "error": error_of(payload),
-        "source": get_text(payload, "source")[:MAX_CHARS] if kind == "session_start" else "",
+        "source": get_text(payload, "source")[:MAX_FIELD_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
-        "run_id": environment(RUN_ID),
+        "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
         "pid_started": process_start(pid),
         "pid_is_guess": is_guess,
         "pid_namespace": pid_namespace(),
         "host": posix.uname().nodename,
     }
-    append(write_json({name: value for name, value in fields.items() if value}) + b"\n")
-    if poke(f"{runtime_folder()}/poke".encode("utf-8", "surrogateescape")) in NO_DAEMON and may_start(event):
+    append_record(write_json({name: value for name, value in fields.items() if value}) + b"\n")
+    if not wake_daemon() and may_start(event):
         from tailhook.hook.launch import start_daemon
 
         start_daemon()
 
 
-def kind_of(event: "HookEvent") -> str:
+def event_type_of(event: "HookEvent") -> str:
     """Return the type of the event that is reported, or "" if it is not reported."""
     if event.name == "Notification":
         return NOTIFICATIONS.get(get_text(event.payload, "notification_type"), "")
@@ -128,7 +122,7 @@ def tool_name(payload: "Payload") -> str:
     )
 
 
-def size_of(path: str) -> int:
+def transcript_size(path: str) -> int:
     """Return how many bytes a file has, or 0 if it is missing."""
     try:
         return posix.stat(path).st_size
@@ -146,11 +140,11 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
         return {"todos_done": done, "todos": len(todos)}
     for name in ("file_path", "notebook_path"):
         if path := get_text(given, name):
-            return {"file_path": path[-MAX_CHARS:]}
+            return {"file_path": path[-MAX_FIELD_CHARS:]}
     if command := get_text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command, MAX_CHARS)}
+        return {"command": plain_words(command, MAX_FIELD_CHARS)}
     return None
 
 
@@ -160,26 +154,29 @@ def error_of(payload: "Payload") -> str:
     if error and isinstance(error, str):
         from tailhook.machines.quoting import plain_words
 
-        return plain_words(error, MAX_CHARS) or "error"
+        return plain_words(error, MAX_FIELD_CHARS) or "error"
     return "error" if error else ""
 
 
 def git_branch(root: str) -> str:
-    """Return the checked-out branch, the beginning of the commit if there is none, "" outside of git."""
+    """Return the branch that is checked out at `root`.
+
+    If there is none, returns the first characters of the commit; outside of git, "".
+    """
     try:
         try:
-            head = git_file(f"{root}/.git/HEAD")
-        except NotADirectoryError:  # a worktree's or a submodule's: a file that says where
-            gitdir = git_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
-            head = git_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
+            head = read_git_file(f"{root}/.git/HEAD")
+        except NotADirectoryError:  # of a worktree or a submodule, .git is a file with the folder's path
+            gitdir = read_git_file(f"{root}/.git").partition(b"gitdir:")[2].strip().decode("utf-8", "surrogateescape")
+            head = read_git_file(f"{gitdir if gitdir.startswith('/') else f'{root}/{gitdir}'}/HEAD")
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
-    return name[16:][:MAX_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
+    return name[16:][:MAX_FIELD_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
 
 
-def git_file(path: str) -> bytes:
-    """Return the beginning of a file below .git, which a clone may have made of any size. Raises OSError."""
+def read_git_file(path: str) -> bytes:
+    """Return the beginning of a file below .git, which may have any size in a clone. Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | SAFE)
     try:
         return posix.read(fd, MAX_GIT_FILE_BYTES)
@@ -188,48 +185,16 @@ def git_file(path: str) -> bytes:
 
 
 def host_process() -> tuple[int, bool]:
-    """Return the process of the agent's host, and whether it is a guess: the parent may be a wrapper shell."""
+    """Return the process id of the agent's host, and whether it is a guess.
+
+    A guess is the hook's parent, which may be a wrapper shell.
+    """
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
     return posix.getppid(), True
 
 
-def process_start(pid: int) -> int:
-    """When a process started, in clock ticks since the machine's start (proc(5)); 0 where it is gone, or on macOS."""
-    try:
-        fields = read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
-def pid_namespace() -> str:
-    """What Linux calls the processes that this one's numbers are of: a container has its own; "" on macOS."""
-    try:
-        return posix.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
-
-
-# ---- the daemon --------------------------------------------------------------
-
-
-def runtime_folder() -> str:
-    """The folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, else one in the private state folder.
-
-    The variable outlives its folder, in what goes on after its user has logged out.
-    """
-    base = environment(b"XDG_RUNTIME_DIR")
-    try:
-        if base.startswith("/"):
-            posix.stat(f"{base}/.")
-            return f"{base}/tailhook"
-    except OSError:
-        pass
-    return f"{state_folder_path()}/run"
-
-
 def may_start(event: "HookEvent") -> bool:
-    """Return whether the user wants a daemon that starts by itself."""
+    """Return whether the user allows a hook to start the daemon."""
     return environment(b"TAILHOOK_NO_AUTOSTART") != "1" and event.setting("plates", "autostart") is not False

@@ -1,13 +1,9 @@
-"""The daemon's routes.
-
-What they answer is in the OpenAPI description that they make (`/openapi.json`); every error is {"error": message}.
-"""
+"""The daemon's routes. `/openapi.json` describes them. Every error is {"error": message}."""
 
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from datetime import datetime, timezone
 from http import HTTPStatus
 from pathlib import Path
 from statistics import median
@@ -17,89 +13,63 @@ from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
-from sse_starlette import EventSourceResponse
+from sqlalchemy.engine import RowMapping
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import Kind, Status
 from tailhook.plates.db import Database
+from tailhook.plates.display import (
+    STATUSES,
+    PlateOut,
+    ProjectNames,
+    StatusOut,
+    describe_plate,
+    describe_statuses,
+)
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
-from tailhook.plates.report import Milliseconds, Name, Report, SessionName, Word
+from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
 
 WEB = Path(__file__).with_name("web")
-LAGS = 1000  # events, the last, whose time from the hook to here is told
-BACKLOG = 1000  # changes that a slow listener may be behind; then it is told everything anew
-PING = 15  # seconds between two signs of life on a stream
-INTERNAL = (  # columns that only the daemon needs
-    "pid_started",
-    "pid_is_guess",
-    "keeper",
-    "event_ts",
-    "event_mono",
-    "transcript_size",
-    "tools",
-    "beneath",
-    "unprompted",
-    "version",
-)
+MAX_LAGS = 1000  # newest events whose time from the hook to the database is reported
+MAX_QUEUED = 1000  # changes that a slow listener may be behind; then its stream ends, and it begins again
+PING_INTERVAL_S = 15  # on a stream
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     error: str
 
 
 class Done(BaseModel):
-    """It was done."""
+    """The request was carried out."""
 
     status: str = "ok"
 
 
 class Closed(Done):
-    """It was done to so many plates."""
+    """So many plates were closed."""
 
     closed: int
 
 
-class Health(Done):
-    """The daemon is there."""
+class HealthOut(Done):
+    """The daemon answers."""
 
     version: str
-
-
-class PlateOut(BaseModel):
-    """A session.
-
-    since: when the event happened that last changed the status, by the clock of its host.
-    """
-
-    session_id: str
-    project_path: str
-    transcript_path: str | None
-    git_branch: str | None
-    status: Status
-    last_event_type: str | None
-    last_tool: str | None
-    todo_progress: str | None
-    error: str | None
-    run_id: str | None
-    pid: int | None
-    host: str | None
-    user: str | None
-    created_at: str
-    updated_at: str
-    since: str
 
 
 class EventOut(BaseModel):
     """An event of a session.
 
-    agent_id: of the sub-agent that it belongs to.
+    agent_id: the sub-agent that it belongs to, or null.
     status: the session's status after it; null if the event changed nothing.
+    symbol, status_words: how that status is shown; "" without a status.
     """
 
     event_type: str
@@ -109,17 +79,19 @@ class EventOut(BaseModel):
     error: str | None
     ts: int
     status: Status | None
+    symbol: str = ""
+    status_words: str = ""
 
 
-class Details(PlateOut):
-    """A session, its last events, and the agent's last words."""
+class DetailsOut(PlateOut):
+    """A session, its last events, and the agent's last message."""
 
-    events: list[EventOut] = []
+    events: list[EventOut] = Field(default_factory=list)
     last_message: str | None = None
 
 
 class Registration(BaseModel):
-    """A session that the wrapper is about to start; its placeholder's name is made of the path and the run."""
+    """A session that the wrapper is about to start. Its placeholder's id consists of the path and the run."""
 
     project_path: SessionName
     run_id: SessionName | None = None
@@ -130,7 +102,7 @@ class Registration(BaseModel):
 
 
 class Ending(BaseModel):
-    """A process that ended, by one of the three."""
+    """A process that ended, identified by one of the three fields."""
 
     run_id: Name | None = None
     session_id: Name | None = None
@@ -138,7 +110,10 @@ class Ending(BaseModel):
 
 
 class Figures(BaseModel):
-    """How the daemon is doing.  lag_ms: from a hook's clock to the database."""
+    """Figures about the daemon.
+
+    lag_ms: from a hook's clock to the database.
+    """
 
     version: str
     database: str
@@ -153,51 +128,89 @@ class Figures(BaseModel):
 
 
 class Hub:
-    """Tells the listeners of /stream what changed."""
+    """Sends what changes to the listeners of /stream, and knows the names of all projects.
+
+    Everything here but `changed` and `removed` runs in the event loop's thread.
+    """
 
     def __init__(self) -> None:
-        self.queues: set[asyncio.Queue[tuple[str, Any] | None]] = set()
+        self.names = ProjectNames()
+        self.queues: set[asyncio.Queue[ServerSentEvent | None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
+
+    def load(self, paths: list[tuple[str, str]]) -> None:
+        """Note the projects' paths of all plates in the database.
+
+        paths: pairs of session id and project path.
+        """
+        self.names.load(paths)
+        self.is_loaded.set()
 
     def changed(self, plate: Plate) -> None:
-        """A plate changed; called in any thread."""
-        self.tell("plate", shown(plate))
+        """Publish a plate that changed. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_plate, plate)
 
     def removed(self, session_id: str) -> None:
-        """A plate is gone; called in any thread."""
-        self.tell("removed", {"session_id": session_id})
+        """Publish that a plate is gone. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_removal, session_id)
 
-    def tell(self, name: str, fields: Any) -> None:
-        """Something happened; called in any thread."""
-        if self.loop and self.queues:
-            self.loop.call_soon_threadsafe(self.put, (name, fields))
+    def publish_plate(self, plate: Plate) -> None:
+        """Send a plate, and the names of other sessions if this plate changes them."""
+        renamed = self.names.put(plate["session_id"], plate["project_path"])
+        if self.queues:
+            self.put(ServerSentEvent(json.dumps(self.describe(plate).model_dump(mode="json")), event="plate"))
+            self.publish_names(renamed)
 
-    def put(self, item: "tuple[str, Any] | None") -> None:
-        """Queue it for every listener; one that does not keep up has to begin anew."""
+    def publish_removal(self, session_id: str) -> None:
+        """Send that a plate is gone, and the names of other sessions if this changes them."""
+        renamed = self.names.remove(session_id)
+        if self.queues:
+            self.put(ServerSentEvent(json.dumps({"session_id": session_id}), event="removed"))
+            self.publish_names(renamed)
+
+    def publish_names(self, renamed: dict[str, str]) -> None:
+        """Send the new names of sessions' projects, by session."""
+        if renamed:
+            self.put(ServerSentEvent(json.dumps(renamed), event="names"))
+
+    def put(self, item: "ServerSentEvent | None") -> None:
+        """Queue an event for every listener, or None to end their streams. A listener that is too slow loses its."""
         for queue in list(self.queues):
             try:
                 queue.put_nowait(item)
             except asyncio.QueueFull:
                 self.queues.discard(queue)
 
-    async def listen(self, database: Database) -> AsyncIterator[dict[str, str]]:
-        """All plates, then what changes; ends when the daemon does, or when the listener cannot keep up."""
-        queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue(BACKLOG)
+    async def listen(self, database: Database) -> AsyncIterator[ServerSentEvent]:
+        """Yield all plates, then what changes. Ends when the daemon ends or when the listener is too slow."""
+        queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue(MAX_QUEUED)
         self.queues.add(queue)
         try:
-            everything = await asyncio.to_thread(database.all)
-            yield {"event": "plates", "data": json.dumps([shown(plate) for plate in everything])}
+            await self.is_loaded.wait()
+            everything = await asyncio.to_thread(lambda: self.encode_all(database.all()))
+            yield ServerSentEvent(everything, event="plates")
             while queue in self.queues or not queue.empty():
                 item = await queue.get()
                 if item is None:
                     return
-                yield {"event": item[0], "data": json.dumps(item[1])}
+                yield item
         finally:
             self.queues.discard(queue)
 
+    def encode_all(self, plates: list[Plate]) -> str:
+        """Return plates as a JSON array."""
+        return json.dumps([self.describe(plate).model_dump(mode="json") for plate in plates])
+
+    def describe(self, plate: Plate) -> PlateOut:
+        """Return a plate as the API shows it. Can be called in any thread."""
+        return describe_plate(plate, self.names.name_of(plate["project_path"]))
+
 
 def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
-    """The daemon's application."""
+    """Return the daemon's application."""
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
     app = FastAPI(title="tailhook plates", version=__version__, docs_url=None, redoc_url=None, responses=problems)
@@ -209,7 +222,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     async def refuse_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": "; ".join(map(told, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
+        return JSONResponse({"error": "; ".join(map(describe_fault, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
 
     @app.exception_handler(Exception)
     async def fail(_: Request, error: Exception) -> JSONResponse:
@@ -217,40 +230,40 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
 
     @app.post("/events")
     def post_event(report: Report, request: Request) -> Done:
-        """Keep an event; one that is known already changes nothing."""
-        origin = inbox.origin(report.model_dump(), peer(request))
-        database.record(report.model_copy(update=origin.fields), keeper=origin.keeper)
+        """Store an event. An event that is stored already changes nothing."""
+        origin = inbox.origin(report.model_dump(), peer_address(request))
+        database.record(report.model_copy(update=origin.fields), spool_id=origin.spool_id)
         return Done()
 
     @app.get("/plates")
     def get_plates(
         status: Annotated[Status | None, Query()] = None, project: Annotated[Word | None, Query()] = None
     ) -> list[PlateOut]:
-        """All plates, the one that changed last first."""
+        """Return all plates; the one that changed last comes first."""
         found = database.all(status.value if status else None, project)
-        return [PlateOut.model_validate(shown(plate)) for plate in found]
+        return [hub.describe(plate) for plate in found]
 
     @app.post("/plates/register")
     def register(registration: Registration, request: Request) -> PlateOut:
-        """A placeholder for a session that is about to start."""
-        origin = inbox.origin(registration.model_dump(), peer(request))
-        plate = database.register(**{**registration.model_dump(), **origin.fields, "keeper": origin.keeper})
-        return PlateOut.model_validate(shown(plate))
+        """Make a placeholder for a session that is about to start."""
+        origin = inbox.origin(registration.model_dump(), peer_address(request))
+        fields = {**registration.model_dump(), **origin.fields}
+        return hub.describe(database.register(**fields, spool_id=origin.spool_id))
 
     @app.post("/plates/stopped")
     def stopped(ending: Ending) -> Closed:
-        """Close what a process that ended was showing; who names none of the three closes nothing."""
-        return Closed(closed=len(database.stopped(ending.run_id, ending.session_id, ending.project_path)))
+        """Close the plates of a process that ended. Without any of the three fields, close nothing."""
+        return Closed(closed=len(database.close_sessions(ending.run_id, ending.session_id, ending.project_path)))
 
     @app.get("/plates/{session_id:path}", responses=missing)
-    def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> Details:
-        """One plate; with its last `events` events, and the agent's last words."""
+    def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
+        """Return one plate, its last `events` events and the agent's last message."""
         plate = database.get(session_id)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
-        details = Details.model_validate(shown(plate))
+        details = DetailsOut.model_validate(hub.describe(plate).model_dump())
         if events:
-            details.events = [EventOut.model_validate(event) for event in database.events_of(session_id, events)]
+            details.events = [describe_event(row) for row in database.events_of(session_id, events)]
             details.last_message = last_words(plate["transcript_path"] or "") if plate["keeper"] == inbox.id else None
         return details
 
@@ -262,16 +275,16 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         return Done()
 
     @app.get("/health")
-    def health() -> Health:
-        """Whether the daemon is there; needs no token."""
-        return Health(version=__version__)
+    def health() -> HealthOut:
+        """Return the daemon's version. Needs no token."""
+        return HealthOut(version=__version__)
 
     @app.get("/status")
     def status() -> Figures:
-        """How the daemon is doing."""
+        """Return figures about the daemon."""
         events = database.event_counts()
         known = {kind.value for kind in Kind}
-        lags = sorted(database.lags(LAGS)) or [0]
+        lags = sorted(database.lags(MAX_LAGS)) or [0]
         return Figures(
             version=__version__,
             database=database.engine.dialect.name,
@@ -280,44 +293,50 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
             events=events,
             unknown_events=sum(count for kind, count in events.items() if kind not in known),
             lag_ms={"median": median(lags), "p99": lags[len(lags) * 99 // 100]},
-            spool_bytes=inbox.waiting(),
+            spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
             listeners=len(hub.queues),
         )
 
+    @app.get("/statuses")
+    def get_statuses() -> list[StatusOut]:
+        """Return how each status is shown."""
+        return describe_statuses()
+
     @app.get("/stream", response_class=EventSourceResponse)
     async def stream() -> EventSourceResponse:
-        """Server-sent events: `plates` with all of them, then `plate` and `removed` as they change."""
-        return EventSourceResponse(hub.listen(database), ping=PING)
+        """Send server-sent events: `plates` with all of them, then changes.
+
+        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session.
+        """
+        return EventSourceResponse(hub.listen(database), ping=PING_INTERVAL_S)
 
     @app.get("/", include_in_schema=False)
     def board() -> Response:
-        """The web board."""
+        """Return the page of the web board."""
         return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
 
     app.mount("/web", StaticFiles(directory=WEB))
     return app
 
 
-def shown(plate: Plate) -> Plate:
-    """Return a plate as the API shows it: times in ISO 8601, without what only the daemon needs."""
-    told = {name: value for name, value in plate.items() if name not in INTERNAL}
-    if plate["pid_is_guess"]:
-        told["pid"] = None
-    return {**told, **{name: iso_ms(plate[name]) for name in ("created_at", "updated_at", "since")}}
+def describe_event(row: RowMapping) -> EventOut:
+    """Return an event as the API shows it.
+
+    row: of the table `events`.
+    """
+    event = EventOut.model_validate(dict(row))
+    if event.status:
+        event.symbol, event.status_words, _ = STATUSES[event.status]
+    return event
 
 
-def iso_ms(at: int) -> str:
-    """Unix milliseconds as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def peer(request: Request) -> str | None:
-    """The address of who asks over TCP, None over the Unix socket."""
+def peer_address(request: Request) -> str | None:
+    """Return the client's address, or None over the Unix socket."""
     return request.client.host if request.client else None
 
 
-def told(error: Any) -> str:
-    """One fault of a request, for whoever sent it."""
+def describe_fault(error: Any) -> str:
+    """Return one fault of an invalid request as text."""
     where = ".".join(str(part) for part in error["loc"][1:])
     return f"{where}: {error['msg']}" if where else str(error["msg"])

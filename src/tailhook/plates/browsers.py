@@ -1,7 +1,7 @@
 """The browsers that are signed in at the daemon's port.
 
-A browser never gets the port's token. A link that the daemon prints holds a code that counts once; for the code the
-page gets a secret, which only this run of the daemon knows.
+A browser never gets the port's token. A link that the daemon prints holds a code that is valid once. The page exchanges
+the code for a secret, which is valid for this run of the daemon only.
 """
 
 import hmac
@@ -9,7 +9,7 @@ import secrets
 
 
 class Browsers:
-    """Signs browsers in, and knows those that are signed in."""
+    """Signs browsers in and checks their secrets."""
 
     def __init__(self) -> None:
         self.codes: set[str] = set()
@@ -25,8 +25,8 @@ class Browsers:
         return f"/#once={code}"
 
     def sign_in(self, code: str) -> str | None:
-        """Return a new secret for a link's code, None if the code does not count."""
-        found = known(code, self.codes)
+        """Return a new secret for a link's code, or None if the code is not valid."""
+        found = find_equal(code, self.codes)
         if found is None:
             return None
         self.codes.discard(found)
@@ -35,11 +35,11 @@ class Browsers:
         return secret
 
     def has_signed_in(self, secret: str) -> bool:
-        """Return whether it is the secret of a browser."""
-        return known(secret, self.secrets) is not None
+        """Return whether this is the secret of a signed-in browser."""
+        return find_equal(secret, self.secrets) is not None
 
 
-def known(word: str, words: set[str]) -> str | None:
+def find_equal(word: str, words: set[str]) -> str | None:
     """Return the word if it is in the set, or None. The time taken does not depend on how much of a word is equal."""
     given = word.encode("utf-8", "surrogateescape")
     return next((one for one in words if hmac.compare_digest(given, one.encode())), None)

@@ -1,79 +1,103 @@
-"""What an event changes in its plate. Pure: a row and a report in, columns out."""
+"""What an event changes in its plate. Pure: a plate and a report in, a plate out."""
 
-from typing import Any
+from typing import Literal, NamedTuple
 
-from sqlalchemy.engine import RowMapping
-
-from tailhook.machines.plates import Kind, OpenTool, Situation, Status, admits, follow, precedes
-from tailhook.plates.report import Report
+from tailhook.machines.plates import Event, Kind, OpenTool, Situation, Status, admits, follow, precedes
+from tailhook.plates.schemas import Report
 from tailhook.plates.tables import Plate
 
+FactName = Literal["transcript_path", "git_branch", "run_id", "host", "user", "todo_progress"]
 
-def situation_of(row: RowMapping | Plate) -> Situation:
-    """Return where a plate's session stands."""
+
+class Change(NamedTuple):
+    """What an event does to its plate.
+
+    plate: after the event; None if the event changes nothing in it.
+    status: of the session after the event; None if the event changes nothing that a timeline shows.
+    """
+
+    plate: Plate | None
+    status: str | None
+
+
+def situation_of(plate: Plate) -> Situation:
+    """Return the situation of a plate's session, as the state machine knows it."""
     tools = tuple(
-        OpenTool(tool_use_id, name, about, agent_id, Status(wait) if wait else None)
-        for tool_use_id, name, about, agent_id, wait in row["tools"] or ()
+        OpenTool(tool_use_id or "", name or "", about or "", agent_id or "", Status(wait) if wait else None)
+        for tool_use_id, name, about, agent_id, wait in plate["tools"] or ()
     )
-    beneath = Status(row["beneath"]) if row["beneath"] else None
-    return Situation(Status(row["status"]), tools, beneath)
+    beneath = Status(plate["beneath"]) if plate["beneath"] else None
+    return Situation(Status(plate["status"]), tools, beneath)
 
 
-def columns_of(row: RowMapping, after: Situation, at: int, now: int) -> dict[str, Any]:
-    """Return what another situation changes, by its columns.
+def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
+    """Store a situation in a plate.
 
     at: when the event happened, in Unix milliseconds by its hook's clock.
-    now: the time here. A clock that is ahead makes no status begin in the future.
+    now: the time here. No status begins in the future, even if the hook's clock is ahead.
     """
-    tools = [[*tool[:-1], tool.wait.value if tool.wait else None] for tool in after.tools]
-    new: dict[str, Any] = {"tools": tools or None, "beneath": after.beneath.value if after.beneath else None}
-    if after.status.value != row["status"]:
-        new |= {"status": after.status.value, "since": min(at, now)}
-    return new
+    tools: list[list[str | None]] = [[*tool[:-1], tool.wait.value if tool.wait else None] for tool in after.tools]
+    plate["tools"] = tools or None
+    plate["beneath"] = after.beneath.value if after.beneath else None
+    if after.status.value != plate["status"]:
+        plate["status"] = after.status.value
+        plate["since"] = min(at, now)
 
 
-def new_values(row: RowMapping, report: Report, keeper: str | None, now: int) -> "tuple[dict[str, Any], str | None]":
-    """Return what the event changes in its plate, and the status after it, or None if it changed nothing.
+def apply_report(plate: Plate, report: Report, spool_id: str | None, now: int) -> Change:
+    """Return what an event changes in its plate, which is not changed itself.
 
-    An event that is late, belongs to a sub-agent, or is about a tool beside the one that is waited for fills what is
-    empty, and says what is open.
+    An event that is late, belongs to a sub-agent, or is about another tool than the one that is waited for, only fills
+    empty columns and updates the open tools.
+
+    spool_id: of the daemon that looks after the plate from now on, None for none.
+    now: Unix milliseconds.
     """
     event, detail = report.event(), report.detail()
     if event is None:
-        return {}, None
-    before = situation_of(row)
-    is_late = precedes(report.ts, report.mono, row["event_ts"], row["event_mono"])
+        return Change(None, None)
+    before = situation_of(plate)
+    is_late = precedes(report.ts, report.mono, plate["event_ts"], plate["event_mono"])
     is_admitted = admits(before.status, event)
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
     is_moved = reaches or after.status is not before.status
-    new = facts_of(report)
     is_newest = is_admitted and not is_late
-    if not is_newest or detail.agent_id:
-        new = {name: value for name, value in new.items() if row[name] is None}
+    is_own = not detail.agent_id
+    new = plate.copy()
+    has_facts = set_facts(new, report, only_empty=not (is_newest and is_own))
     if is_newest:
-        new |= {**process_of(row, report, event.kind), "keeper": keeper}
-    if is_newest and not detail.agent_id:
-        new |= {
-            "project_path": report.project_path,
-            # Without the other clock, a time that is still to come would make all that follows late.
-            "event_ts": report.ts if report.mono is not None else min(report.ts, now),
-            "event_mono": report.mono,
-            "transcript_size": report.transcript_size,
-            "unprompted": report.leads_to_a_prompt(),
-        }
+        set_process(new, report, event.kind)
+        new["keeper"] = spool_id
+    if is_newest and is_own:
+        new["project_path"] = report.project_path
+        # Without an uptime, an event time in the future would make all later events look late.
+        new["event_ts"] = report.ts if report.mono is not None else min(report.ts, now)
+        new["event_mono"] = report.mono
+        new["transcript_size"] = report.transcript_size
+        new["unprompted"] = report.leads_to_a_prompt()
     if is_moved:
-        has_failed = event.has_error or event.kind is Kind.STOP_FAILURE
-        new |= {"last_event_type": report.event_type, "error": report.error if has_failed else None}
-        if report.tool_name and event.kind in (Kind.TOOL_START, Kind.PERMISSION_ASKED):
-            new["last_tool"] = report.tool_name
+        set_newest_event(new, report, event)
     if after != before:
-        new |= columns_of(row, after, report.ts, now)
-    return new, after.status.value if is_moved else None
+        set_situation(new, after, report.ts, now)
+    is_changed = has_facts or is_newest or is_moved or after != before
+    return Change(new if is_changed else None, after.status.value if is_moved else None)
 
 
-def facts_of(report: Report) -> dict[str, Any]:
-    """Return what an event says about its session, by the columns for it."""
-    facts = {
+def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
+    """Store what a board shows of the event that moved the session."""
+    has_failed = event.has_error or event.kind is Kind.STOP_FAILURE
+    plate["last_event_type"] = report.event_type
+    plate["error"] = report.error if has_failed else None
+    if report.tool_name and event.kind in (Kind.TOOL_START, Kind.PERMISSION_ASKED):
+        plate["last_tool"] = report.tool_name
+
+
+def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
+    """Store what an event says about its session. Returns whether it says something that is stored.
+
+    only_empty: whether columns that have a value stay as they are.
+    """
+    facts: dict[FactName, str | None] = {
         "transcript_path": report.transcript_path,
         "git_branch": report.git_branch,
         "run_id": report.run_id,
@@ -81,22 +105,31 @@ def facts_of(report: Report) -> dict[str, Any]:
         "user": report.user,
         "todo_progress": report.todo_progress(),
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    has_facts = False
+    for name, value in facts.items():
+        if value is not None and not (only_empty and plate[name] is not None):
+            plate[name] = value
+            has_facts = True
+    return has_facts
 
 
-def process_of(row: RowMapping, report: Report, kind: Kind) -> dict[str, Any]:
-    """Return what the event changes in its plate's process.
+def set_process(plate: Plate, report: Report, kind: Kind) -> None:
+    """Store what the event says about the session's process.
 
-    A guess is taken for the host once a second event names it too: a shell around a hook is gone by then. If a closed
-    plate is opened again, its old process no longer counts.
+    A guessed process is confirmed when a second event names it too: a wrapper shell around one hook has exited by then.
+    If a closed plate is opened again, its old process no longer counts.
     """
-    said = {"pid": report.pid, "pid_started": report.pid_started, "pid_is_guess": report.pid_is_guess}
-    if row["status"] == Status.CLOSED.value:
-        return said
-    if report.pid is None:
-        return {}
-    starts = {report.pid_started, row["pid_started"]} - {None}
-    if report.pid == row["pid"] and len(starts) < 2:
-        return {"pid_started": max(starts, default=None), "pid_is_guess": False}
-    is_known = row["pid"] is not None and not row["pid_is_guess"]
-    return {} if is_known and report.pid_is_guess and kind is not Kind.SESSION_START else said
+    if plate["status"] != Status.CLOSED.value:
+        if report.pid is None:
+            return
+        starts = {report.pid_started, plate["pid_started"]} - {None}
+        if report.pid == plate["pid"] and len(starts) < 2:
+            plate["pid_started"] = next(iter(starts), None)
+            plate["pid_is_guess"] = False
+            return
+        is_known = plate["pid"] is not None and not plate["pid_is_guess"]
+        if is_known and report.pid_is_guess and kind is not Kind.SESSION_START:
+            return
+    plate["pid"] = report.pid
+    plate["pid_started"] = report.pid_started
+    plate["pid_is_guess"] = report.pid_is_guess

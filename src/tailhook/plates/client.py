@@ -1,4 +1,4 @@
-"""The daemon as a program of the same user talks to it: over its Unix socket."""
+"""The client of the daemon, for the user's own programs: over the Unix socket."""
 
 import os
 import time
@@ -10,11 +10,11 @@ import httpx
 
 from tailhook.errors import TailhookError
 from tailhook.hook.event import load_config
-from tailhook.hook.launch import daemon_argv, spawn
 from tailhook.hook.payload import project_root
-from tailhook.plates import places
+from tailhook.plates import paths
+from tailhook.stores.daemon import daemon_argv, spawn_daemon
 
-PATIENCE = 5.0  # seconds for a daemon to answer, or to start
+TIMEOUT_S = 5.0  # for a daemon to answer, or to start
 
 
 class AwayError(TailhookError):
@@ -22,54 +22,57 @@ class AwayError(TailhookError):
 
 
 class HangingError(AwayError):
-    """A daemon is there, and does not answer."""
+    """A daemon runs but does not answer."""
 
 
 @contextmanager
-def daemon(timeout: float = PATIENCE) -> Iterator[httpx.Client]:
-    """A client; in the block AwayError where no daemon answers."""
-    transport = httpx.HTTPTransport(uds=str(places.http_socket()))
+def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
+    """Yield a client of the daemon. The block raises AwayError if no daemon answers."""
+    transport = httpx.HTTPTransport(uds=str(paths.http_socket_path()))
     with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
         try:
             yield client
         except httpx.ReadTimeout as error:
-            pid = places.lock().read_text(errors="replace").partition(" ")[0]
+            pid = paths.lock_path().read_text(errors="replace").partition(" ")[0]
             raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
 
 
-def request(method: str, path: str, timeout: float = PATIENCE, **options: Any) -> Any:
-    """The daemon's answer.  Raises AwayError, and TailhookError for what it refuses."""
-    with daemon(timeout) as client:
+def request(method: str, path: str, timeout: float = TIMEOUT_S, **options: Any) -> Any:
+    """Send a request and return the answer's JSON.
+
+    Raises AwayError if no daemon answers, and TailhookError if it refuses the request.
+    """
+    with connect(timeout) as client:
         response = client.request(method, path, **options)
     if response.is_error:
         raise TailhookError(str(response.json().get("error", response.reason_phrase)))
     return response.json()
 
 
-def start() -> None:
-    """Start the daemon in the background where none answers, unless the user does not want that.
+def ensure_daemon() -> None:
+    """Start the daemon in the background if none answers and the user allows that.
 
-    Raises AwayError where none answers in the end.
+    Raises AwayError if no daemon answers after that.
     """
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT_S
     started = False
     while True:
         try:
             request("GET", "/health")
             return
         except AwayError:
-            if time.monotonic() > end or not may_start():
+            if time.monotonic() > end or not is_autostart_allowed():
                 raise
         if not started:
-            places.leave_argv()
-            spawn(daemon_argv())
+            paths.write_argv()
+            spawn_daemon(daemon_argv())
             started = True
         time.sleep(0.05)
 
 
-def may_start() -> bool:
-    """Whether the user wants a daemon that starts by itself."""
+def is_autostart_allowed() -> bool:
+    """Return whether the user allows programs to start the daemon."""
     forbidden = load_config(project_root({})).get("plates", {}).get("autostart") is False
     return not forbidden and os.environ.get("TAILHOOK_NO_AUTOSTART") != "1"

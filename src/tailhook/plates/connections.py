@@ -1,7 +1,7 @@
-"""The connections to the daemon's port of which no token is known yet.
+"""Limits for connections to the daemon's port that have not sent a token ("strangers").
 
-Every local user can open connections, and with `--host` the network can. So there are few of them, none lasts long,
-and all other connections are safe from them: those that have shown a token, and those to the Unix socket.
+Every local user can open connections, and with `--host` the network can. So few of them are open at a time, each only
+for a short time. They do not affect connections that have sent a token, and those to the Unix socket.
 """
 
 import asyncio
@@ -12,39 +12,39 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_STRANGERS = 128
-PATIENCE_S = 5.0  # for a request of a stranger: from the connection's beginning, or from the last answer
-MAX_BACKLOG = 64  # connections that asyncio accepts in one go: while it does, nothing else is done
-OPEN_MAX = 10_240  # files; what macOS takes at the most, which calls its limit infinite
+STRANGER_TIMEOUT_S = 5.0  # for a stranger's request, from the connection's start or from the last answer
+MAX_BACKLOG = 64  # connections that asyncio accepts at once, and does nothing else meanwhile
+MAX_OPEN_FILES = 10_240  # the most that macOS accepts, although it reports no limit
 
 
 def raise_file_limit() -> None:
     """Let this process open as many files as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for limit in (hard, OPEN_MAX):
+    for limit in (hard, MAX_OPEN_FILES):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
             return
 
 
-def part_of_files(most: int, share: int) -> int:
-    """Return a number of connections: `most`, or that share of the files that this process may open if it is less."""
+def limit_by_files(most: int, share: int) -> int:
+    """Return the smaller of `most` and the limit of open files divided by `share`, but at least 1."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if limit == resource.RLIM_INFINITY else max(1, min(most, limit // share))
 
 
-def backlog() -> int:
-    """Return how many connections are accepted in one go. Up to three times as many are open until the oldest go."""
-    return part_of_files(MAX_BACKLOG, 16)
+def accept_backlog() -> int:
+    """Return how many connections are accepted at once. Up to three times as many are open until the oldest close."""
+    return limit_by_files(MAX_BACKLOG, 16)
 
 
 class Strangers:
-    """The connections without a token, oldest first. One too many takes the place of the oldest.
+    """The connections without a token, oldest first. One too many replaces the oldest.
 
-    A client with a token sends it at once, so it is never the oldest for long, however many connections others hold.
+    A client with a token sends it at once, so it never becomes the oldest, however many connections others hold.
     """
 
     def __init__(self) -> None:
-        self.most = part_of_files(MAX_STRANGERS, 4)
+        self.most = limit_by_files(MAX_STRANGERS, 4)
         self.connections: dict[Connection, None] = {}
 
     def add(self, connection: "Connection") -> None:
@@ -54,14 +54,14 @@ class Strangers:
         self.connections[connection] = None
 
     def remove(self, connection: "Connection") -> None:
-        """Remove a connection that has shown a token, or that is lost."""
+        """Remove a connection that has sent a token, or that is lost."""
         self.connections.pop(connection, None)
 
 
 class Connection(H11Protocol):
-    """A connection to the port: uvicorn's, and a stranger's at first. The state of each request holds it.
+    """A connection to the port. It starts as a stranger's. The state of each request holds it.
 
-    strangers: given by a subclass, as uvicorn makes the connections itself.
+    strangers: set in a subclass, because uvicorn creates the connections itself.
     """
 
     strangers: Strangers
@@ -71,25 +71,25 @@ class Connection(H11Protocol):
         self.end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin as a stranger."""
+        """Start as a stranger."""
         super().connection_made(transport)
         self.strangers.add(self)
         self.wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the strangers."""
-        self.welcome()
+        """Remove this from the strangers."""
+        self.admit()
         super().connection_lost(exc)
 
     def wait(self) -> None:
-        """Wait for the next request, if no token is known yet not for long."""
+        """Start the timeout for the next request, unless a token was sent."""
         if self in self.strangers.connections:
             if self.end:
                 self.end.cancel()
-            self.end = self.loop.call_later(PATIENCE_S, self.drop)
+            self.end = self.loop.call_later(STRANGER_TIMEOUT_S, self.drop)
 
-    def welcome(self) -> None:
-        """Leave the strangers: a token was shown, or the connection is lost."""
+    def admit(self) -> None:
+        """Remove this from the strangers: a token was sent, or the connection is lost."""
         self.strangers.remove(self)
         if self.end:
             self.end.cancel()
@@ -97,5 +97,5 @@ class Connection(H11Protocol):
 
     def drop(self) -> None:
         """Close it at once."""
-        self.welcome()
+        self.admit()
         self.transport.abort()

@@ -1,23 +1,21 @@
-"""Where plates and their events are kept: SQLite, or PostgreSQL for a team of machines, through SQLAlchemy.
+"""Stores plates and their events in SQLite, or in PostgreSQL for a team of machines, through SQLAlchemy.
 
-An event is one transaction. A plate is changed where it is still as it was read (its `version`), so that a recovery
+Each event is one transaction. A plate is updated only if its `version` is still the one that was read, so a recovery
 never overwrites a newer event.
 """
 
 import os
 import secrets
 import threading
-import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
-from tailhook.hook.plates import CLOCK_BOOTTIME
 from tailhook.machines.plates import Detail, Event, Kind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import columns_of, new_values, situation_of
-from tailhook.plates.report import Report, milliseconds
+from tailhook.plates.changes import apply_report, set_situation, situation_of
+from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import (
     EVENT_COLUMNS,
     FIND,
@@ -31,34 +29,50 @@ from tailhook.plates.tables import (
     statements,
     unknown_events,
 )
+from tailhook.stores.processes import uptime_ms
 
-CHANNEL = "tailhook_plates"  # on which PostgreSQL tells the daemons of each other's changes
-LONGEST_NOTE = 1900  # characters; PostgreSQL takes 7,999 bytes
-# Of a placeholder, what its session's plate begins with.
-HELD = ("created_at", "pid", "pid_started", "host", "user", "keeper", "status", "since", "event_ts", "event_mono")
-FOUND = [kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)]  # by the daemon
-UNCLOSED = sa.select(plates).where(plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("keeper"))
-NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
-PENDING = "pending:"  # begins the id of a plate whose session has not said its own yet
-DAY = 86_400_000  # milliseconds
+CHANNEL = "tailhook_plates"  # of PostgreSQL's NOTIFY between daemons
+MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
+FOUND_BY_DAEMON = [
+    kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)
+]  # by the daemon
+SELECT_OPEN = sa.select(plates).where(
+    plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("spool_id")
+)
+SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
+PENDING = "pending:"  # prefix of a placeholder's id
+DAY_MS = 86_400_000
 
 
-class Place(NamedTuple):
-    """Where in the spool an event stood.  file: as in the table.  end: the offset behind it."""
+class SpoolOffset(NamedTuple):
+    """A position in the spool.
+
+    file: see `Inbox.key`.
+    end: the offset in bytes after the event's line.
+    """
 
     file: str
     end: int
 
 
 class Moment(NamedTuple):
-    """When something happened, in milliseconds.  ts: Unix time.  mono: since its machine's start, None if not known."""
+    """When something happened.
+
+    ts: Unix milliseconds.
+    mono: milliseconds since the start of its machine, or None.
+    """
 
     ts: int
     mono: int | None
 
 
-class Kept(NamedTuple):
-    """What an event did.  is_new: it was not known.  plate: if it changed.  gone: a placeholder's id."""
+class Stored(NamedTuple):
+    """The result of storing an event.
+
+    is_new: whether the event was not stored before.
+    plate: the changed plate, or None.
+    gone: the id of the placeholder that the plate replaced, or "".
+    """
 
     is_new: bool
     plate: Plate | None
@@ -66,15 +80,16 @@ class Kept(NamedTuple):
 
 
 class RacedError(Exception):
-    """Another process changed the plate since it was read."""
+    """Another process changed the plate after it was read."""
 
 
 class Database:
-    """The plates of everyone who reports here.
+    """The database of the plates.
 
-    url: an SQLAlchemy URL, `sqlite:///…` or `postgresql+psycopg://…`.  changed: called with each plate that changed,
-    after the transaction, in the order of the changes; removed: likewise with the id of one that is gone. Neither may
-    call anything here.
+    url: an SQLAlchemy URL, `sqlite:///…` or `postgresql+psycopg://…`.
+    changed: called with each changed plate after its transaction, in the order of the changes. It must not call the
+        database.
+    removed: called in the same way with the id of a plate that is gone.
     """
 
     def __init__(
@@ -86,9 +101,9 @@ class Database:
         self.engine = open_engine(url)
         self.changed = changed
         self.removed = removed
-        # SQLite has one writer, and waiting here is fairer than its own waiting; and what changed is told in its order.
+        # SQLite allows one writer. This lock is fairer than SQLite's own, and keeps the changes in order.
         self.writing = threading.Lock()
-        self.name = secrets.token_hex(8)  # among the daemons on the same database
+        self.name = secrets.token_hex(8)  # of this daemon, in its notifications
         migrate(self.engine)
 
     def close(self) -> None:
@@ -97,28 +112,28 @@ class Database:
 
     # ---- events ----
 
-    def record(self, report: Report, place: Place | None = None, keeper: str | None = None) -> bool:
-        """Keep an event and do to its plate what it says; False for one that is known already.
+    def record(self, report: Report, place: SpoolOffset | None = None, spool_id: str | None = None) -> bool:
+        """Store an event and change its plate. Returns False if the event was stored before.
 
-        place: where in the spool it stood; the offset moves in the same transaction.  keeper: the spool's id of the
-        daemon that is to look after the plate, None for none.
+        place: where the event stood in the spool. The offset moves in the same transaction.
+        spool_id: of the daemon that looks after the plate from now on, None for none.
         """
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        kept = keep(tx, report, keeper)
+                        stored = insert_report(tx, report, spool_id)
                         if place:
                             move_offset(tx, place)
-                        self.tell_others(tx, kept.gone, kept.plate["session_id"] if kept.plate else "")
+                        self.notify(tx, stored.gone, stored.plate["session_id"] if stored.plate else "")
                     break
                 except RacedError:
                     continue
-            if kept.gone:
-                self.removed(kept.gone)
-            if kept.plate:
-                self.changed(kept.plate)
-        return kept.is_new
+            if stored.gone:
+                self.removed(stored.gone)
+            if stored.plate:
+                self.changed(stored.plate)
+        return stored.is_new
 
     def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
         """Apply an event of the daemon's own to a plate. Returns False if the plate changed since it was read.
@@ -126,18 +141,18 @@ class Database:
         at: when it happened; now if not given.
         tool: the tool that the event is about, if any.
         """
-        now = milliseconds()
+        now = unix_ms()
         event_id = f"{plate['session_id']}:{event.kind.value}:{plate['version']}"
         detail = Detail(tool.tool_use_id, tool.name, tool.about, tool.agent_id) if tool else Detail()
         try:
             with self.writing:
                 with self.engine.begin() as tx:
-                    row = find(tx, plate["session_id"])
-                    if row is None or row["version"] != plate["version"]:
+                    found = find_plate(tx, plate["session_id"])
+                    if found is None or found["version"] != plate["version"]:
                         return False
-                    at = at or Moment(now, uptime() if row["host"] == os.uname().nodename else None)
-                    after, _ = follow(situation_of(row), event, detail)
-                    kept = {
+                    at = at or Moment(now, uptime_ms() if found["host"] == os.uname().nodename else None)
+                    after, _ = follow(situation_of(found), event, detail)
+                    stored = {
                         **dict.fromkeys(EVENT_COLUMNS),
                         "event_id": event_id,
                         "session_id": plate["session_id"],
@@ -149,57 +164,74 @@ class Database:
                         "received_at": now,
                         "status": after.status.value,
                     }
-                    tx.execute(statements(tx.dialect.name).keep_event, kept)
-                    new = {
-                        **columns_of(row, after, at.ts, now),
-                        "last_event_type": event.kind.value,
-                        "unprompted": False,
-                    }
-                    # Nothing older than the closing may open a plate again. A session that goes on has no error.
-                    is_closed = after.status is Status.CLOSED
-                    new |= {"event_ts": at.ts, "event_mono": at.mono} if is_closed else {"error": None}
-                    changed = update(tx, row, new, now)
-                    self.tell_others(tx, plate["session_id"])
+                    tx.execute(statements(tx.dialect.name).insert_event, stored)
+                    new = found.copy()
+                    set_situation(new, after, at.ts, now)
+                    new["last_event_type"] = event.kind.value
+                    new["unprompted"] = False
+                    if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
+                        new["event_ts"], new["event_mono"] = at
+                    else:
+                        new["error"] = None
+                    changed = update(tx, new, now)
+                    self.notify(tx, plate["session_id"])
                 self.changed(changed)
         except RacedError:
             return False
         return True
 
-    def seen(self, plate: Plate, started: float) -> None:
-        """Note that the plate's process was seen, and so is no guess, and when it started."""
+    def confirm_process(self, plate: Plate, started: float) -> None:
+        """Mark the plate's process id as confirmed and store when the process started."""
         condition = sa.and_(plates.c.session_id == plate["session_id"], plates.c.pid == plate["pid"])
         with self.writing, self.engine.begin() as tx:
             tx.execute(sa.update(plates).where(condition).values(pid_started=started, pid_is_guess=False))
 
     # ---- sessions that the wrapper runs ----
 
-    def register(self, project_path: str, run_id: str | None = None, **facts: Any) -> Plate:
-        """A placeholder for a session that is about to start, or the plate of one that was faster.
+    def register(
+        self,
+        project_path: str,
+        run_id: str | None = None,
+        pid: int | None = None,
+        pid_started: float | None = None,
+        host: str | None = None,
+        user: str | None = None,
+        spool_id: str | None = None,
+    ) -> Plate:
+        """Return a placeholder for a session that is about to start, or its plate if it has started already.
 
-        facts: pid, pid_started, host, user, keeper.
+        pid, pid_started: the session's process.
+        spool_id: of the daemon that looks after the plate, None for none.
         """
+        now = unix_ms()
+        wanted = empty_plate(f"{PENDING}{project_path}", project_path, now)
+        wanted["run_id"] = run_id
+        wanted["pid"], wanted["pid_started"] = pid, pid_started
+        wanted["host"], wanted["user"], wanted["keeper"] = host, user, spool_id
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        plate = hold(tx, project_path, run_id, facts)
-                        self.tell_others(tx, plate["session_id"])
+                        plate = register_placeholder(tx, wanted)
+                        self.notify(tx, plate["session_id"])
                     break
                 except RacedError:
                     continue
             self.changed(plate)
         return plate
 
-    def stopped(
+    def close_sessions(
         self,
         run_id: str | None = None,
         session_id: str | None = None,
         project_path: str | None = None,
         at: Moment | None = None,
     ) -> list[Plate]:
-        """Close the plates of a process that ended; by its project alone only where that means one plate.
+        """Close the plates of a process that ended, and return them.
 
-        at: when it ended, now if not given; a plate that went on after that stays open.
+        The first argument that is given selects them. A project selects its plate only if it has one open plate.
+
+        at: when the process ended; now if not given. A plate with a newer event stays open.
         """
         if run_id:
             condition = plates.c.run_id == run_id
@@ -209,13 +241,16 @@ class Database:
             condition = plates.c.project_path == project_path
         with self.engine.connect() as tx:
             found = tx.execute(sa.select(plates).where(condition, plates.c.status != Status.CLOSED.value)).mappings()
-            rows = [dict(row) for row in found]
+            rows = [plate_of(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
         return [row for row in rows if self.close_plate(row, at)]
 
     def close_plate(self, plate: Plate | None, at: Moment | None) -> bool:
-        """Close a plate, whatever happens to it meanwhile; False where somebody else did, or where it went on since."""
+        """Close a plate, even if events change it meanwhile.
+
+        Returns False if it was closed already, or has an event that is newer than `at`.
+        """
         while plate and plate["status"] != Status.CLOSED.value:
             if at and precedes(*at, plate["event_ts"], plate["event_mono"]):
                 return False
@@ -227,41 +262,45 @@ class Database:
     # ---- reading ----
 
     def all(self, status: str | None = None, project: str | None = None) -> list[Plate]:
-        """The plates, the one that changed last first."""
+        """Return the plates; the one that changed last comes first."""
         query = sa.select(plates).order_by(plates.c.updated_at.desc(), plates.c.session_id)
         if status is not None:
             query = query.where(plates.c.status == status)
         if project is not None:
             query = query.where(plates.c.project_path == project)
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(query).mappings()]
+            return [plate_of(row) for row in tx.execute(query).mappings()]
 
-    def kept_by(self, keeper: str) -> list[Plate]:
-        """The plates that this daemon looks after and that are not closed."""
+    def project_paths(self) -> list[tuple[str, str]]:
+        """Return the id and the project's path of every plate."""
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(UNCLOSED, {"keeper": keeper}).mappings()]
+            return [(row[0], row[1]) for row in tx.execute(sa.select(plates.c.session_id, plates.c.project_path))]
+
+    def open_plates(self, spool_id: str) -> list[Plate]:
+        """Return the plates that are not closed and that the daemon with this spool looks after."""
+        with self.engine.connect() as tx:
+            return [plate_of(row) for row in tx.execute(SELECT_OPEN, {"spool_id": spool_id}).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
-        """One plate."""
+        """Return one plate, or None."""
         with self.engine.connect() as tx:
-            row = find(tx, session_id)
-            return None if row is None else dict(row)
+            return find_plate(tx, session_id)
 
-    def events_of(self, session_id: str, limit: int) -> list[dict[str, Any]]:
-        """The last events of a plate, the oldest of them first."""
+    def events_of(self, session_id: str, limit: int) -> list[RowMapping]:
+        """Return the last events of a plate, the oldest of them first."""
         query = sa.select(events).where(events.c.session_id == session_id).order_by(events.c.id.desc()).limit(limit)
         with self.engine.connect() as tx:
-            return [dict(row) for row in tx.execute(query).mappings()][::-1]
+            return list(tx.execute(query).mappings())[::-1]
 
     def counts(self) -> dict[str, int]:
-        """How many plates have each status."""
+        """Return how many plates have each status."""
         query = sa.select(plates.c.status, sa.func.count()).group_by(plates.c.status)
         with self.engine.connect() as tx:
             found = {status: int(count) for status, count in tx.execute(query)}
         return {status.value: found.get(status.value, 0) for status in Status}
 
     def event_counts(self) -> dict[str, int]:
-        """Return how many events of each type are kept."""
+        """Return how many events of each type are stored."""
         counts: dict[str, int] = {}
         with self.engine.connect() as tx:
             for table in (events, unknown_events):
@@ -271,8 +310,8 @@ class Database:
         return counts
 
     def lags(self, limit: int) -> list[int]:
-        """Milliseconds from the hook's clock to the database of the last events that hooks reported."""
-        query = sa.select(events.c.received_at - events.c.ts).where(events.c.event_type.not_in(FOUND))
+        """Return the milliseconds between the hook's clock and the database, for the last reported events."""
+        query = sa.select(events.c.received_at - events.c.ts).where(events.c.event_type.not_in(FOUND_BY_DAEMON))
         with self.engine.connect() as tx:
             return [max(0, lag) for lag in tx.execute(query.order_by(events.c.id.desc()).limit(limit)).scalars()]
 
@@ -283,38 +322,38 @@ class Database:
         with self.writing:
             with self.engine.begin() as tx:
                 was_there = bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
-                self.tell_others(tx, session_id)
+                self.notify(tx, session_id)
             if was_there:
                 self.removed(session_id)
         return was_there
 
-    def forget(self, days: float) -> int:
-        """Remove the plates that did not change for so many days, and what older events there are of the others.
+    def prune(self, days: float) -> int:
+        """Remove the plates that have not changed for so many days, and all events that are older.
 
-        Returns how many plates are gone.
+        Returns how many plates were removed.
         """
-        before = milliseconds() - int(days * DAY)
+        before = unix_ms() - int(days * DAY_MS)
         with self.writing:
             with self.engine.begin() as tx:
                 query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
                 gone = list(tx.execute(query).scalars())
                 for table in (events, unknown_events):
                     tx.execute(sa.delete(table).where(table.c.received_at < before))
-                self.tell_others(tx, *gone)
+                self.notify(tx, *gone)
             for session_id in gone:
                 self.removed(session_id)
         return len(gone)
 
     # ---- other daemons on the same database ----
 
-    def tell_others(self, tx: Connection, *session_ids: str) -> None:
-        """Tell them, once the transaction is done, which plates changed; where the database can: PostgreSQL."""
+    def notify(self, tx: Connection, *session_ids: str) -> None:
+        """Notify the other daemons of changed plates when the transaction ends. Does nothing on SQLite."""
         if tx.dialect.name == "postgresql":
             for session_id in filter(None, session_ids):
-                tx.execute(NOTIFY, {"words": f"{self.name} {session_id}"[:LONGEST_NOTE]})
+                tx.execute(SELECT_NOTIFY, {"words": f"{self.name} {session_id}"[:MAX_NOTE_CHARS]})
 
-    def heard(self, words: str) -> None:
-        """What another daemon told: tell of the plate as it is now."""
+    def on_notify(self, words: str) -> None:
+        """Handle a NOTIFY of another daemon: read that plate and publish it."""
         name, _, session_id = words.partition(" ")
         if name == self.name:
             return
@@ -328,19 +367,19 @@ class Database:
     # ---- the spool ----
 
     def offset(self, file: str) -> int:
-        """How far a file of the spool is read."""
+        """Return up to which offset a file of the spool was read."""
         with self.engine.connect() as tx:
             return tx.execute(sa.select(spool.c.offset).where(spool.c.file == file)).scalar() or 0
 
-    def move_offset(self, place: Place) -> None:
-        """Pass over what is no event."""
+    def move_offset(self, place: SpoolOffset) -> None:
+        """Skip a line that is not an event."""
         with self.writing, self.engine.begin() as tx:
             move_offset(tx, place)
 
-    def settle(self) -> bool:
-        """Bring all that was kept to the disk; False while a reader hinders that.
+    def checkpoint(self) -> bool:
+        """Write everything to the disk. Returns False if a reader prevents that.
 
-        SQLite's log is not synchronised with each transaction; it is when it goes into the database's file.
+        SQLite does not sync its log after each transaction, only when the log is copied into the database's file.
         """
         if self.engine.dialect.name != "sqlite":
             return True
@@ -355,7 +394,7 @@ class Database:
         return bool(not busy and logged == moved)
 
     def forget_file(self, file: str) -> None:
-        """A file of the spool is about to be removed; another one may get its inode."""
+        """Remove the offset of a file that will be deleted, because another file may get its inode."""
         with self.writing, self.engine.begin() as tx:
             tx.execute(sa.delete(spool).where(spool.c.file == file))
 
@@ -363,43 +402,69 @@ class Database:
 # ---- one plate ---------------------------------------------------------------
 
 
-def find(tx: Connection, session_id: str) -> RowMapping | None:
-    """The plate's row."""
-    return tx.execute(FIND, {"id": session_id}).mappings().first()
+def plate_of(row: RowMapping) -> Plate:
+    """Return a row of the table `plates`."""
+    return cast("Plate", dict(row))
+
+
+def find_plate(tx: Connection, session_id: str) -> Plate | None:
+    """Return a plate, or None if there is none."""
+    row = tx.execute(FIND, {"id": session_id}).mappings().first()
+    return None if row is None else plate_of(row)
 
 
 def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
-    """A plate of which nothing is known yet."""
+    """Return a plate of a session of which nothing else is known yet.
+
+    now: Unix milliseconds.
+    """
     return {
-        **dict.fromkeys(plates.c.keys()),
         "session_id": session_id,
         "project_path": project_path,
+        "transcript_path": None,
+        "git_branch": None,
         "status": Status.STARTING.value,
+        "last_event_type": None,
+        "last_tool": None,
+        "todo_progress": None,
+        "error": None,
+        "run_id": None,
+        "pid": None,
+        "pid_started": None,
+        "pid_is_guess": None,
+        "host": None,
+        "user": None,
+        "keeper": None,
         "created_at": now,
         "updated_at": now,
         "since": now,
         "event_ts": 0,
+        "event_mono": None,
+        "transcript_size": None,
+        "tools": None,
+        "beneath": None,
+        "unprompted": None,
         "version": 0,
     }
 
 
-def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
-    """Keep an event and change its plate. An event of an unknown type begins no plate.
+def insert_report(tx: Connection, report: Report, spool_id: str | None) -> Stored:
+    """Store an event and change its plate. An event of an unknown type does not create a plate.
 
     Raises RacedError.
     """
-    now = milliseconds()
-    there, gone = find(tx, report.session_id), ""
+    now = unix_ms()
+    there, gone = find_plate(tx, report.session_id), ""
     if report.event() is None and (not there or is_unknown_event(tx, report.event_id)):
         stranger = {name: getattr(report, name) for name in ("event_id", "session_id", "event_type", "ts")}
-        kept = tx.execute(statements(tx.dialect.name).keep_unknown_event, {**stranger, "received_at": now})
-        return Kept(kept.first() is not None, None, "")
+        stored = tx.execute(statements(tx.dialect.name).insert_unknown_event, {**stranger, "received_at": now})
+        return Stored(stored.first() is not None, None, "")
     if there:
-        row = there
+        plate, begun = there, None
     else:
-        row, gone = begin_plate(tx, report, now)
-    begun = None if there else dict(row)
-    new, status = new_values(row, report, keeper, now)
+        plate, gone = insert_plate(tx, report, now)
+        begun = plate
+    new, status = apply_report(plate, report, spool_id, now)
     event = {
         "event_id": report.event_id,
         "session_id": report.session_id,
@@ -413,68 +478,85 @@ def keep(tx: Connection, report: Report, keeper: str | None) -> Kept:
         "received_at": now,
         "status": status,
     }
-    kept = tx.execute(statements(tx.dialect.name).keep_event, event)
-    if kept.first() is None:
-        return Kept(False, begun, gone)
-    return Kept(True, update(tx, row, new, now) if new else begun, gone)
+    stored = tx.execute(statements(tx.dialect.name).insert_event, event)
+    if stored.first() is None:
+        return Stored(False, begun, gone)
+    return Stored(True, update(tx, new, now) if new else begun, gone)
 
 
 def is_unknown_event(tx: Connection, event_id: str) -> bool:
-    """Return whether the event is kept among those that begin no plate."""
+    """Return whether the event is stored as one of an unknown type."""
     query = sa.select(unknown_events.c.event_id).where(unknown_events.c.event_id == event_id)
     return tx.execute(query).first() is not None
 
 
-def hold(tx: Connection, project_path: str, run_id: str | None, facts: dict[str, Any]) -> Plate:
-    """A placeholder for a run, or its session's plate where that is there, with the process.  Raises RacedError."""
-    now = milliseconds()
-    is_ours = sa.and_(plates.c.run_id == (run_id or ""), plates.c.status != Status.CLOSED.value)
-    if begun := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
+def register_placeholder(tx: Connection, wanted: Plate) -> Plate:
+    """Store a placeholder for a run, or its process in the run's plate if the session has started already.
+
+    Returns what is stored. Raises RacedError.
+    """
+    is_ours = sa.and_(plates.c.run_id == (wanted["run_id"] or ""), plates.c.status != Status.CLOSED.value)
+    if row := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
+        begun = plate_of(row)
         is_known = begun["pid"] is not None and not begun["pid_is_guess"]
-        process = {name: facts.get(name) for name in ("pid", "pid_started")} | {"pid_is_guess": False}
-        return dict(begun) if is_known or not process["pid"] else update(tx, begun, process, now)
-    name = f"{PENDING}{project_path}"
-    there = find(tx, name)
+        if is_known or not wanted["pid"]:
+            return begun
+        begun["pid"], begun["pid_started"], begun["pid_is_guess"] = wanted["pid"], wanted["pid_started"], False
+        return update(tx, begun, wanted["created_at"])
+    there = find_plate(tx, wanted["session_id"])
     if there and there["status"] == Status.CLOSED.value:
-        tx.execute(sa.delete(plates).where(plates.c.session_id == name))
-    elif there and there["run_id"] != run_id:
-        name = f"{name}#{run_id}"
-    row = {**empty_plate(name, project_path, now), "run_id": run_id, **facts}
-    tx.execute(statements(tx.dialect.name).begin_plate, row)
-    return dict(find(tx, name) or row)
+        tx.execute(sa.delete(plates).where(plates.c.session_id == wanted["session_id"]))
+    elif there and there["run_id"] != wanted["run_id"]:
+        wanted = {**wanted, "session_id": f"{wanted['session_id']}#{wanted['run_id']}"}
+    tx.execute(statements(tx.dialect.name).insert_plate, wanted)
+    return find_plate(tx, wanted["session_id"]) or wanted
 
 
-def begin_plate(tx: Connection, report: Report, now: int) -> tuple[RowMapping, str]:
-    """A new plate, in place of its wrapper's placeholder when it has one, whose id is the second."""
+def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
+    """Store a new plate. It replaces the placeholder of its wrapper, if there is one.
+
+    Returns the plate, and the placeholder's id or "". Raises RacedError.
+    """
     gone = ""
-    row = empty_plate(report.session_id, report.project_path, now)
+    plate = empty_plate(report.session_id, report.project_path, now)
     if report.run_id:
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
         query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
-        if held := tx.execute(query).mappings().first():
-            row |= {name: held[name] for name in HELD}
-            gone = held["session_id"]
+        if row := tx.execute(query).mappings().first():
+            placeholder = plate_of(row)
+            gone = placeholder["session_id"]
+            plate = {
+                **plate,
+                "created_at": placeholder["created_at"],
+                "pid": placeholder["pid"],
+                "pid_started": placeholder["pid_started"],
+                "host": placeholder["host"],
+                "user": placeholder["user"],
+                "keeper": placeholder["keeper"],
+                "status": placeholder["status"],
+                "since": placeholder["since"],
+                "event_ts": placeholder["event_ts"],
+                "event_mono": placeholder["event_mono"],
+            }
             tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
-    tx.execute(statements(tx.dialect.name).begin_plate, row)
-    found = find(tx, report.session_id)
+    tx.execute(statements(tx.dialect.name).insert_plate, plate)
+    found = find_plate(tx, report.session_id)
     if found is None:
         raise RacedError
     return found, gone
 
 
-def update(tx: Connection, row: RowMapping, new: dict[str, Any], now: int) -> Plate:
-    """Change a plate; returns it as it is now.  Raises RacedError."""
-    plate = {**row, **new, "updated_at": now, "version": row["version"] + 1}
-    if not tx.execute(UPDATE, {**plate, "id": row["session_id"], "read": row["version"]}).rowcount:
+def update(tx: Connection, plate: Plate, now: int) -> Plate:
+    """Store a changed plate and return it with its new version. Raises RacedError if another process was faster.
+
+    plate: with the version that was read.
+    """
+    new: Plate = {**plate, "updated_at": now, "version": plate["version"] + 1}
+    if not tx.execute(UPDATE, {**new, "id": plate["session_id"], "read": plate["version"]}).rowcount:
         raise RacedError
-    return plate
+    return new
 
 
-def uptime() -> int:
-    """Milliseconds since the machine's start, as the hooks tell them."""
-    return time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
-
-
-def move_offset(tx: Connection, place: Place) -> None:
-    """Note how far the file is read."""
+def move_offset(tx: Connection, place: SpoolOffset) -> None:
+    """Store up to which offset a file of the spool was read."""
     tx.execute(statements(tx.dialect.name).move_offset, {"file": place.file, "offset": place.end})

@@ -1,7 +1,7 @@
-"""Decides which requests over TCP the daemon answers: those of the user's own programs, and of the web board.
+"""Access control for the TCP port: a bearer token, and checks of Host and Origin.
 
-Browsers send requests for every page they show, to any address. So Host must name this machine, which a rebound name
-does not, Origin must be the board's own, and there are no cookies: a browser sends them to every port of a host.
+A browser sends requests to any address for every page it shows. The check of Host stops DNS rebinding, the check of
+Origin stops requests of other pages (CSRF). There are no cookies, because a browser sends them to every port of a host.
 """
 
 import hmac
@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tailhook.plates.browsers import Browsers
 from tailhook.plates.connections import Connection
 
-LARGEST_BODY = 8 << 20
-SIGN_IN = "/sign-in"  # a browser posts a link's code there, as the bearer token
+MAX_BODY_BYTES = 8 << 20
+SIGN_IN = "/sign-in"  # a browser posts a link's code to it, as the bearer token
 
 # What a browser may do with the answers: run the daemon's own scripts, talk to the daemon, and nothing else.
 POLICY = (
@@ -36,13 +36,13 @@ BROWSER_HEADERS = {
 
 
 class BrowserHeaders:
-    """Tells browsers how little the answers may do; on every answer, also on those that refuse."""
+    """Adds the headers that restrict what a browser does with an answer, to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and the answer with more headers."""
+        """Pass the request on, and add the headers to its answer."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -53,18 +53,18 @@ class BrowserHeaders:
 
 
 class LimitBody:
-    """Refuses bodies over 8 MB, told or untold."""
+    """Rejects bodies over 8 MiB, with or without Content-Length."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, as long as its body is not too large."""
+        """Pass the request on unless its body is too large."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        told = Headers(scope=scope).get("content-length", "0")
-        if told.isdigit() and int(told) > LARGEST_BODY:
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
             await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
             return
         size, refused = 0, False
@@ -73,15 +73,15 @@ class LimitBody:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
+            if size > MAX_BODY_BYTES:
                 raise OSError("the body is over 8 MB")
             return message
 
         async def send_unless_too_large(message: Message) -> None:
             nonlocal refused
-            if size <= LARGEST_BODY:
+            if size <= MAX_BODY_BYTES:
                 await send(message)
-            elif not refused:  # whatever the application makes of a body that it could not read
+            elif not refused:  # the application may answer although it could not read the body
                 refused = True
                 await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
 
@@ -111,14 +111,14 @@ class Guard:
         connection: Connection = scope["state"]["connection"]
         headers = Headers(scope=scope)
         given = bearer(headers)
-        if fault := self.fault(scope, headers):
+        if fault := self.find_fault(scope, headers):
             await refuse(send, *fault)
         elif scope["path"] == SIGN_IN and scope["method"] == "POST":
             await self.sign_in(given, send)
         elif self.is_known(given):
-            connection.welcome()
+            connection.admit()
             await self.app(scope, receive, send)
-        elif is_open_to_all(scope):
+        elif is_public(scope):
             await self.app(scope, receive, send)
         else:
             await refuse(send, HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer …")
@@ -128,42 +128,44 @@ class Guard:
         """Answer with a browser's secret for the code of a link."""
         secret = self.browsers.sign_in(code)
         if secret is None:
-            await refuse(send, HTTPStatus.UNAUTHORIZED, "the link was used, or it is of another run of the daemon")
+            await refuse(
+                send, HTTPStatus.UNAUTHORIZED, "the link was used before, or it belongs to another run of the daemon"
+            )
         else:
             body = json.dumps({"secret": secret}).encode()
-            await answer(send, HTTPStatus.OK, body, [("content-type", "application/json")])
+            await respond(send, HTTPStatus.OK, body, [("content-type", "application/json")])
 
-    def fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
-        """What is wrong with where the request comes from."""
+    def find_fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
+        """Return status and message if Host or Origin is wrong, otherwise None."""
         hosts = headers.getlist("host")
-        here = scope["server"][0]  # the address that was asked: no name, so nobody can have it lead elsewhere
-        if len(hosts) != 1 or name_of(hosts[0]) not in {*self.hosts, here}:
-            return HTTPStatus.MISDIRECTED_REQUEST, "the daemon has not this name"
+        here = scope["server"][0]  # the address that the client connected to, which is not a DNS name
+        if len(hosts) != 1 or host_name(hosts[0]) not in {*self.hosts, here}:
+            return HTTPStatus.MISDIRECTED_REQUEST, "unknown Host header"
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{hosts[0]}":
-            return HTTPStatus.FORBIDDEN, "another page's request"
+            return HTTPStatus.FORBIDDEN, "the request comes from another page"
         return None
 
     def is_known(self, given: str) -> bool:
-        """Return whether it is the token, or the secret of a browser that is signed in."""
+        """Return whether a bearer value is the token or the secret of a signed-in browser."""
         is_token = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode())
         return is_token or self.browsers.has_signed_in(given)
 
 
 def bearer(headers: Headers) -> str:
-    """Return what the request shows in its Authorization header (RFC 6750, 2.1), "" for nothing."""
+    """Return the bearer value of the Authorization header (RFC 6750, 2.1), or ""."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
-def is_open_to_all(scope: Scope) -> bool:
-    """Return whether the request asks for something that needs no token: the web board's files, and the health."""
+def is_public(scope: Scope) -> bool:
+    """Return whether the request needs no token: it asks for the web board's files, or for /health."""
     is_for_a_file = scope["path"] == "/" or scope["path"].startswith("/web/")
     return scope["path"] == "/health" or (is_for_a_file and scope["method"] in ("GET", "HEAD"))
 
 
-def name_of(host: str) -> str | None:
-    """The name in a Host header, None for what is none."""
+def host_name(host: str) -> str | None:
+    """Return the host name in a Host header, or None if the header is invalid."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:
@@ -171,15 +173,15 @@ def name_of(host: str) -> str | None:
 
 
 async def refuse(send: Send, status: HTTPStatus, words: str) -> None:
-    """An error, as all of the daemon's are."""
+    """Send an error in the form of all errors of the daemon."""
     headers = [("content-type", "application/json")]
     if status is HTTPStatus.UNAUTHORIZED:
         headers.append(("www-authenticate", "Bearer"))
-    await answer(send, status, json.dumps({"error": words}).encode(), headers)
+    await respond(send, status, json.dumps({"error": words}).encode(), headers)
 
 
-async def answer(send: Send, status: HTTPStatus, body: bytes, headers: "list[tuple[str, str]]") -> None:
-    """A whole answer."""
+async def respond(send: Send, status: HTTPStatus, body: bytes, headers: "list[tuple[str, str]]") -> None:
+    """Send an answer."""
     raw = [(name.encode(), value.encode("latin-1")) for name, value in [*headers, ("content-length", str(len(body)))]]
     await send({"type": "http.response.start", "status": int(status), "headers": raw})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""What no hook reports: transcripts that went on, and processes that are gone."""
+"""The health check finds what no hook reports: sessions that went on, and processes that ended."""
 
 import errno
 import io
@@ -19,8 +19,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
-from tailhook.hook.plates import CLOCK_BOOTTIME
-from tailhook.hook.plates import process_start as ticks_at_start
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -35,34 +33,36 @@ from tailhook.machines.plates import (
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
-from tailhook.plates.tables import Plate, is_of_a_row
+from tailhook.plates.tables import Plate, is_row_error
+from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
+from tailhook.stores.processes import CLOCK_BOOTTIME
 from tailhook.transcript import Record
 
 log = logging.getLogger("tailhook.plates")
 
-SLEPT = 30  # seconds between two checks from which on the machine is taken to have slept
-WAKING = 10  # seconds after that in which transcripts and hooks may catch up
+MIN_SLEEP_S = 30  # between two checks: then the machine has slept
+WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
 INTERRUPTED = "[Request interrupted by user"
-OUTLIVED = 5  # seconds after an event in which its hook has ended, and so has a shell around it
-RECORDS_BACK = 50  # records from the transcript's end among which the session's own is looked for
-CALLS_BACK = 500  # records from the end among which the call of a tool that is waited for is looked for
-ATTEMPTS = 3  # at a plate that events change while its transcript is read
+HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
+MAX_NEWEST_RECORDS = 50  # from the transcript's end, among which the session's newest record is searched
+MAX_RECORDS_TO_CALLS = 500  # the same if the session waits for tools, whose calls are searched too
+MAX_CHECKS = 3  # of a plate that events change while its transcript is read
 # Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
 BOOKKEEPING = frozenset(
     ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
 )
 
-MAX_DECODED_BYTES = 1 << 20  # of a record whose members are looked at: they take up to 30 times its size
-MAX_SHOWN = 100_000  # characters of the agent's last words
-MAX_LETTER_BYTES = 4  # in UTF-8
-RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside of a JSON string its quotes would be escaped
+MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
+MAX_MESSAGE_CHARS = 100_000  # of the agent's last message
+MAX_CHARACTER_BYTES = 4  # in UTF-8
+TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
 Stamp = tuple[int, int, int]  # see `stamp_of`
 
 
 class Since(NamedTuple):
-    """From where on a transcript is of interest.
+    """The event after which a transcript is examined.
 
     at: when the newest event happened, in Unix seconds.
     size: bytes of the transcript at that event; None if the hook did not say.
@@ -80,12 +80,12 @@ ANY_TIME = Since()
 
 
 class Health:
-    """Looks at every open plate that is this daemon's to look after, as often as `check` is called: every 10 s.
+    """Checks every open plate that this daemon looks after. `check` is called every 10 s.
 
-    keeper: the daemon's, as plates have it.
-    is_drained: returns whether every event in the spool is taken.
+    spool_id: of this daemon.
+    is_drained: returns whether every event in the spool is stored.
     clock: returns Unix seconds.
-    uptime: returns seconds since the machine's start, which no one can set.
+    uptime: returns seconds since the machine's start, which cannot be set.
     look: returns what a transcript shows since an event, or None if there is no transcript.
     started: returns when a process started, or None if it is gone.
     """
@@ -93,7 +93,7 @@ class Health:
     def __init__(
         self,
         database: Database,
-        keeper: str,
+        spool_id: str,
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
@@ -101,51 +101,51 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
-        self.keeper = keeper
+        self.spool_id = spool_id
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
         self.looks = Looks()
         self.look = look or self.looks
-        self.started = started or process_start
+        self.started = started or find_process_start
         self.last = uptime()
-        self.first: dict[tuple[object, ...], Look] = {}  # of the plates as they are, as the first check saw them
-        self.resting = 0.0  # until that uptime nothing is judged
-        self.faults: dict[str, str] = {}  # of the sessions that could not be looked at, as they were logged
+        self.first: dict[tuple[object, ...], Look] = {}  # what the first check after the newest event saw, by `key_of`
+        self.resting = 0.0  # the uptime until which nothing is checked
+        self.faults: dict[str, str] = {}  # the last logged failure of each session
 
     def check(self) -> int:
-        """Look at every plate once. Returns how many of them it changed."""
+        """Check every plate once. Returns how many of them changed."""
         now = self.uptime()
-        if now - self.last > SLEPT:
-            self.resting = now + WAKING - HEALTH_CHECK_INTERVAL / 2  # the check after this one is not to be missed
+        if now - self.last > MIN_SLEEP_S:
+            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # ends before the next check but one
         self.last = now
         if now < self.resting:
             return 0
         changed = 0
-        kept = self.database.kept_by(self.keeper)
+        kept = self.database.open_plates(self.spool_id)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:
             try:
                 changed += self.check_plate(plate)
             except SQLAlchemyError as error:
-                if not is_of_a_row(error):
+                if not is_row_error(error):
                     raise
                 self.log_once(plate, error)
-            except Exception as error:  # MemoryError and RecursionError too: the other sessions are looked at
+            except Exception as error:  # also MemoryError and RecursionError: check the other sessions
                 self.log_once(plate, error)
         self.looks.forget_others()
         return changed
 
     def check_plate(self, plate: Plate | None) -> bool:
-        """Look at one plate. Returns whether that changed it.
+        """Check one plate. Returns whether that changed it.
 
-        An event that comes meanwhile, such as a sub-agent's, makes it look once more.
+        If an event changes the plate meanwhile, it is checked again.
         """
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_CHECKS):
             if plate is None or plate["status"] == Status.CLOSED.value:
                 return False
-            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # what happens from now on is newer
+            at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # events after this are newer
             event, tool = self.event_of(plate, self.clock())
             if event is None:
                 return False
@@ -155,19 +155,19 @@ class Health:
         return False
 
     def log_once(self, plate: Plate, error: Exception) -> None:
-        """Log that a plate cannot be looked at, unless the last failure was the same."""
+        """Log that a plate cannot be checked, unless its last failure was the same."""
         fault = plain(repr(error))
         if self.faults[plate["session_id"]] != fault:
             self.faults[plate["session_id"]] = fault
-            log.warning("the session %s cannot be looked at: %s", plain(plate["session_id"]), fault)
+            log.warning("the session %s cannot be checked: %s", plain(plate["session_id"]), fault)
 
     def event_of(self, plate: Plate, now: float) -> tuple[Event | None, OpenTool | None]:
-        """Return what has become of a plate, and the tool that this is about; None for nothing."""
-        if self.is_gone(plate) and self.is_drained():  # a session that goes on elsewhere may have reported it
+        """Return the event that the check of a plate finds, and its tool; None for none."""
+        if self.is_gone(plate) and self.is_drained():  # otherwise the session may have reported another process
             return Event(Kind.SESSION_END), None
         status = Status(plate["status"])
         last_event = plate["event_ts"] / 1000
-        if is_at_its_prompt(plate["unprompted"], status, last_event, now):
+        if is_at_its_prompt(bool(plate["unprompted"]), status, last_event, now):
             return Event(Kind.TURN_ENDED), None
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
@@ -186,9 +186,9 @@ class Health:
         return event, None
 
     def look_at_agent(self, path: str, tool: OpenTool, look: Look | None) -> Look | None:
-        """Return the look at the session's transcript, with what the sub-agent's own shows of its tool.
+        """Return the look at the session's transcript, with what the sub-agent's own transcript shows of its tool.
 
-        The session's transcript tells nothing of that tool, whoever goes on there.
+        The session's transcript has no records of that tool.
         """
         since = Since(calls=frozenset((tool.tool_use_id,)), is_agents=True)
         theirs = self.look(transcript_of_agent(path, tool.agent_id), since)
@@ -200,28 +200,29 @@ class Health:
         return look._replace(pending=look.pending | {tool.tool_use_id})
 
     def is_gone(self, plate: Plate) -> bool:
-        """Whether the process has ended, or its number belongs to another one.
+        """Return whether the plate's process has ended, or its id belongs to another process now.
 
-        One that is a guess, or of which no start is known, has to be seen first; a guess once it has outlived its hook.
+        A guessed process, and one whose start is unknown, must be seen running first; a guessed one after its hook has
+        exited.
         """
         if plate["pid"] is None:
             return False
         started = self.started(plate["pid"])
-        if plate["pid_is_guess"] and self.clock() - plate["event_ts"] / 1000 < OUTLIVED:
+        if plate["pid_is_guess"] and self.clock() - plate["event_ts"] / 1000 < HOOK_EXIT_S:
             return False
         is_another = plate["pid_started"] not in (None, started)
         if not is_another and started is not None and (plate["pid_is_guess"] or plate["pid_started"] is None):
-            self.database.seen(plate, started)
+            self.database.confirm_process(plate, started)
         return is_another and not plate["pid_is_guess"]
 
 
 def key_of(plate: Plate) -> tuple[object, ...]:
-    """Return what stays the same of a plate until the next event of its own agent."""
+    """Return what identifies a plate's state until the next event of the session itself."""
     return plate["session_id"], plate["event_ts"], plate["event_mono"], plate["status"]
 
 
 class Looks:
-    """What transcripts show. Each is read again only after its size, its time or its inode has changed."""
+    """Examines transcripts. Each is read again only if its size, its time or its inode has changed."""
 
     def __init__(self) -> None:
         self.seen: dict[tuple[str, Since], tuple[Stamp, Look | None]] = {}
@@ -237,7 +238,7 @@ class Looks:
             return None
         stamp_then, look = self.seen.get(key, (None, None))
         if stamp != stamp_then:
-            self.seen[key] = stamp, None  # if it cannot be looked at, not before it has changed
+            self.seen[key] = stamp, None  # if examining it fails, it is not read again before it changes
             look = look_at(path, since)
             self.seen[key] = stamp, look
         return look
@@ -251,17 +252,17 @@ class Looks:
 def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     """Return what a transcript shows, or None if it cannot be read.
 
-    Reads records from the transcript's end back to the event, to the newest record of the session's own, and to the
-    calls that the session waits for: RECORDS_BACK records at most, or CALLS_BACK if there are such calls, and as far as
-    a hook reads.
+    Reads records from the transcript's end back to the event, to the newest record of the session itself, and to the
+    calls that the session waits for: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls, and as
+    far back as a hook reads.
     """
     sight = Sight(since)
     try:
-        with opened(path) as file:
+        with open_transcript(path) as file:
             facts = os.fstat(file.fileno())
             lines = reverse_lines(file, max(0, facts.st_size - MAX_TRANSCRIPT_BYTES), None, MAX_RECORD_BYTES)
             records = ((line, record) for at, line in islice(lines, MAX_RECORDS) if (record := parse_record(line, at)))
-            for line, record in islice(records, CALLS_BACK if since.calls else RECORDS_BACK):
+            for line, record in islice(records, MAX_RECORDS_TO_CALLS if since.calls else MAX_NEWEST_RECORDS):
                 sight.see(line, record)
                 if sight.is_complete:
                     break
@@ -271,18 +272,18 @@ def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
 
 
 class Sight:
-    """What the records of a transcript show, which are seen newest first."""
+    """What the records of a transcript show. They are given newest first."""
 
     def __init__(self, since: Since) -> None:
         self.since = since
-        self.own: Record | None = None  # the newest of the session's own that has a time
-        self.has_ended = False  # that record ends the turn
+        self.own: Record | None = None  # the session's newest record that has a time
+        self.has_ended = False  # whether that record ends the turn
         self.newest: float | None = None
         self.has_grown = False
-        self.others = self.rest = 0  # records since the event: of sub-agents and other tools, and all others
-        self.is_before = False  # the records are older than the event by now
-        self.later: set[str] = set()  # the agent's messages
-        self.is_answered = False  # a person's words were seen
+        self.others = self.rest = 0  # records after the event: of sub-agents and other tools, and all others
+        self.is_before = False  # whether the records are older than the event now
+        self.later: set[str] = set()  # the agent's messages that were seen
+        self.is_answered = False  # whether a person's message was seen
         self.results: set[str] = set()  # ids of the tools whose results were seen
         self.pending: set[str] = set()
         self.ended: set[str] = set()
@@ -293,8 +294,11 @@ class Sight:
         return self.own is not None and self.is_before and self.pending | self.ended == self.since.calls
 
     def see(self, line: bytes, record: Record) -> None:
-        """Take the next older record, which stands in `line`."""
-        at = seconds(record.timestamp)
+        """Take note of the next older record.
+
+        line: the record's bytes.
+        """
+        at = parse_timestamp(record.timestamp)
         if self.since.size is None:
             self.is_before = self.is_before or (at is not None and at <= self.since.at)
         else:
@@ -324,9 +328,9 @@ class Sight:
             self.is_answered = True
 
     def find_calls(self, record: Record, message: str) -> None:
-        """Take note of the calls in a record of the agent's, and of what followed them.
+        """Take note of the calls in a record of the agent.
 
-        A call has ended if its result, a person's words or another message of the agent's follow.
+        A call has ended if its result, a person's message or another message of the agent follows it.
         """
         for call in self.since.calls.intersection(tool.id for tool in record.tools if tool.id):
             is_over = call in self.results or self.is_answered or bool(self.later - {message})
@@ -340,7 +344,7 @@ class Sight:
         own = self.own
         return Look(
             changed,
-            None if own is None else seconds(own.timestamp),
+            None if own is None else parse_timestamp(own.timestamp),
             own is not None and own.text.startswith(INTERRUPTED),
             self.has_ended,
             self.newest,
@@ -352,11 +356,14 @@ class Sight:
 
 
 def results_in(line: bytes, record: Record) -> frozenset[str]:
-    """Return the ids of the tools whose results a record holds, which stands in `line`."""
+    """Return the ids of the tools whose results a record holds.
+
+    line: the record's bytes.
+    """
     if record.role != "user":
         return frozenset()
     if len(line) > MAX_DECODED_BYTES:
-        return frozenset(name.decode("utf-8", "replace") for name in RESULT.findall(line))
+        return frozenset(name.decode("utf-8", "replace") for name in TOOL_RESULT.findall(line))
     content = message_of(record).get("content")
     blocks = content if isinstance(content, list) else ()
     return frozenset(
@@ -367,30 +374,30 @@ def results_in(line: bytes, record: Record) -> frozenset[str]:
 
 
 def transcript_of_agent(path: str, agent_id: str) -> str:
-    """Return where Claude Code 2.1.329 writes what a sub-agent says: in a folder beside the session's transcript."""
+    """Return the path of a sub-agent's transcript, in a folder beside the session's (Claude Code 2.1.329)."""
     return f"{path.removesuffix('.jsonl')}/subagents/agent-{Path(agent_id).name}.jsonl"
 
 
 def last_words(path: str) -> str | None:
-    """Return the beginning of what the agent said last, without secrets, or None if that is not known.
+    """Return the beginning of the agent's last message, with secrets masked, or None if it cannot be read.
 
     Reads as far back as a hook does.
     """
     try:
-        with opened(path) as file:
+        with open_transcript(path) as file:
             _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
     except (OSError, ValueError):
         return None
-    words = b"\n".join(text for text, _ in texts)[: (MAX_SHOWN + MAX_EXAMINED_CHARS + 1) * MAX_LETTER_BYTES]
-    return plain_text(words.decode("utf-8", "replace"), MAX_SHOWN) or None
+    words = b"\n".join(text for text, _ in texts)[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
+    return plain_text(words.decode("utf-8", "replace"), MAX_MESSAGE_CHARS) or None
 
 
-def opened(path: str) -> io.FileIO:
-    """A transcript's file; OSError for what is none, such as a FIFO that would keep its reader waiting."""
+def open_transcript(path: str) -> io.FileIO:
+    """Open a transcript. Raises OSError if it is not a regular file: a FIFO would block its reader."""
     file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, "no regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return file
 
 
@@ -400,7 +407,7 @@ def ends_turn(record: Record) -> bool:
 
 
 def message_of(record: Record) -> dict[str, Any]:
-    """Return the record's message, empty if there is none that can be read."""
+    """Return the record's message, or {} if it cannot be read."""
     try:
         message = record.json().get("message")
     except ValueError:
@@ -408,18 +415,19 @@ def message_of(record: Record) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def seconds(stamp: str | None) -> float | None:
+def parse_timestamp(stamp: str | None) -> float | None:
     """Return the Unix seconds of an ISO 8601 time, or None if it is not one."""
     return unix_time(stamp or "")
 
 
-def process_start(pid: int) -> float | None:
-    """When the process started: on Linux as the hooks tell it, elsewhere in Unix seconds; None where it is gone.
+def find_process_start(pid: int) -> float | None:
+    """Return when a process started, or None if it has ended.
 
-    psutil reckons Linux's times from the machine's start by a clock that may be set, so they differ from run to run.
+    On Linux the unit is clock ticks since the machine's start, as in the hooks' events; elsewhere it is Unix seconds.
+    psutil computes Linux's times from the wall clock, which can be set, so its results differ from run to run.
     """
     if sys.platform == "linux":
-        return ticks_at_start(pid) or None
+        return processes.process_start(pid) or None
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()

@@ -1,7 +1,7 @@
-"""The daemon's side of the spool: what the hooks appended, taken into the database, each event once.
+"""The daemon's side of the spool: it stores each event that the hooks appended in the database, once.
 
-The offset moves in an event's own transaction. A file is removed when it has got another name (it is full) and all of
-it is taken and on the disk; what a hook wrote into it at that moment, it writes again.
+The offset moves in the transaction of the event. A full file, which has another name, is removed when all of it is
+stored and on the disk. A hook that wrote into it at that moment writes the event again.
 """
 
 import json
@@ -15,38 +15,39 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from tailhook._core import fingerprint
-from tailhook.hook.plates import RUN_ENDED, pid_namespace
-from tailhook.plates import places
-from tailhook.plates.db import Database, Moment, Place
-from tailhook.plates.report import Report, RunEnd, scrubbed
-from tailhook.plates.tables import is_of_a_row
+from tailhook.plates import paths
+from tailhook.plates.db import Database, Moment, SpoolOffset
+from tailhook.plates.schemas import Report, RunEnd, scrub
+from tailhook.plates.tables import is_row_error
 from tailhook.stores.atomic import read_file, replace_file
-from tailhook.stores.spool import NAME
+from tailhook.stores.processes import pid_namespace
+from tailhook.stores.spool import RECORD_START, RUN_ENDED, SPOOL_FILE
 
 log = logging.getLogger("tailhook.plates")
 
-LOOPBACK = ("127.0.0.1", "::1")  # whence this machine's own requests come
-CHUNK = 1 << 20  # bytes that are read at a time
-HEAD = 4096  # bytes of a file's first line that tell it from another one
-ATTEMPTS = 3  # at a line that the database refuses, before it is passed over; not where it is away, full or broken
-BEGINNING = b'{"event_id":'  # of every event: behind a line that was cut off, the next one is found by it
+LOOPBACK = ("127.0.0.1", "::1")  # addresses of this machine's own requests
+READ_BYTES = 1 << 20  # that are read at a time
+MAX_HEAD_BYTES = 4096  # of a file's first line, which identify the file
+MAX_ATTEMPTS = 3  # to store a line that the database refuses; not counted if it is unreachable, full or broken
 
 
 class Origin(NamedTuple):
     """Where an event happened.
 
-    fields: of it, what is known better.  keeper: the id of the spool whose daemon looks after its plate, None for none.
+    fields: of the event, with the values that the daemon knows better.
+    spool_id: of the daemon that looks after its plate, None for none.
     """
 
     fields: dict[str, Any]
-    keeper: str | None
+    spool_id: str | None
 
 
 class Inbox:
-    """Takes events out of the spool.
+    """Reads the spool.
 
-    folder: where the spool is.  lost: how many lines were passed over, as they were no events or the database refused
-    them.  stopping: set in another thread, so that `take` returns before the next line.
+    folder: of the spool.
+    lost: how many lines were skipped because they are not events or the database refused them.
+    stopping: set by another thread; then `ingest` returns before the next line.
     """
 
     def __init__(self, folder: Path, database: Database) -> None:
@@ -54,37 +55,37 @@ class Inbox:
         self.database = database
         self.lost = 0
         self.stopping = False
-        self.failures: list[Place] = []  # the place of the line that could not be taken, as often as that was tried
-        self.id = spool_id(folder)
+        self.failures: list[SpoolOffset] = []
+        self.id = load_spool_id(folder)
 
     def files(self) -> list[Path]:
-        """The spool's files, oldest first: those that were full, then the one that hooks append to."""
-        aside = [path for path in self.folder.glob(f"{NAME}.*") if path.suffix[1:].isdecimal()]
+        """Return the spool's files, oldest first: the full ones, then the one to which hooks append."""
+        aside = [path for path in self.folder.glob(f"{SPOOL_FILE}.*") if path.suffix[1:].isdecimal()]
         aside.sort(key=lambda path: int(path.suffix[1:]))
-        return [*aside, self.folder / NAME]
+        return [*aside, self.folder / SPOOL_FILE]
 
-    def waiting(self) -> int:
-        """How many bytes are not taken yet."""
-        return sum(max(0, size_of(path) - self.offset(path)) for path in self.files())
+    def count_waiting_bytes(self) -> int:
+        """Return how many bytes are not stored yet."""
+        return sum(max(0, file_size(path) - self.offset_of(path)) for path in self.files())
 
     def is_drained(self) -> bool:
-        """Whether no whole line waits."""
+        """Return whether every whole line is stored."""
         for path in self.files():
             try:
-                fd = open_file(path)
+                fd = open_spool_file(path)
             except FileNotFoundError:
                 continue
             try:
-                if any(lines(fd, self.database.offset(self.key(fd)))):
+                if any(read_lines(fd, self.database.offset(self.key(fd)))):
                     return False
             finally:
                 os.close(fd)
         return True
 
-    def offset(self, path: Path) -> int:
-        """How far the file is taken."""
+    def offset_of(self, path: Path) -> int:
+        """Return up to which offset a file is stored."""
         try:
-            fd = open_file(path)
+            fd = open_spool_file(path)
         except FileNotFoundError:
             return 0
         try:
@@ -93,23 +94,25 @@ class Inbox:
             os.close(fd)
 
     def key(self, fd: int) -> str:
-        """What stays of a file when it gets another name; different from that of any other spool's.
+        """Return what identifies a file, also after it was renamed, among the files of all spools.
 
-        Its inode may be a later file's: that one begins with another line. Until the line is whole, nothing is taken.
+        A later file may get the same inode, but its first line differs. Nothing is stored before that line is whole.
         """
         state = os.fstat(fd)
-        first = os.pread(fd, HEAD, 0).partition(b"\n")[0]
+        first = os.pread(fd, MAX_HEAD_BYTES, 0).partition(b"\n")[0]
         return f"{self.id}:{state.st_dev}:{state.st_ino}:{fingerprint(first):016x}"
 
     def origin(self, said: Mapping[str, Any], peer: str | None = None) -> Origin:
-        """Where an event happened.
+        """Return where an event happened.
 
-        said: its fields.  peer: the address that sent it over TCP, None for the spool and the Unix socket.
+        An event is local if its host is this one, or if it names no host and arrived over the spool, the Unix socket or
+        loopback. Loopback may be the end of a tunnel, so the process id of such an event is dropped. The same is true
+        for a process id of another PID namespace, such as a container's.
 
-        This machine's are the events that say so, and of those that name no host the ones from this machine, which may
-        have come through a tunnel: their process is nobody's. So is one of another namespace, a container's.
+        said: the event's fields.
+        peer: the address that sent it over TCP; None for the spool and the Unix socket.
         """
-        here = places.here()
+        here = paths.local_identity()
         is_near = peer is None or peer in LOOPBACK
         default = here if is_near else {"host": peer, "user": None}
         fields = {name: said.get(name) or value for name, value in default.items()}
@@ -118,73 +121,76 @@ class Inbox:
             fields |= {"pid": None, "pid_started": None}
         return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
 
-    def take(self) -> int:
-        """Take all that is there; returns how many events came."""
+    def ingest(self) -> int:
+        """Store every new event of the spool. Returns how many there were."""
         taken = 0
         for path in self.files():
             try:
-                fd = open_file(path)
+                fd = open_spool_file(path)
             except FileNotFoundError:
                 continue
             try:
-                taken += self.take_file(fd)
+                taken += self.ingest_file(fd)
                 if self.stopping:
                     return taken
-                if path.name != NAME and self.database.settle():
+                if path.name != SPOOL_FILE and self.database.checkpoint():
                     path.unlink()
                     self.database.forget_file(self.key(fd))
             finally:
                 os.close(fd)
         return taken
 
-    def take_file(self, fd: int) -> int:
+    def ingest_file(self, fd: int) -> int:
         """Take the rest of one file; returns how many events came."""
         key = self.key(fd)
         end = self.database.offset(key)
         if end > os.fstat(fd).st_size:
             end = 0  # it was emptied
         taken = 0
-        for line, end in lines(fd, end):  # noqa: B020 - read once
+        for line, end in read_lines(fd, end):  # noqa: B020 - read once
             if self.stopping:
                 break
-            place = Place(key, end)
-            fields = parse(line)
+            place = SpoolOffset(key, end)
+            fields = parse_line(line)
             try:
                 if fields.get("event_type") == RUN_ENDED:
                     end_of_run = RunEnd.model_validate(fields)
-                    self.database.stopped(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
+                    self.database.close_sessions(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
                 else:
                     origin = self.origin(fields)
                     report = Report.model_validate({**fields, **origin.fields})
-                    taken += self.database.record(report, place, origin.keeper)
+                    taken += self.database.record(report, place, origin.spool_id)
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())
             except Exception as error:
-                is_the_databases = isinstance(error, SQLAlchemyError) and not is_of_a_row(error)
+                is_the_databases = isinstance(error, SQLAlchemyError) and not is_row_error(error)
                 if is_the_databases or not self.is_hopeless(place):
                     raise
-                log.warning("the spool: an event that the database does not take is passed over: %s", error)
+                log.warning("the spool: an event that the database refuses is skipped: %s", error)
                 self.lost += 1
             self.database.move_offset(place)
         return taken
 
-    def is_hopeless(self, place: Place) -> bool:
-        """Return whether the line at that place failed often enough in a row."""
+    def is_hopeless(self, place: SpoolOffset) -> bool:
+        """Return whether the line at that place failed MAX_ATTEMPTS times in a row."""
         self.failures = [*(failed for failed in self.failures if failed == place), place]
-        return len(self.failures) >= ATTEMPTS
+        return len(self.failures) >= MAX_ATTEMPTS
 
 
-def open_file(path: Path) -> int:
-    """A descriptor of a spool's file. Raises OSError, for a link too."""
+def open_spool_file(path: Path) -> int:
+    """Open a file of the spool and return its descriptor. Raises OSError, also for a symbolic link."""
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def parse(line: bytes) -> dict[str, Any]:
-    """The object in a line; behind one that was cut off, on the same line, the whole one. Empty for none."""
-    for start in dict.fromkeys((0, max(0, line.rfind(BEGINNING)))):
+def parse_line(line: bytes) -> dict[str, Any]:
+    """Return the JSON object in a line, or {} if there is none.
+
+    If an object was cut off, the next one stands behind it on the same line and is returned.
+    """
+    for start in dict.fromkeys((0, max(0, line.rfind(RECORD_START)))):
         try:
-            found = scrubbed(json.loads(line[start:]))
+            found = scrub(json.loads(line[start:]))
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
@@ -192,10 +198,10 @@ def parse(line: bytes) -> dict[str, Any]:
     return {}
 
 
-def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
-    """The whole lines of a file from an offset on, each with the offset behind it."""
+def read_lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the whole lines of a file from an offset on, each with the offset after it."""
     rest, at = b"", start
-    while chunk := os.pread(fd, CHUNK, at + len(rest)):
+    while chunk := os.pread(fd, READ_BYTES, at + len(rest)):
         rest += chunk
         *whole, rest = rest.split(b"\n")
         for line in whole:
@@ -203,9 +209,9 @@ def lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
             yield line, at
 
 
-def spool_id(folder: Path) -> str:
-    """What this spool is called in the database, which may be one of several machines; made with the spool."""
-    path = str(folder / f"{NAME}-id")
+def load_spool_id(folder: Path) -> str:
+    """Return the spool's id in the database, which several machines may share; make it if it is missing."""
+    path = str(folder / f"{SPOOL_FILE}-id")
     try:
         return read_file(path).decode()
     except FileNotFoundError:
@@ -214,8 +220,8 @@ def spool_id(folder: Path) -> str:
         return made
 
 
-def size_of(path: Path) -> int:
-    """The file's size, 0 where it is not there."""
+def file_size(path: Path) -> int:
+    """Return a file's size in bytes, or 0 if it is missing."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

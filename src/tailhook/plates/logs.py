@@ -1,4 +1,4 @@
-"""What the daemon writes on stderr, where a failure that repeats itself must not fill a disk."""
+"""The daemon's log on stderr. A failure that repeats must not fill the disk."""
 
 import asyncio
 import logging
@@ -10,11 +10,11 @@ from typing import Any
 
 log = logging.getLogger("tailhook.plates")
 
-PAUSE_S = 60.0  # between two messages that are the same
-MAX_MESSAGES = 1000  # that are remembered
+REPEAT_INTERVAL_S = 60.0  # between two equal messages
+MAX_REMEMBERED_MESSAGES = 1000  # remembered
 
 
-def to_stderr() -> None:
+def log_to_stderr() -> None:
     """Write warnings and errors on stderr, each of them at most once a minute."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("tailhook: %(message)s"))
@@ -23,9 +23,9 @@ def to_stderr() -> None:
 
 
 class OnceAMinute(logging.Filter):
-    """Lets a message pass if it did not pass in the last minute, with the number of those that were held back.
+    """Passes a message at most once a minute, and adds how many equal ones were dropped.
 
-    clock: seconds.
+    clock: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,11 +39,11 @@ class OnceAMinute(logging.Filter):
         words = record.getMessage()
         now = self.clock()
         with self.lock:
-            then, held_back = self.passed.pop(words, (now - PAUSE_S, 0))
-            if now - then < PAUSE_S:
+            then, held_back = self.passed.pop(words, (now - REPEAT_INTERVAL_S, 0))
+            if now - then < REPEAT_INTERVAL_S:
                 self.passed[words] = then, held_back + 1
                 return False
-            if len(self.passed) >= MAX_MESSAGES:
+            if len(self.passed) >= MAX_REMEMBERED_MESSAGES:
                 self.passed.pop(next(iter(self.passed)))
             self.passed[words] = now, 0
         if held_back:

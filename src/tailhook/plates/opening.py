@@ -1,4 +1,4 @@
-"""Opens the daemon's database, and sets a corrupt one aside."""
+"""Opens the daemon's database, and renames a corrupt one."""
 
 import contextlib
 import sqlite3
@@ -15,9 +15,10 @@ from tailhook.plates.db import Database
 from tailhook.plates.tables import Plate
 
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
-MESSAGES = ("database disk image is malformed", "file is not a database")  # theirs; Python 3.10 knows no codes
-ASIDE = ".corrupt-"  # then the time, in the name of a database that was set aside
-COMPANIONS = ("-wal", "-shm")  # the ends of the names of the files that SQLite keeps beside a database
+# The messages of these codes, for Python 3.10, which does not report codes.
+MESSAGES = ("database disk image is malformed", "file is not a database")
+ASIDE = ".corrupt-"  # followed by the time, in the name of a renamed database
+COMPANIONS = ("-wal", "-shm")  # suffixes of the files that SQLite keeps beside a database
 
 
 class CorruptDatabaseError(TailhookError):
@@ -27,7 +28,9 @@ class CorruptDatabaseError(TailhookError):
 def open_database(
     url: str, changed: Callable[[Plate], None] = lambda plate: None, removed: Callable[[str], None] = lambda name: None
 ) -> Database:
-    """Open the database.  changed, removed: as `Database` has them.
+    """Open the database.
+
+    changed, removed: see `Database`.
 
     Raises CorruptDatabaseError, and TailhookError if it cannot be opened for another reason.
     """
@@ -35,7 +38,7 @@ def open_database(
         probe(url)
         return Database(url, changed, removed)
     except CommandError as error:
-        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Install that") from error
+        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Upgrade tailhook") from error
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
         kind = CorruptDatabaseError if is_corrupt(error) else TailhookError
         raise kind(f"the database cannot be opened: {first_line(error)}") from error
@@ -45,7 +48,7 @@ def probe(url: str) -> None:
     """Read a little of an SQLite database, if there is one, without the right to write.
 
     Opened for writing, SQLite removes the log beside a file that is not a database. Raises sqlite3.DatabaseError if the
-    file is corrupt; what else is wrong is found when it is opened.
+    file is corrupt; other faults are found when it is opened.
     """
     parsed = make_url(url)
     path = Path(parsed.database or "")
@@ -65,7 +68,7 @@ def first_line(error: BaseException) -> str:
 
 
 def is_corrupt(error: BaseException) -> bool:
-    """Return whether SQLite says by an error that the file is corrupt, or that it is not a database at all."""
+    """Return whether an error of SQLite means that the file is corrupt or is not a database."""
     origin = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(origin, sqlite3.DatabaseError):
         return False
@@ -74,13 +77,13 @@ def is_corrupt(error: BaseException) -> bool:
 
 
 def set_aside(url: str) -> Path:
-    """Give a database's file, and those that SQLite keeps beside it, a name with the time in it; returns that name.
+    """Rename a database's file and those that SQLite keeps beside it. Returns the new path, which contains the time.
 
-    The companions go first: if this is interrupted, the file without them is corrupt as before. Beside a new database
-    SQLite would remove them, or take them for its own.
+    The companions are renamed first: if this is interrupted, the database is still corrupt and is renamed next time.
+    Beside a new database, SQLite would delete the companions or use them.
     """
     path = Path(make_url(url).database or "")
-    second, nanosecond = divmod(time.time_ns(), 10**9)  # of one moment, or names of one second may be out of order
+    second, nanosecond = divmod(time.time_ns(), 10**9)  # both from one reading: otherwise names could be out of order
     clock = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
     aside = path.with_name(f"{path.name}{ASIDE}{clock}-{nanosecond:09}")
     for end in (*COMPANIONS, ""):
@@ -90,8 +93,8 @@ def set_aside(url: str) -> Path:
     return aside
 
 
-def found_aside(url: str) -> list[Path]:
-    """Return the databases that were set aside, oldest first."""
+def find_set_aside(url: str) -> list[Path]:
+    """Return the databases that were renamed, oldest first."""
     path = Path(make_url(url).database or "")
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     return sorted(

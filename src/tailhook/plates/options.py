@@ -1,6 +1,6 @@
-"""What the daemon serves with, where its secrets come from, and what is kept for the hooks that start it again.
+"""The daemon's options: where its secrets come from, and what is saved for the hooks that start it again.
 
-Every user can see the arguments of a process, so no secret is taken from there.
+Every user can see the arguments of a process, so secrets are not accepted there.
 """
 
 import json
@@ -14,20 +14,23 @@ from sqlalchemy.exc import ArgumentError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.stores.atomic import read_file, replace_file
+from tailhook.stores.daemon import SETTINGS_FILE
 
 PORT = 7890
 RETENTION_DAYS = 30
-KEPT = "daemon-settings"  # the file with what hooks start the daemon with
 
 
 @dataclass(frozen=True)
-class Options:
+class DaemonOptions:
     """How to serve.
 
-    port: None for none.  db: an SQLAlchemy URL.  db_file: a file with one. If both are None, the user's own database.
-    token: of the port; None for the kept one.  retention: days after which a plate that did not change is removed.
+    port: None for no port.
+    db: an SQLAlchemy URL.
+    db_file: a file that holds one. If both are None, the user's own database is used.
+    token: of the port; None for the saved one.
+    retention: days after which a plate that did not change is removed.
     """
 
     port: int | None = PORT
@@ -41,31 +44,31 @@ class Options:
         """Return the database's URL. Raises TailhookError if its file cannot be used."""
         if self.db_file:
             return read_secret(self.db_file)
-        return self.db or places.database_url()
+        return self.db or paths.default_database_url()
 
-    def keep(self) -> None:
-        """Keep for the hooks which database the events go to, and how long they stay."""
-        fields = {"db": self.db and absolute(self.db), "db_file": self.db_file, "retention": self.retention}
-        replace_file(str(places.private_state() / KEPT), json.dumps(fields).encode())
+    def save(self) -> None:
+        """Save the database and the retention for daemons that hooks start."""
+        fields = {"db": self.db and make_absolute(self.db), "db_file": self.db_file, "retention": self.retention}
+        replace_file(str(paths.state_path() / SETTINGS_FILE), json.dumps(fields).encode())
 
 
-def kept_options() -> Options:
-    """Return what the daemon was last started with, without a port. Raises TailhookError if that cannot be read."""
-    path = str(places.private_state() / KEPT)
+def load_options() -> DaemonOptions:
+    """Return the saved options of the last start, without a port. Raises TailhookError if they cannot be read."""
+    path = str(paths.state_path() / SETTINGS_FILE)
     advice = "Remove it, and start the daemon:  tailhook plates serve"
     try:
-        fields: Any = json.loads(read_file(path, forbidden=places.READ_BY_OTHERS))
-        return Options(port=None, db=fields["db"], db_file=fields["db_file"], retention=int(fields["retention"]))
+        fields: Any = json.loads(read_file(path, forbidden=paths.OTHERS_USE))
+        return DaemonOptions(port=None, db=fields["db"], db_file=fields["db_file"], retention=int(fields["retention"]))
     except FileNotFoundError:
-        return Options(port=None)
+        return DaemonOptions(port=None)
     except OSError as error:
         raise TailhookError(f"{describe(error)}. {advice}") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise TailhookError(f"{path} is broken. {advice}") from error
+        raise TailhookError(f"{path} is not valid. {advice}") from error
 
 
-def taken_from_environment(name: bytes) -> str | None:
-    """Return a variable's value, None if it is empty, and remove it, so that no child of this process has it."""
+def pop_variable(name: bytes) -> str | None:
+    """Remove an environment variable, so that no child gets it. Returns its value, or None if it is empty."""
     return os.environ.pop(os.fsdecode(name), None) or None
 
 
@@ -75,7 +78,7 @@ def read_secret(path: str) -> str:
     Raises TailhookError if the file cannot be read, or if other users may use it.
     """
     try:
-        found = read_file(path, flags=os.O_CLOEXEC, forbidden=places.READ_BY_OTHERS)  # a link is the user's own choice
+        found = read_file(path, flags=os.O_CLOEXEC, forbidden=paths.OTHERS_USE)  # the user may name a symbolic link
         return found.decode().strip()
     except UnicodeDecodeError as error:
         raise TailhookError(f"{path} is not UTF-8") from error
@@ -92,8 +95,8 @@ def has_password(url: str) -> bool:
     return parsed.password is not None or any("password" in name.lower() for name in parsed.query)
 
 
-def absolute(url: str) -> str:
-    """Return a database's URL that means the same in every folder."""
+def make_absolute(url: str) -> str:
+    """Return a database's URL with an absolute path."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return url

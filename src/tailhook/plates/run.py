@@ -1,8 +1,8 @@
-"""The wrapper: a command in the foreground, and its end told to the daemon.
+"""`tailhook run`: runs a command in the foreground and reports its end to the daemon.
 
-The command has the wrapper's terminal and process group, so that what is typed reaches it as without the wrapper. The
-wrapper sees its signals in a queue: one that somebody sent to it alone goes on to the command. A command that stops
-itself stops the wrapper too, where a shell waits for that to have its terminal back.
+The command shares the wrapper's terminal and process group, so input reaches it as without the wrapper. The wrapper
+forwards a signal that was sent to it alone. If the command stops itself, the wrapper stops too, so that a shell gets
+its terminal back.
 """
 
 import json
@@ -15,14 +15,18 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
-from tailhook.hook.launch import DATABASE, TOKEN, environment_without
-from tailhook.hook.plates import CLOCK_BOOTTIME, RUN_ENDED, RUN_ID, process_start
-from tailhook.stores.spool import append
+from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
+from tailhook.stores.processes import process_start, uptime_ms
+from tailhook.stores.spool import RUN_ENDED, RUN_ID_VARIABLE, append_record
 
-PASSED_ON = (
+if TYPE_CHECKING:
+    from tailhook.stores.spool_record import SpoolRecord
+
+FORWARDED = (
     signal.SIGHUP,
     signal.SIGINT,
     signal.SIGQUIT,
@@ -32,31 +36,35 @@ PASSED_ON = (
     signal.SIGWINCH,
     signal.SIGCONT,
 )
-TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGWINCH)  # which a terminal sends to all of its foreground group
-SI_USER = 0  # <signal.h>: sent by kill(); the kernel's own have another code
-PATIENCE = 1.5  # seconds for the daemon to take the end
+FROM_TERMINAL = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGWINCH,
+)  # a terminal sends these to its whole foreground group
+SI_USER = 0  # <signal.h>: si_code of a signal sent by kill(); the kernel's own have larger ones
+END_TIMEOUT_S = 1.5  # for the report to the daemon
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes (POSIX, Shell Command Language, 2.8.2)
-RESUMING = 0.05  # seconds in which one `fg` wakes both the wrapper and the command
+RESUME_DELAY_S = 0.05  # one `fg` resumes both the wrapper and the command within it
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run the command and return its exit code, or die of the signal that it died of.
+def run_wrapped(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code, or end by the signal that ended the command.
 
     If the command cannot be started, print one line on stderr and return what a shell returns: 127 if there is no such
     file, otherwise 126.
     """
     run_id = uuid.uuid4().hex
-    watched = {*PASSED_ON, signal.SIGCHLD}
+    watched = {*FORWARDED, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, they would leave no exit code
 
-    def as_without_wrapper() -> None:
+    def restore_signals() -> None:
         signal.signal(signal.SIGCHLD, children)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
 
-    environment = {**dict(environment_without(TOKEN, DATABASE)), RUN_ID: run_id.encode()}
+    environment = {**dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE)), RUN_ID_VARIABLE: run_id.encode()}
     try:
-        command = subprocess.Popen(list(argv), env=environment, preexec_fn=as_without_wrapper)  # noqa: S603 - the user's
+        command = subprocess.Popen(list(argv), env=environment, preexec_fn=restore_signals)  # noqa: S603 - the user's
     except OSError as error:
         sys.stderr.write(f"tailhook: {plain(argv[0])}: {error.strerror}\n")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
@@ -65,34 +73,37 @@ def run(argv: Sequence[str]) -> int:
     while command.poll() is None:
         number, sent = next_signal(watched)
         if number == signal.SIGCHLD:
-            stop_with(command.pid)
-        elif sent or number not in TYPED:
+            stop_like(command.pid)
+        elif sent or number not in FROM_TERMINAL:
             command.send_signal(number)
-    deadline = time.monotonic() + PATIENCE
-    registering.join(PATIENCE)
-    tell_end(run_id, deadline)
-    return leave_as(command.returncode)
+    deadline = time.monotonic() + END_TIMEOUT_S
+    registering.join(END_TIMEOUT_S)
+    report_end(run_id, deadline)
+    return exit_like(command.returncode)
 
 
 def next_signal(watched: "set[signal.Signals]") -> tuple[int, bool]:
-    """The next signal, and whether somebody sent it to this process."""
+    """Wait for a signal. Returns its number, and whether a process sent it to this process alone."""
     if sys.platform == "darwin":
         number = signal.sigwait(watched)
-        return number, number not in TYPED or not sys.stdin.isatty()
+        return number, number not in FROM_TERMINAL or not sys.stdin.isatty()
     found = signal.sigwaitinfo(watched)
     return found.si_signo, found.si_code <= SI_USER
 
 
-def stop_with(pid: int) -> None:
-    """Stop where the command has stopped, if a shell waits for that: the wrapper is in the terminal's foreground."""
+def stop_like(pid: int) -> None:
+    """Stop this process if the command has stopped and a shell waits for that.
+
+    A shell waits if this process is in the terminal's foreground.
+    """
     if is_stopped(pid) and is_foreground():
-        time.sleep(RESUMING)
+        time.sleep(RESUME_DELAY_S)
         if is_stopped(pid):
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the child is stopped now."""
+    """Return whether the child is stopped now."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # it has ended
@@ -100,7 +111,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def is_foreground() -> bool:
-    """Whether this process is in the foreground of a terminal."""
+    """Return whether this process is in the foreground of a terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -112,23 +123,25 @@ def is_foreground() -> bool:
 
 
 def register(run_id: str, pid: int) -> None:
-    """Show the session before it has said anything; without a daemon it shows itself."""
+    """Register the session, so that the boards show it before its first event. Without a daemon, do nothing."""
     try:
-        from tailhook.plates import client  # takes longer to load than the command may wait for
+        from tailhook.plates import client  # imported here because it loads slowly
 
         project, started = str(Path.cwd()), process_start(pid) or None
         fields = {"project_path": project, "run_id": run_id, "pid": pid, "pid_started": started}
-        client.start()
+        client.ensure_daemon()
         client.request("POST", "/plates/register", json=fields)
     except (TailhookError, OSError, ImportError):
         pass
 
 
-def tell_end(run_id: str, deadline: float) -> None:
-    """Tell the daemon that the session is over.
+def report_end(run_id: str, deadline: float) -> None:
+    """Report to the daemon that the session has ended.
 
-    Where none answers in time it finds that in the spool; so does one that knows nothing of the session: what the
-    session told may wait there, too.  deadline: by the monotonic clock.
+    If the daemon does not answer in time, or does not know the session yet, append the end to the spool, where the
+    session's events may wait too.
+
+    deadline: in seconds of the monotonic clock.
     """
     closed = 0
     try:
@@ -139,16 +152,21 @@ def tell_end(run_id: str, deadline: float) -> None:
     except (TailhookError, OSError, ImportError):
         pass
     if not closed:
-        times = {"ts": time.time_ns() // 1_000_000, "mono": time.clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000}
-        fields = {"event_id": uuid.uuid4().hex, "event_type": RUN_ENDED, "run_id": run_id, **times}
+        record: SpoolRecord = {
+            "event_id": uuid.uuid4().hex,
+            "event_type": RUN_ENDED,
+            "run_id": run_id,
+            "ts": time.time_ns() // 1_000_000,
+            "mono": uptime_ms(),
+        }
         try:
-            append(json.dumps(fields, separators=(",", ":")).encode() + b"\n")
+            append_record(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            sys.stderr.write(f"tailhook: the end of the session is not known to the board: {error}\n")
+            sys.stderr.write(f"tailhook: the end of the session could not be reported to the board: {error}\n")
 
 
-def leave_as(code: int) -> int:
-    """The exit code; dies of the signal where the command did."""
+def exit_like(code: int) -> int:
+    """Return the command's exit code, or end this process by the signal that ended the command."""
     if code >= 0:
         return code
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The daemon's process: one per user, on a Unix socket, and on a port when a person starts it."""
+"""The daemon's process: one per user, on a Unix socket; also on a TCP port if a person starts it."""
 
 import asyncio
 import contextlib
@@ -17,52 +17,56 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.hook.plates import runtime_folder
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.connections import raise_file_limit
 from tailhook.plates.db import Database
 from tailhook.plates.guard import LimitBody
-from tailhook.plates.health import Health, process_start
+from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.logs import log_fault
 from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt, open_database, set_aside
-from tailhook.plates.options import Options, absolute, kept_options
-from tailhook.plates.others import hear
-from tailhook.plates.sockets import Port, Server, bound, mark_of, open_port, server_of, take_pokes
+from tailhook.plates.options import DaemonOptions, load_options, make_absolute
+from tailhook.plates.pg_notify import listen
+from tailhook.plates.sockets import Port, Server, bind_unix_socket, drain_wake_ups, file_identity, open_port, server_of
+from tailhook.stores.daemon import HTTP_SOCKET, SOCKETS, SOCKETS_LOCK_FILE
+from tailhook.stores.spool import WAKE_UP_SOCKET, runtime_folder
 
 log = logging.getLogger("tailhook.plates")
 
-SWEEP = 3600  # seconds between two looks for plates that are too old
-QUIET = 1.0  # seconds after which the spool is looked at without a poke
-AGAIN = 1.0  # seconds after a failure
-SWITCH = 0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
-TAKING_OVER = 10.0  # seconds for another daemon to leave
-WITH_PORT, WITHOUT_PORT = "port", "no-port"  # in the lock's file, behind the daemon's process and its start
-SOCKETS = ("poke", "http")
+PRUNE_INTERVAL_S = 3600  # between two removals of old plates
+POLL_INTERVAL_S = 1.0  # of the spool, if no wake-up comes
+RETRY_DELAY_S = 1.0  # after a failure
+SWITCH_INTERVAL_S = (
+    0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
+)
+TAKEOVER_TIMEOUT_S = 10.0  # for another daemon to exit
+WITH_PORT, WITHOUT_PORT = "port", "no-port"  # the daemon's kind, in the lock file
 
 
 class RunningError(TailhookError):
     """Another daemon of this user runs."""
 
 
-def serve(options: Options, ready: Callable[[str], None] = lambda link: None) -> None:
-    """Serve until SIGINT or SIGTERM.  ready: called with the board's link, "" without a port, once requests are taken.
+def run_daemon(options: DaemonOptions, ready: Callable[[str], None] = lambda link: None) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    ready: called once the daemon answers requests, with the board's link or "" without a port.
 
     Raises RunningError, and TailhookError if it cannot serve.
     """
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the process that started it may have had signals blocked
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_file_limit()
     port = None
     try:
         while True:
-            runtime = places.runtime()
-            locks = (places.lock(), runtime / "lock")  # of the user's events, and of the sockets
+            runtime = paths.make_runtime_folder()
+            locks = (paths.lock_path(), runtime / SOCKETS_LOCK_FILE)  # of the user's spool, and of the sockets
             with_port = options.port is not None
-            with only_one(locks[0], with_port, runtime), only_one(locks[1], with_port, runtime):
+            with single_instance(locks[0], with_port, runtime), single_instance(locks[1], with_port, runtime):
                 port = port or open_port(options)
                 daemon = Daemon(options, runtime, port)
                 asyncio.run(daemon.run(ready))
@@ -70,74 +74,76 @@ def serve(options: Options, ready: Callable[[str], None] = lambda link: None) ->
                     set_own_aside(options, daemon.corruption)
             if daemon.leaving.is_set() or not (daemon.is_cut_off or daemon.corruption):
                 return
-            ready = pass_over
+            ready = ignore_link
     finally:
         if port:
             port.listener.close()
 
 
-def pass_over(link: str) -> None:
-    """Do nothing with the board's link: it was printed."""
+def ignore_link(link: str) -> None:
+    """Do nothing with the board's link, because it was printed before."""
 
 
 @contextlib.contextmanager
-def only_one(path: Path, with_port: bool, runtime: Path) -> Iterator[None]:
-    """Hold the lock that a user's one daemon has.
+def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None]:
+    """Hold a lock that only one daemon of a user can have, as a context manager.
 
-    with_port: a person starts this one, and it takes the place of one that was started by itself.  runtime: where its
-    sockets are; where another daemon has the lock, those there lead to its own.
+    If another daemon has it, link the sockets in `runtime` to that daemon's sockets and raise RunningError.
+
+    with_port: whether a person starts this daemon. It replaces one that a hook started.
+    runtime: the folder of this daemon's sockets.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise TailhookError(f"{path}: {error.strerror}. Remove it; it is made anew") from error
+        raise TailhookError(f"{path}: {error.strerror}. Remove it; a new one is made") from error
     with os.fdopen(fd, "rb"):
-        end = time.monotonic() + TAKING_OVER
-        told = 0
-        while not locked(fd):
-            pid, kind, theirs = holder(fd)
+        end = time.monotonic() + TAKEOVER_TIMEOUT_S
+        signalled = 0
+        while not try_lock(fd):
+            pid, kind, theirs = read_lock(fd)
             if not with_port or kind == WITH_PORT or time.monotonic() > end:
                 if pid:
-                    lead(runtime, Path(theirs))
-                who = f" (process {pid}). To end it:  kill {pid}" if pid else f", and says not which ({path})"
+                    link_sockets(runtime, Path(theirs))
+                who = f" (process {pid}). To end it:  kill {pid}" if pid else f"; its process is unknown ({path})"
                 raise RunningError(f"a daemon is running already{who}")
-            if pid not in (0, told):
-                told = pid
+            if pid not in (0, signalled):
+                signalled = pid
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
             time.sleep(0.1)
         os.truncate(fd, 0)
         kind = WITH_PORT if with_port else WITHOUT_PORT
-        os.pwrite(fd, os.fsencode(f"{os.getpid()} {process_start(os.getpid())} {kind} {runtime}"), 0)
+        os.pwrite(fd, os.fsencode(f"{os.getpid()} {find_process_start(os.getpid())} {kind} {runtime}"), 0)
         try:
             yield
         finally:
             os.truncate(fd, 0)
 
 
-def holder(fd: int) -> tuple[int, str, str]:
-    """The process that has the lock, its kind, and the folder of its sockets; 0 and "" where the file does not say.
+def read_lock(fd: int) -> tuple[int, str, str]:
+    """Return the process that has the lock, its kind, and the folder of its sockets; 0 and "" if they are unknown.
 
-    What a killed daemon wrote may stand, and its number be another process's by now: that one started at another time.
+    The file may still hold the process id of a killed daemon. If another process has that id now, its start differs.
     """
     try:
         pid, started, kind, runtime = os.fsdecode(os.pread(fd, 5000, 0)).split(" ", 3)
-        if int(pid) > 0 and process_start(int(pid)) == float(started):
+        if int(pid) > 0 and find_process_start(int(pid)) == float(started):
             return int(pid), kind, runtime
     except ValueError:
         pass
     return 0, "", ""
 
 
-def lead(here: Path, there: Path) -> None:
-    """Lead whoever looks for the sockets here to those of the running daemon: XDG_RUNTIME_DIR is not set everywhere."""
+def link_sockets(here: Path, there: Path) -> None:
+    """Link our sockets to the running daemon's, whose XDG_RUNTIME_DIR may differ from ours."""
     for name in SOCKETS if here != there else ():
         (here / name).unlink(missing_ok=True)
         (here / name).symlink_to(there / name)
 
 
-def locked(fd: int) -> bool:
-    """Take the lock, if nobody has it."""
+def try_lock(fd: int) -> bool:
+    """Take the lock if it is free. Returns whether it was taken."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -146,41 +152,44 @@ def locked(fd: int) -> bool:
 
 
 class Daemon:
-    """Everything that runs in the process."""
+    """One run of the daemon: its sockets, servers and background tasks."""
 
-    def __init__(self, options: Options, runtime: Path, port: Port | None) -> None:
+    def __init__(self, options: DaemonOptions, runtime: Path, port: Port | None) -> None:
         self.options = options
         self.runtime = runtime
         self.port = port
-        self.marks: dict[str, object] = {}  # of its sockets
-        self.is_cut_off = False  # whether nobody finds its sockets any more
-        self.corruption: CorruptDatabaseError | None = None  # of the database, found while it served
-        self.leaving = asyncio.Event()  # a signal told it to leave, and to serve no more
+        self.identities: dict[str, object] = {}  # device and inode of each socket
+        self.is_cut_off = False  # whether its sockets are gone from their paths
+        self.corruption: CorruptDatabaseError | None = None  # of the database, if it was found while serving
+        self.leaving = asyncio.Event()  # set by a signal: exit
         self.hub = Hub()
-        self.database = open_or_begin_anew(options, self.hub)
-        self.inbox = Inbox(places.private_state(), self.database)
+        self.database = open_or_replace_database(options, self.hub)
+        self.inbox = Inbox(paths.state_path(), self.database)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes, or until `stay` returns. Raises TailhookError if a server ends by itself."""
+        """Serve until a signal comes, or until `wait_until_orphaned` returns.
+
+        Raises TailhookError if a server ends by itself.
+        """
         loop = self.hub.loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_fault)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.leaving.set)
-        poked = asyncio.Event()
-        with self.no_socket_left(), self.bind(socket.SOCK_DGRAM, "poke") as pokes:
-            loop.add_reader(pokes, take_pokes, pokes, poked)
+        woken = asyncio.Event()
+        with self.remove_sockets_at_end(), self.bind(socket.SOCK_DGRAM, WAKE_UP_SOCKET) as wake_ups:
+            loop.add_reader(wake_ups, drain_wake_ups, wake_ups, woken)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
             works: list[Coroutine[Any, Any, object]] = [
                 self.leaving.wait(),
-                self.stay(),
-                self.take(poked),
-                self.check(),
-                self.forget(),
+                self.wait_until_orphaned(),
+                self.ingest_when_woken(woken),
+                self.check_health(),
+                self.prune(),
             ]
             if self.database.engine.dialect.name == "postgresql":
-                works.append(hear(self.database, self.hub))
+                works.append(listen(self.database, self.hub))
             tasks = [asyncio.create_task(work) for work in [*serving, *works]]
             while not all(server.started for server, _ in servers):
                 await asyncio.sleep(0.01)
@@ -190,7 +199,7 @@ class Daemon:
             ready(self.port.link() if self.port else "")
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in tasks if task.done()]
-            loop.remove_reader(pokes)
+            loop.remove_reader(wake_ups)
             self.inbox.stopping = True
             self.hub.put(None)
             for server, _ in servers:
@@ -205,89 +214,97 @@ class Daemon:
     def prepare_next_start(self) -> None:
         """Write the file from which hooks start the daemon. If that fails, log it and serve."""
         try:
-            places.leave_argv()
-            places.forget_attempt()
-            self.options.keep()
+            paths.write_argv()
+            paths.clear_attempt()
+            self.options.save()
         except OSError as error:
             log.warning("hooks may not be able to start the daemon again: %s", describe(error))
 
     # ---- sockets ----
 
     def bind(self, kind: socket.SocketKind, name: str) -> socket.socket:
-        """A Unix socket: "poke", where the hooks say that there is something in the spool, or "http"."""
-        made = bound(kind, self.runtime / name)
-        self.marks[name] = mark_of(self.runtime / name)
+        """Return a new Unix socket in the runtime folder, and note its device and inode.
+
+        name: WAKE_UP_SOCKET or HTTP_SOCKET.
+        """
+        made = bind_unix_socket(kind, self.runtime / name)
+        self.identities[name] = file_identity(self.runtime / name)
         return made
 
-    def is_found(self) -> bool:
-        """Whether who looks for the sockets finds these: a login's folder goes with the login, and may come again.
+    def is_reachable(self) -> bool:
+        """Return whether our sockets are still at their paths: XDG_RUNTIME_DIR is deleted at logout.
 
-        What cannot be looked at is not known to be gone.
+        Returns True if the paths cannot be checked.
         """
         try:
             return Path(runtime_folder()) == self.runtime and all(
-                mark_of(self.runtime / name) == mark for name, mark in self.marks.items()
+                file_identity(self.runtime / name) == mark for name, mark in self.identities.items()
             )
         except OSError:
             return True
 
     @contextlib.contextmanager
-    def no_socket_left(self) -> Iterator[None]:
-        """Remove its sockets in the end, and close the database."""
+    def remove_sockets_at_end(self) -> Iterator[None]:
+        """Remove the sockets and close the database at the end of the block."""
         try:
             yield
         finally:
-            for name, mark in self.marks.items():
+            for name, mark in self.identities.items():
                 with contextlib.suppress(OSError):
-                    if mark_of(self.runtime / name) == mark:
+                    if file_identity(self.runtime / name) == mark:
                         (self.runtime / name).unlink()
             self.database.close()
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
         """Return the servers of the Unix socket and of the port, each with the socket on which it listens."""
         app = LimitBody(make_app(self.database, self.inbox, self.hub))
-        found = [(server_of(app), self.bind(socket.SOCK_STREAM, "http"))]
+        found = [(server_of(app), self.bind(socket.SOCK_STREAM, HTTP_SOCKET))]
         if self.port:
             found.append((self.port.server_of(app), self.port.listener.dup()))
         return found
 
     # ---- work ----
 
-    async def stay(self) -> None:
-        """Return when no program finds the sockets any more, or when the database is corrupt."""
-        while self.is_found():
+    async def wait_until_orphaned(self) -> None:
+        """Return when the sockets are gone from their paths, or when the database is corrupt."""
+        while self.is_reachable():
             if self.corruption:
                 return
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(POLL_INTERVAL_S)
         self.is_cut_off = True
 
-    async def take(self, poked: asyncio.Event) -> None:
-        """Take events out of the spool whenever there are some."""
+    async def ingest_when_woken(self, woken: asyncio.Event) -> None:
+        """Load the projects' names; then read the spool after each wake-up, and at an interval."""
+        found: list[tuple[str, str]] = []
+        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
+        self.hub.load(found)
         while True:
-            poked.clear()
-            await self.again("the spool", self.inbox.take)
+            woken.clear()
+            await self.retry("the spool", self.inbox.ingest)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(poked.wait(), QUIET)
+                await asyncio.wait_for(woken.wait(), POLL_INTERVAL_S)
 
-    async def check(self) -> None:
-        """Look for what no hook told, at an even pace."""
+    async def check_health(self) -> None:
+        """Run the health check at an even interval."""
         loop = asyncio.get_running_loop()
         at = loop.time()
         while True:
             at = max(at + HEALTH_CHECK_INTERVAL, loop.time())
             await asyncio.sleep(at - loop.time())
-            await self.again("the health check", self.health.check)
+            await self.retry("the health check", self.health.check)
 
-    async def forget(self) -> None:
-        """Remove what is too old."""
+    async def prune(self) -> None:
+        """Remove old plates and events, at an interval."""
         while True:
-            await self.again("the retention", lambda: self.database.forget(self.options.retention))
-            await asyncio.sleep(SWEEP)
+            await self.retry("the retention", lambda: self.database.prune(self.options.retention))
+            await asyncio.sleep(PRUNE_INTERVAL_S)
 
-    async def again(self, what: str, work: Callable[[], object]) -> None:
-        """Do it in a thread. If it fails, log that, and do it again a second later: no failure ends the daemon.
+    async def retry(self, what: str, work: Callable[[], object]) -> None:
+        """Run `work` in a thread until it succeeds, with a delay after each failure. No failure ends the daemon.
 
-        If the database is corrupt, wait for the end: `stay` ends this run, and the next one begins a new database.
+        If the database is corrupt, wait: `wait_until_orphaned` ends this run, and the next one makes a new database.
+
+        what: the name of the work in the log.
         """
         while True:
             try:
@@ -296,15 +313,15 @@ class Daemon:
             except Exception as error:
                 if is_corrupt(error):
                     self.corruption = CorruptDatabaseError(f"the database cannot be used: {first_line(error)}")
-                    await asyncio.Event().wait()  # until `stay` ends this run
+                    await asyncio.Event().wait()
                 is_foreseen = isinstance(error, (OSError, SQLAlchemyError))
                 words = error if is_foreseen else repr(error)
                 log.warning("%s failed: %s", what, words, exc_info=None if is_foreseen else error)
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(RETRY_DELAY_S)
 
 
-def open_or_begin_anew(options: Options, hub: Hub) -> Database:
-    """Open the database, and report its changes to the hub. If it is the daemon's own and corrupt, begin a new one."""
+def open_or_replace_database(options: DaemonOptions, hub: Hub) -> Database:
+    """Open the database and connect it to the hub. If it is the daemon's own and corrupt, make a new one."""
     try:
         return open_database(options.url(), hub.changed, hub.removed)
     except CorruptDatabaseError as error:
@@ -312,12 +329,12 @@ def open_or_begin_anew(options: Options, hub: Hub) -> Database:
         return open_database(options.url(), hub.changed, hub.removed)
 
 
-def set_own_aside(options: Options, error: CorruptDatabaseError) -> None:
-    """Set a corrupt database aside, and log that.
+def set_own_aside(options: DaemonOptions, error: CorruptDatabaseError) -> None:
+    """Rename a corrupt database, and log that.
 
-    Raises the error if the daemon has never served with the file: it may be something else, named by mistake.
+    Raises the error if the daemon has never served with the file, which may be something else, named by mistake.
     """
-    url = absolute(options.url())
-    if url not in (places.database_url(), absolute(kept_options().url())):
+    url = make_absolute(options.url())
+    if url not in (paths.default_database_url(), make_absolute(load_options().url())):
         raise error
     log.warning("%s. Its file is now %s; a new one begins with what is in the spool", error, set_aside(url))

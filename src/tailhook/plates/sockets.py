@@ -1,4 +1,4 @@
-"""The sockets on which the daemon listens, and the servers behind them."""
+"""The sockets on which the daemon listens, and their servers."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,19 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tailhook.errors import TailhookError
-from tailhook.plates import places
+from tailhook.plates import paths
 from tailhook.plates.browsers import Browsers
-from tailhook.plates.connections import Connection, Strangers, backlog
+from tailhook.plates.connections import Connection, Strangers, accept_backlog
 from tailhook.plates.guard import BrowserHeaders, Guard
-from tailhook.plates.options import Options
+from tailhook.plates.options import DaemonOptions
 
-# Of each address that means all of them: one outside (RFC 5737, RFC 3849: for examples), and the machine's own.
-OUTSIDE = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
-LEAVING_S = 2  # that open connections have at the end
+# For each address that means all addresses: one in another network (RFC 5737, RFC 3849), and the machine's own.
+ANY_ADDRESSES = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
+SHUTDOWN_TIMEOUT_S = 2  # for open connections at the end
 
 
 class Server(uvicorn.Server):
-    """One of several in a process, which leaves the signals to the daemon."""
+    """A uvicorn server without signal handlers; the daemon stops it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -34,15 +34,18 @@ class Server(uvicorn.Server):
 
 
 def server_of(app: ASGIApp, **more: Any) -> Server:
-    """Return a server of an application.  more: of uvicorn's configuration."""
+    """Return a server of an application.
+
+    more: options of uvicorn.
+    """
     return Server(
         uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             lifespan="off",
-            proxy_headers=False,  # a client could say in them where it is, and that decides whose the session is
-            timeout_graceful_shutdown=LEAVING_S,
+            proxy_headers=False,  # a client could forge its address, which decides whether a session is local
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             **more,
         )
     )
@@ -65,34 +68,34 @@ class Port:
         names = {"127.0.0.1", "localhost", "::1", self.host.lower()}
         guarded = BrowserHeaders(Guard(app, self.token, self.browsers, names))
         connection = type("PortConnection", (Connection,), {"strangers": Strangers()})
-        return server_of(guarded, http=connection, backlog=backlog())
+        return server_of(guarded, http=connection, backlog=accept_backlog())
 
     def link(self) -> str:
         """Return a link that signs a browser in, once."""
-        host = reachable(self.host)
+        host = reachable_address(self.host)
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.listener.getsockname()[1]}{self.browsers.new_link()}"
 
 
-def open_port(options: Options) -> Port | None:
+def open_port(options: DaemonOptions) -> Port | None:
     """Listen on the TCP port, if there is to be one. Raises TailhookError."""
     if options.port is None:
         return None
-    token = places.token() if options.token is None else options.token
+    token = paths.load_token() if options.token is None else options.token
     if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
         raise TailhookError("the port needs a token of letters, digits and -._~+/= that cannot be guessed")
-    return Port(listening(options.host, options.port), options.host, token)
+    return Port(listen_tcp(options.host, options.port), options.host, token)
 
 
-def take_pokes(pokes: socket.socket, poked: asyncio.Event) -> None:
-    """Take all wake-ups of the hooks, and note that there were some."""
+def drain_wake_ups(wake_ups: socket.socket, woken: asyncio.Event) -> None:
+    """Receive all wake-ups of the hooks, and set `woken` if there were any."""
     with contextlib.suppress(BlockingIOError):
-        while pokes.recv(16):
-            poked.set()
+        while wake_ups.recv(16):
+            woken.set()
 
 
-def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
-    """Return a Unix socket at the path that only the user can use. Removes what a dead daemon left there."""
+def bind_unix_socket(kind: socket.SocketKind, path: Path) -> socket.socket:
+    """Return a Unix socket at the path that only the user can use. Removes the socket of a dead daemon."""
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, kind)
     try:
@@ -108,7 +111,7 @@ def bound(kind: socket.SocketKind, path: Path) -> socket.socket:
     return made
 
 
-def mark_of(path: Path) -> "tuple[int, int] | None":
+def file_identity(path: Path) -> "tuple[int, int] | None":
     """Return a file's device and inode, which change if it is replaced, or None if it is missing."""
     try:
         found = path.lstat()
@@ -117,7 +120,7 @@ def mark_of(path: Path) -> "tuple[int, int] | None":
     return found.st_dev, found.st_ino
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listen_tcp(host: str, port: int) -> socket.socket:
     """Return a TCP socket. Raises TailhookError if the address is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -128,14 +131,14 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def reachable(host: str) -> str:
-    """Return an address under which other machines reach the daemon.
+def reachable_address(host: str) -> str:
+    """Return an address for the board's link.
 
-    If it listens on all addresses, that is the one from which this machine sends to other networks.
+    If the daemon listens on all addresses, that is the source address of the default route.
     """
-    if host not in OUTSIDE:
+    if host not in ANY_ADDRESSES:
         return host
-    outside, alone = OUTSIDE[host]
+    outside, alone = ANY_ADDRESSES[host]
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as way:
         try:
             way.connect((outside, 9))  # sends nothing

@@ -1,11 +1,11 @@
-"""The tables of the plates, the statements on them, and how they are opened and brought to their newest form."""
+"""The tables of the plates, the statements on them, and how a database is opened and migrated."""
 
 import sqlite3
 import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import sqlalchemy as sa
 from alembic import command
@@ -33,21 +33,21 @@ plates = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("run_id", sa.Text, index=True),
     sa.Column("pid", sa.BigInteger),
-    sa.Column("pid_started", sa.Float),  # as `health.process_start` tells it; known once the process was seen
-    sa.Column("pid_is_guess", sa.Boolean),  # it may be a shell around a hook: one event alone named it
+    sa.Column("pid_started", sa.Float),  # see `health.find_process_start`; null until the process was seen
+    sa.Column("pid_is_guess", sa.Boolean),  # only one event named it, so it may be a wrapper shell of the hook
     sa.Column("host", sa.Text),
     sa.Column("user", sa.Text),
-    sa.Column("keeper", sa.Text),  # the spool's id of the daemon that looks at its transcript and process; or null
+    sa.Column("keeper", sa.Text),  # the spool's id of the daemon that checks its transcript and process, or null
     sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
     sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
-    # When the event happened that last changed the status: by its hook's clock, and never later than it was received.
+    # When the event happened that last changed the status, by its hook's clock; at most the time of its receipt.
     sa.Column("since", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by its hook's clocks
+    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by the clocks of its hook
     sa.Column("event_mono", sa.BigInteger),
     sa.Column("transcript_size", sa.BigInteger),  # bytes, at the newest event
-    sa.Column("tools", sa.JSON),  # what is open, as `changes.situation_of` reads it
-    sa.Column("beneath", sa.Text),  # the own agent's status while a sub-agent waits for the person
-    sa.Column("unprompted", sa.Boolean),  # the session has started and was given no prompt
+    sa.Column("tools", sa.JSON),  # the open tools, see `changes.situation_of`
+    sa.Column("beneath", sa.Text),  # the session's own status while a sub-agent waits for the person
+    sa.Column("unprompted", sa.Boolean),  # the session has started and got no prompt yet
     sa.Column("version", sa.BigInteger, nullable=False),
 )
 events = sa.Table(
@@ -68,7 +68,7 @@ events = sa.Table(
     sa.Column("received_at", sa.BigInteger, nullable=False),
     sa.Column("status", sa.Text),  # after the event; null if the event changed nothing
 )
-# Events of unknown types from sessions that have no plate: such an event begins none.
+# Events of unknown types from sessions without a plate. Such an event does not create a plate.
 unknown_events = sa.Table(
     "unknown_events",
     metadata,
@@ -81,15 +81,45 @@ unknown_events = sa.Table(
 spool = sa.Table(
     "spool",
     metadata,
-    sa.Column("file", sa.Text, primary_key=True),  # see Inbox.key: a spool's file may get another name
-    sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of it that are in `events`
+    sa.Column("file", sa.Text, primary_key=True),  # see Inbox.key: a file of the spool may be renamed
+    sa.Column("offset", sa.BigInteger, nullable=False),  # bytes of the file whose events are stored
 )
 
-Plate = dict[str, Any]
+
+class Plate(TypedDict):
+    """One row of the table `plates`, which says what the columns mean."""
+
+    session_id: str
+    project_path: str
+    transcript_path: str | None
+    git_branch: str | None
+    status: str
+    last_event_type: str | None
+    last_tool: str | None
+    todo_progress: str | None
+    error: str | None
+    run_id: str | None
+    pid: int | None
+    pid_started: float | None
+    pid_is_guess: bool | None
+    host: str | None
+    user: str | None
+    keeper: str | None
+    created_at: int
+    updated_at: int
+    since: int
+    event_ts: int
+    event_mono: int | None
+    transcript_size: int | None
+    tools: list[list[str | None]] | None
+    beneath: str | None
+    unprompted: bool | None
+    version: int
+
 
 # ---- statements --------------------------------------------------------------
 #
-# Made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
+# Built once: SQLAlchemy takes longer to build a statement than SQLite to execute it.
 
 EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
 UNKNOWN_EVENT_COLUMNS = [column.name for column in unknown_events.columns]
@@ -103,43 +133,45 @@ UPDATE = (
 
 
 class Statements(NamedTuple):
-    """Those that databases spell in their own way."""
+    """The statements that differ between SQLite and PostgreSQL."""
 
-    keep_event: Any
-    keep_unknown_event: Any
-    begin_plate: Any
+    insert_event: Any
+    insert_unknown_event: Any
+    insert_plate: Any
     move_offset: Any
 
 
 @cache
 def statements(dialect: str) -> Statements:
-    """The statements of a dialect: "sqlite" or "postgresql"."""
+    """Return the statements of a dialect: "sqlite" or "postgresql"."""
     insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
 
-    def filled(table: sa.Table, columns: Iterable[str]) -> Any:
+    def insert_into(table: sa.Table, columns: Iterable[str]) -> Any:
         return insert(table).values({name: sa.bindparam(name) for name in columns})
 
-    offset = filled(spool, ("file", "offset"))
+    offset = insert_into(spool, ("file", "offset"))
     return Statements(
         # psycopg has no row count of such an INSERT, so the new event's id is asked for.
-        filled(events, EVENT_COLUMNS).on_conflict_do_nothing(index_elements=["event_id"]).returning(events.c.event_id),
-        filled(unknown_events, UNKNOWN_EVENT_COLUMNS)
+        insert_into(events, EVENT_COLUMNS)
+        .on_conflict_do_nothing(index_elements=["event_id"])
+        .returning(events.c.event_id),
+        insert_into(unknown_events, UNKNOWN_EVENT_COLUMNS)
         .on_conflict_do_nothing(index_elements=["event_id"])
         .returning(unknown_events.c.event_id),
-        filled(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
+        insert_into(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
         offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
     )
 
 
 # ---- opening -----------------------------------------------------------------
 
-BUSY = 10  # seconds to wait for another process
+BUSY_TIMEOUT_S = 10  # for another process that writes
 # Begins a migration. Python's sqlite3 begins no transaction by itself before a CREATE TABLE.
-ALONE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(8386099895470092139)"}
+LOCK_STATEMENTS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(8386099895470092139)"}
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for the URL; SQLite's connections as they should be."""
+    """Return an engine for a URL. SQLite's connections get the pragmas of `prepare_sqlite`."""
     engine = sa.create_engine(url)
     if engine.dialect.name == "sqlite":
         listen(engine, "connect", prepare_sqlite)
@@ -147,14 +179,14 @@ def open_engine(url: str) -> Engine:
 
 
 def prepare_sqlite(connection: Any, _: object) -> None:
-    """A journal that readers need not wait for, and foreign keys; another process is waited for first of all."""
-    connection.execute(f"PRAGMA busy_timeout = {BUSY * 1000}")
-    deadline = time.monotonic() + BUSY
+    """Switch an SQLite connection to write-ahead logging and foreign keys, and let it wait for other processes."""
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             break
-        except sqlite3.OperationalError:  # SQLite itself does not wait for one that changes it just now
+        except sqlite3.OperationalError:  # SQLite does not wait if another process changes the mode
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
@@ -163,27 +195,27 @@ def prepare_sqlite(connection: Any, _: object) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest version: all of it or nothing, and one process after the other."""
-    config = migrations()
+    """Migrate the tables to the newest version in one transaction. Other processes wait."""
+    config = migration_config()
     with engine.begin() as connection:
-        connection.exec_driver_sql(ALONE[engine.dialect.name])
+        connection.exec_driver_sql(LOCK_STATEMENTS[engine.dialect.name])
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
 
-def is_of_a_row(error: SQLAlchemyError) -> bool:
-    """Return whether an error comes from the values of a row, and not from a database that is away, full or broken."""
+def is_row_error(error: SQLAlchemyError) -> bool:
+    """Return whether the values of a row caused an error, and not a database that is unreachable, full or broken."""
     return isinstance(error, (IntegrityError, DataError)) or type(error) is StatementError
 
 
 def is_newer(connection: Connection) -> bool:
-    """Whether the tables are of a version that is not known here."""
-    known = {migration.revision for migration in ScriptDirectory.from_config(migrations()).walk_revisions()}
+    """Return whether a newer tailhook made the tables."""
+    known = {migration.revision for migration in ScriptDirectory.from_config(migration_config()).walk_revisions()}
     return not known.issuperset(MigrationContext.configure(connection).get_current_heads())
 
 
-def migrations() -> Config:
-    """Where Alembic finds them."""
+def migration_config() -> Config:
+    """Return Alembic's configuration."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     return config

@@ -1,66 +1,98 @@
-"""The spool: events of the hooks, one JSON object a line, until the daemon has taken them.
+"""The spool: the events of the hooks, one JSON object per line, until the daemon has read them; and the wake-up.
 
-Hooks append, each in one write, and wait for nobody. A file that is full gets another name, and the next hook makes a
-new one. The daemon reads the files from where it was, and removes those with another name once it has read them:
-a hook that finds its file renamed after it wrote writes again, and the daemon drops an event that it knows.
+A hook appends its event in one write and never waits for the daemon. A file that is full gets another name, and the
+next hook makes a new one. The daemon reads each file from its last offset, and removes a renamed file once it has read
+all of it. A hook that finds its file renamed after its write writes the event again; the daemon ignores an event that
+it knows.
 """
 
 import posix
 from time import time_ns
 
+from tailhook._core import poke
 from tailhook.stores.atomic import SAFE, state_folder, state_folder_path, sync, write_all
 
-NAME = "events"
-MAX_SPOOL_FILE_BYTES = 16 << 20  # bytes from which on a file gets another name
+SPOOL_FILE = "events"  # in the private state folder
+MAX_SPOOL_FILE_BYTES = 16 << 20  # a file that is larger gets another name
+RECORD_START = b'{"event_id":'  # of every record; finds the record behind one that was cut off on the same line
+WAKE_UP_SOCKET = "poke"  # in `runtime_folder`
+NO_DAEMON = (2, 111, 61)  # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
+RUN_ID_VARIABLE = b"TAILHOOK_RUN_ID"  # environment variable that `tailhook run` sets for its command
+RUN_ENDED = "run_ended"  # the event type with which `tailhook run` reports the end of its command
 
 
-def append(line: bytes) -> None:
-    """Append a line, its newline included. Raises OSError."""
+def append_record(line: bytes) -> None:
+    """Append a line, which includes its newline, to the spool. Raises OSError."""
     try:
-        fd = open_file(state_folder_path())
+        fd = open_spool(state_folder_path())
     except FileNotFoundError:
-        fd = open_file(state_folder())
+        fd = open_spool(state_folder())
     try:
         write_all(fd, line)
         sync(fd)
         state = posix.fstat(fd)
-        is_kept = is_current(state)  # while the file is open, no other one gets its inode
+        is_kept = is_current(state)  # while the file is open, no other file gets its inode
     finally:
         posix.close(fd)
     if not is_kept:
-        append(line)
+        append_record(line)
     elif state.st_size > MAX_SPOOL_FILE_BYTES:
-        set_aside(state)
+        rename_full_file(state)
 
 
 def is_current(state: "posix.stat_result") -> bool:
-    """Return whether the file still has the name under which hooks find it."""
+    """Return whether the file still has the name to which hooks append."""
     try:
-        return posix.lstat(f"{state_folder_path()}/{NAME}").st_ino == state.st_ino
+        return posix.lstat(f"{state_folder_path()}/{SPOOL_FILE}").st_ino == state.st_ino
     except FileNotFoundError:
         return False
 
 
-def open_file(folder: str) -> int:
-    """Return a descriptor of the file to append to; make the file if it is missing. Raises OSError."""
+def open_spool(folder: str) -> int:
+    """Open the file to which hooks append and return its descriptor; make the file if it is missing."""
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
-    return posix.open(f"{folder}/{NAME}", flags, 0o600)
+    return posix.open(f"{folder}/{SPOOL_FILE}", flags, 0o600)
 
 
-def set_aside(state: "posix.stat_result") -> None:
-    """Give the file that is full another name; the number in it is the order in which they are read.
+def rename_full_file(state: "posix.stat_result") -> None:
+    """Give a full file a name that ends with a number; the daemon reads the files in the order of these numbers.
 
-    The process is in it, as another hook may be about to take the next one.
+    The number contains the process id, because another hook may compute the next number at the same time.
     """
-    path = f"{state_folder_path()}/{NAME}"
+    path = f"{state_folder_path()}/{SPOOL_FILE}"
     try:
         if is_current(state):  # no other hook was faster
-            posix.rename(path, f"{path}.{max([time_ns(), *numbers()]) + posix.getpid()}")
+            posix.rename(path, f"{path}.{max([time_ns(), *file_numbers()]) + posix.getpid()}")
     except FileNotFoundError:
         pass
 
 
-def numbers() -> list[int]:
-    """Return the numbers in the names of full files: times, or the next number if the clock was set back."""
+def file_numbers() -> list[int]:
+    """Return the numbers in the names of the full files: times, or larger ones if the clock was set back."""
     names = [name.rpartition(".") for name in posix.listdir(state_folder_path())]
-    return [int(number) for stem, _, number in names if stem == NAME and number.isdecimal()]
+    return [int(number) for stem, _, number in names if stem == SPOOL_FILE and number.isdecimal()]
+
+
+# ---- the wake-up -------------------------------------------------------------
+
+
+def wake_daemon() -> bool:
+    """Send the daemon the datagram that makes it read the spool. Returns False if no daemon runs. Never waits."""
+    socket = f"{runtime_folder()}/{WAKE_UP_SOCKET}"
+    return poke(socket.encode("utf-8", "surrogateescape")) not in NO_DAEMON
+
+
+def runtime_folder() -> str:
+    """Return the folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, or `run` in the private state folder.
+
+    The second is used if the variable is not set, or if its folder does not exist: a login's folder is deleted at
+    logout, and programs that run on keep the variable.
+    """
+    base = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
+    try:
+        if base.startswith("/"):
+            posix.stat(f"{base}/.")
+            return f"{base}/tailhook"
+    except OSError:
+        pass
+    return f"{state_folder_path()}/run"

@@ -1,4 +1,4 @@
-// A sound and a desktop notification when a session starts to need attention; both off until the person wants them.
+// A sound and a desktop notification when a session starts to need attention; both are off by default.
 
 import { line } from "./words.js";
 
@@ -11,7 +11,7 @@ function wants(name) {
   try {
     return localStorage.getItem(key(name)) === "1";
   } catch {
-    return false; // the browser keeps nothing for this page
+    return false; // the browser stores nothing for this page
   }
 }
 
@@ -19,11 +19,11 @@ function keep(name, value) {
   try {
     localStorage.setItem(key(name), value ? "1" : "0");
   } catch {
-    // it holds until the page is left
+    // the choice holds until the page is closed
   }
 }
 
-// Tell the person; shown: called when the notification is clicked.
+// Play the sound and show the notification, if the person wants them. shown: called when it is clicked.
 export function alarm(plate, words, shown) {
   if (wants("sound")) chime();
   if (!wants("notify") || globalThis.Notification?.permission !== "granted") return;
@@ -35,7 +35,7 @@ export function alarm(plate, words, shown) {
   };
 }
 
-// Two short notes. A browser plays them once the person has touched the page.
+// Play two short notes. A browser plays them only after the person has used the page.
 function chime() {
   audio ??= new AudioContext();
   audio.resume();
@@ -53,7 +53,7 @@ function chime() {
   }
 }
 
-// The two boxes in the help.
+// Connect the two check boxes in the help.
 export function options() {
   for (const name of WANTED) {
     const box = document.getElementById(name);

@@ -1,18 +1,18 @@
-// The board: every session's status, live over /stream.
+// The board: every session's status, live over /stream. The daemon decides order, groups, names and symbols.
 
 import { alarm, options } from "./alerts.js";
 import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
-import { clean, line, make, matches, names, sectionOf, span, STATUS } from "./words.js";
+import { clean, line, make, matches, parentFolder, span } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
 const SECTIONS = ["attention", "running", "rest"];
-const PAUSE = 40; // milliseconds in which changes are gathered before they are drawn
-const AGES = 5000; // milliseconds between two looks at how old everything is
+const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
+const AGE_INTERVAL_MS = 5000; // between two updates of all ages
 
 const plates = new Map(); // by session id
-const rows = new Map(); // the elements of those that are shown
-let known = false; // whether all plates have come once
+const rows = new Map(); // the elements of the plates that are shown, by session id
+let known = false; // whether all plates have been received once
 let withClosed = false;
 let drawing = 0;
 
@@ -23,26 +23,34 @@ const EVENTS = {
     connected();
     const ids = new Set(all.map((plate) => plate.session_id));
     for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
-    all.forEach(take);
+    all.forEach(store);
     known = true;
     drawSoon();
+    loadSymbols();
   },
-  plate: take,
+  plate: store,
+  names: (renamed) => {
+    for (const [id, name] of Object.entries(renamed)) {
+      const plate = plates.get(id);
+      if (plate) plates.set(id, { ...plate, name });
+    }
+    drawSoon();
+  },
   removed: ({ session_id }) => {
     plates.delete(session_id);
     drawSoon();
   },
 };
 
-const needsAttention = (plate) => sectionOf(plate) === "attention";
+const needsAttention = (plate) => plate.group === "attention";
 
-function take(plate) {
+function store(plate) {
   const before = plates.get(plate.session_id);
   plates.set(plate.session_id, plate);
   if (known && needsAttention(plate) && before?.status !== plate.status) {
-    const words = `${names(plate.project_path)[0]}: ${STATUS[plate.status][1]}`;
+    const words = `${line(plate.name)}: ${plate.status_words}`;
     say(words);
-    if (!before || !needsAttention(before)) alarm(plate, words, () => openDetails(plate)); // not twice while it waits
+    if (!before || !needsAttention(before)) alarm(plate, words, () => openDetails(plate)); // once while it waits
   }
   plateChanged(plate);
   drawSoon();
@@ -80,7 +88,7 @@ function drawSoon() {
   drawing ||= setTimeout(() => {
     drawing = 0;
     drawAll();
-  }, PAUSE);
+  }, DRAW_DELAY_MS);
 }
 
 function drawAll() {
@@ -88,13 +96,8 @@ function drawAll() {
   const all = [...plates.values()];
   const shown = all.filter((plate) => (withClosed || plate.status !== "closed") && matches(plate, filter));
   const sections = { attention: [], running: [], rest: [] };
-  for (const plate of shown) sections[sectionOf(plate)].push(plate);
-  const newest = (a, b) => (a.since < b.since ? 1 : a.since > b.since ? -1 : 0);
-  const oldest = (a, b) => (a.created_at < b.created_at ? -1 : a.created_at > b.created_at ? 1 : 0);
-  const named = (a, b) => names(a.project_path)[0].localeCompare(names(b.project_path)[0]);
-  sections.attention.sort((a, b) => -newest(a, b)); // who waits longest
-  sections.running.sort((a, b) => named(a, b) || oldest(a, b)); // every tool changes them: they would never stand still
-  sections.rest.sort((a, b) => (a.status === "closed") - (b.status === "closed") || newest(a, b));
+  shown.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+  for (const plate of shown) sections[plate.group].push(plate);
   const focused = document.activeElement?.closest?.("#board li");
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
   for (const name of SECTIONS) drawSection(name, sections[name]);
@@ -141,17 +144,16 @@ function rowOf(plate) {
 
 function fill(row, plate) {
   row.plate = plate;
-  const [symbol, words] = STATUS[plate.status] ?? ["?", plate.status];
-  const [name, folder] = names(plate.project_path);
+  const name = line(plate.name);
   const put = (cell, text) => {
     const element = row.querySelector(`.${cell}`);
     if (element.textContent !== text) element.textContent = text;
   };
   row.dataset.status = plate.status;
-  put("sign", symbol);
-  put("status", words);
+  put("sign", plate.symbol);
+  put("status", plate.status_words);
   put("project", name);
-  put("folder", folder);
+  put("folder", parentFolder(plate.project_path));
   put("branch", line(plate.git_branch));
   put("tool", plate.status === "closed" ? "" : line(plate.error || plate.last_tool));
   put("todo", line(plate.todo_progress, 20));
@@ -193,7 +195,7 @@ function say(words) {
 }
 
 async function dismiss(id) {
-  const [name] = names(plates.get(id)?.project_path ?? "");
+  const name = line(plates.get(id)?.name);
   try {
     const answer = await ask(`/plates/${encodeURIComponent(id)}`, { method: "DELETE" });
     if (!answer.ok && answer.status !== 404) throw new Error((await answer.json()).error);
@@ -276,9 +278,16 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-for (const [status, [symbol, words]] of Object.entries(STATUS)) {
-  const sign = make("dt", { "data-status": status, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
-  $("#helping .signs").append(make("div", {}, sign, make("dd", {}, words)));
+// Fill the help's list of symbols, once.
+async function loadSymbols() {
+  const list = $("#helping .signs");
+  if (list.children.length) return;
+  const answer = await ask("/statuses");
+  if (!answer.ok || list.children.length) return;
+  for (const { status, symbol, words } of await answer.json()) {
+    const sign = make("dt", { "data-status": status, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
+    list.append(make("div", {}, sign, make("dd", {}, words)));
+  }
 }
 
 options();
@@ -286,4 +295,4 @@ follow(EVENTS, {
   away: () => showAway(AWAY, "away"),
   signedOut: (reason) => showAway(SIGNED_OUT[reason], "signed out"),
 });
-setInterval(drawAges, AGES);
+setInterval(drawAges, AGE_INTERVAL_MS);

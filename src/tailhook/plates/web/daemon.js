@@ -1,21 +1,21 @@
-// How the page talks to the daemon: with a secret that only this tab and this run of the daemon know.
+// Requests to the daemon, with a secret that only this tab and this run of the daemon know.
 //
 // There is no cookie, because a browser sends cookies to every port of a host. The secret is in the tab's own storage,
 // so a reload keeps it, and it goes to the daemon in a header.
 
 const KEY = "tailhook.secret";
 const SIGN_IN = "/sign-in";
-const RETRY_MS = [500, 1000, 2000, 5000]; // before each attempt to reach the daemon again; the last for all others
+const RETRY_MS = [500, 1000, 2000, 5000]; // before each attempt to reach the daemon again; the last one repeats
 
 let secret = stored();
-let code = ""; // of a link that was opened and not exchanged yet
+let code = ""; // of an opened link that was not exchanged yet
 let wakeUp = () => {}; // ends the wait for a link, or for the next attempt
 
 function stored() {
   try {
     return sessionStorage.getItem(KEY) ?? "";
   } catch {
-    return ""; // the browser keeps nothing for this page
+    return ""; // the browser stores nothing for this page
   }
 }
 
@@ -25,11 +25,11 @@ function keep(value) {
     if (value) sessionStorage.setItem(KEY, value);
     else sessionStorage.removeItem(KEY);
   } catch {
-    // it holds until the page is left
+    // the secret holds until the page is closed
   }
 }
 
-// Ask the daemon. A redirect is an error: nothing of ours goes anywhere else.
+// Send a request to the daemon. A redirect is an error: the secret must not go anywhere else.
 export function ask(path, options = {}, bearer = secret) {
   const headers = { ...options.headers, Authorization: `Bearer ${bearer}` };
   return fetch(path, { cache: "no-store", credentials: "omit", redirect: "error", ...options, headers });
@@ -61,11 +61,11 @@ const wait = (milliseconds) =>
     if (milliseconds) setTimeout(resolve, milliseconds);
   });
 
-// Follow the daemon's events for ever.
+// Handle the events of the daemon's stream for ever.
 //
 // handlers: by the event's name, called with its data.  away: called when the daemon cannot be reached.
-// signedOut: called when the tab is not signed in, with "none" if it has no secret, "used" if its link did not count, and
-// "ended" if its secret does not count any more. Then nothing is sent until another link is opened in the tab.
+// signedOut: called when the tab is not signed in, with "none" if it has no secret, "used" if its link is not valid, and
+// "ended" if its secret is not valid any more. Then nothing is sent until another link is opened in the tab.
 export async function follow(handlers, { away, signedOut }) {
   takeCode();
   addEventListener("hashchange", takeCode);
@@ -101,11 +101,11 @@ function handle(handler, data) {
   try {
     handler?.(JSON.parse(data));
   } catch (error) {
-    reportError(error); // of the page; the daemon is there
+    reportError(error); // a fault of the page, not of the connection
   }
 }
 
-// The server-sent events in a body: [name, data] of each (HTML, 9.2.6). The daemon sends neither ids nor retry times.
+// Yield the server-sent events in a body as [name, data] (HTML, 9.2.6). The daemon sends no ids and no retry times.
 export async function* events(body) {
   let name = "";
   let data = [];
@@ -121,10 +121,10 @@ export async function* events(body) {
   }
 }
 
-// The lines of a body as they come; each ends with CR LF, LF or CR.
+// Yield the lines of a body as they arrive; each ends with CR LF, LF or CR.
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let begun = []; // the pieces of the line that has no end yet: joined once, however many there are
+  let begun = []; // the pieces of the unfinished line, which are joined once
   let wasReturn = false;
   for (;;) {
     let { value, done } = await reader.read();

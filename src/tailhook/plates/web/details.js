@@ -1,13 +1,13 @@
-// One session's details: its timeline, the agent's last words, and its events.
+// One session's details: its timeline, the agent's last message, and its events.
 
 import { ask } from "./daemon.js";
 import { clock, summary, stretches, timeline } from "./timeline.js";
-import { clean, line, make, names, STATUS } from "./words.js";
+import { clean, line, make } from "./words.js";
 
-const EVENTS = 1000; // those of the timeline
-const LISTED = 200; // those of the list
-const PAUSE = 250; // milliseconds in which changes are gathered
-const TICK = 1000; // milliseconds between two drawings of the timeline
+const MAX_EVENTS = 1000; // in the timeline
+const MAX_LISTED = 200; // events in the list
+const LOAD_DELAY_MS = 250; // in which changes are gathered
+const DRAW_INTERVAL_MS = 1000; // between two drawings of the timeline
 
 const dialog = document.getElementById("details");
 const part = (selector) => dialog.querySelector(selector);
@@ -15,7 +15,7 @@ let shown = null; // the plate
 let events = [];
 let soon = 0;
 
-// The session whose details are shown.
+// Return the id of the session whose details are shown.
 export const shownDetails = () => shown?.session_id;
 
 export function openDetails(plate) {
@@ -31,7 +31,7 @@ export function openDetails(plate) {
   load();
 }
 
-// A plate changed: the details follow it.
+// Update the details if they show this plate.
 export function plateChanged(plate) {
   if (!dialog.open || plate.session_id !== shown.session_id) return;
   shown = plate;
@@ -39,32 +39,31 @@ export function plateChanged(plate) {
   soon ||= setTimeout(() => {
     soon = 0;
     load();
-  }, PAUSE);
+  }, LOAD_DELAY_MS);
 }
 
 async function load() {
   const id = shown.session_id;
   try {
-    const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${EVENTS}`);
+    const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${MAX_EVENTS}`);
     const found = await answer.json();
     if (id !== shown.session_id) return;
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
-    part(".message").textContent = clean(found.last_message) || "Nothing that could be read.";
+    part(".message").textContent = clean(found.last_message) || "The last message could not be read.";
     drawEvents();
     drawTimeline();
   } catch (error) {
-    part(".message").textContent = `The daemon does not tell: ${line(error.message)}`;
+    part(".message").textContent = `The details could not be loaded: ${line(error.message)}`;
   }
 }
 
 function drawPlate() {
-  const [symbol, words] = STATUS[shown.status] ?? ["?", shown.status];
-  part("#details-title").textContent = names(shown.project_path)[0];
+  part("#details-title").textContent = line(shown.name);
   const status = part(".status");
   status.dataset.status = shown.status;
-  const sign = make("span", { class: "sign", "aria-hidden": "true" }, symbol);
-  status.replaceChildren(sign, make("span", { class: "words" }, words));
+  const sign = make("span", { class: "sign", "aria-hidden": "true" }, shown.symbol);
+  status.replaceChildren(sign, make("span", { class: "words" }, shown.status_words));
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
   const facts = [
     ["Project", shown.project_path],
@@ -87,19 +86,19 @@ function drawPlate() {
 const when = (stamp) => new Date(stamp).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 
 function drawEvents() {
-  const newest = events.slice(-LISTED).reverse();
+  const newest = events.slice(-MAX_LISTED).reverse();
   part(".events").replaceChildren(...newest.map(eventLine));
   part(".events").start = events.length;
 }
 
-function eventLine({ ts, event_type, tool_name, tool_params, error, status }) {
+function eventLine({ ts, event_type, tool_name, tool_params, error, status, symbol, status_words }) {
   const about = error || tool_params?.command || tool_params?.file_path || todos(tool_params);
   const said = make("li", {}, make("time", { datetime: new Date(ts).toISOString() }, clock(ts, true)));
   said.append(make("span", { class: "what" }, happened(event_type)));
   said.append(make("span", { class: "tool" }, line(tool_name, 100)), make("bdi", { class: "about" }, line(about)));
   if (status) {
-    const sign = make("span", { class: "sign", "data-status": status }, (STATUS[status] ?? ["?"])[0]);
-    sign.title = STATUS[status]?.[1] ?? "";
+    const sign = make("span", { class: "sign", "data-status": status }, symbol);
+    sign.title = status_words;
     sign.setAttribute("role", "img");
     sign.setAttribute("aria-label", sign.title);
     said.prepend(sign);
@@ -130,4 +129,4 @@ function drawTimeline() {
 }
 
 new ResizeObserver(drawTimeline).observe(part("figure"));
-setInterval(() => dialog.open && shown.status !== "closed" && drawTimeline(), TICK);
+setInterval(() => dialog.open && shown.status !== "closed" && drawTimeline(), DRAW_INTERVAL_MS);

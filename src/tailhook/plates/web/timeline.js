@@ -1,6 +1,6 @@
-// A session's timeline as a picture: what the agent was doing when, and when it waited for whom.
+// A session's timeline as a picture: when the agent worked, and when it waited for the person.
 
-import { draw, line, span, STATUS } from "./words.js";
+import { draw, line, span } from "./words.js";
 
 const LANES = ["agent", "you", "tools"];
 const LEFT = 52; // width of the lanes' names
@@ -11,7 +11,7 @@ const LETTER = 7; // about the width of one in a bar
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const SHORT = { awaiting_input: "input", awaiting_approval: "approval" };
 
-// The stretches in which a session was in one status, and those in which it ran a tool:
+// Return the periods in which a session was in one status, and those in which it ran a tool:
 // {lane, kind, label, start, end}, milliseconds.
 export function stretches(events, now) {
   const found = [];
@@ -23,11 +23,11 @@ export function stretches(events, now) {
     if (tool) found.push({ ...tool, end: Math.max(tool.start, at) });
     tool = null;
   };
-  for (const { status, event_type, tool_name, ts } of changes) {
+  for (const { status, status_words, event_type, tool_name, ts } of changes) {
     if (open?.kind !== status) {
       if (open) found.push({ ...open, end: Math.max(open.start, ts) });
       open = { lane: status === "running" || status === "starting" ? 0 : 1, kind: status, start: ts };
-      open.label = SHORT[status] ?? STATUS[status]?.[1] ?? "";
+      open.label = SHORT[status] ?? status_words;
     }
     endTool(ts);
     if (event_type === "tool_start") tool = { lane: 2, kind: "tool", label: line(tool_name, 80), start: ts };
@@ -37,20 +37,20 @@ export function stretches(events, now) {
   return found;
 }
 
-// The picture in words: how long it worked and how long it waited.
+// Return the picture in words: how long the agent worked and how long it waited.
 export function summary(parts) {
   const total = (chosen) => parts.filter(chosen).reduce((sum, part) => sum + part.end - part.start, 0);
-  const told = [
+  const sums = [
     ["worked", total((part) => part.lane === 0)],
     ["waited for an answer", total((part) => part.kind === "awaiting_input")],
     ["waited for approval", total((part) => part.kind === "awaiting_approval")],
     ["was in error", total((part) => part.kind === "error")],
     ["was idle", total((part) => part.kind === "idle")],
   ].filter(([, time]) => time >= 1000);
-  return told.length ? `The agent ${told.map(([what, time]) => `${what} ${span(time, true)}`).join(", ")}.` : "";
+  return sums.length ? `The agent ${sums.map(([what, time]) => `${what} ${span(time, true)}`).join(", ")}.` : "";
 }
 
-// The picture, `width` pixels wide; null where there is nothing to be seen.
+// Return the picture, `width` pixels wide, or null if there is nothing to draw.
 export function timeline(events, width, now) {
   const parts = stretches(events, now);
   if (!parts.length) return null;
@@ -84,7 +84,7 @@ function bar(part, x, y) {
   return drawn;
 }
 
-// Ticks at whole minutes or hours of the reader's own clock.
+// Return ticks at whole minutes or hours of the browser's time zone.
 function axis(first, last, x, y) {
   const room = Math.max(2, Math.floor((x(last) - x(first)) / 84));
   const step = (STEPS.find((seconds) => (last - first) / 1000 / seconds <= room) ?? STEPS.at(-1)) * 1000;
@@ -103,7 +103,7 @@ function axis(first, last, x, y) {
 
 const day = (at) => new Date(at).toLocaleDateString([], { month: "short", day: "numeric" });
 
-// A time of day.
+// Return a time of day.
 export function clock(at, seconds = false) {
   const parts = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
   return new Date(at).toLocaleTimeString([], seconds ? { ...parts, second: "2-digit" } : parts);

@@ -1,4 +1,4 @@
-"""Where the daemon's files are: its database, its token, its sockets, and what starts it."""
+"""The daemon's own paths: its database, its token, its sockets, and the files from which hooks start it."""
 
 import errno
 import getpass
@@ -9,15 +9,26 @@ from pathlib import Path
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.hook.launch import ARGV, ATTEMPT, MAX_REASON_BYTES, failure, own_argv
-from tailhook.hook.plates import runtime_folder
 from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder
+from tailhook.stores.daemon import (
+    ARGV_FILE,
+    ATTEMPT_FILE,
+    DATABASE_FILE,
+    HTTP_SOCKET,
+    LOCK_FILE,
+    MAX_REASON_BYTES,
+    REPORTED_FILE,
+    TOKEN_FILE,
+    failure_reason,
+    own_argv,
+)
+from tailhook.stores.spool import runtime_folder
 
-READ_BY_OTHERS = 0o077  # mode bits that a private file must not have
+OTHERS_USE = 0o077  # mode bits that a private file must not have
 
 
-def here() -> dict[str, str]:
-    """The host and the user of whom this daemon is."""
+def local_identity() -> dict[str, str]:
+    """Return the host and the user that this daemon runs on, by the names `host` and `user`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # in a container that knows its user by number alone
@@ -25,17 +36,17 @@ def here() -> dict[str, str]:
     return {"host": os.uname().nodename, "user": user}
 
 
-def lock() -> Path:
-    """The file that the running daemon has locked; in it stand its process and more."""
-    return private_state() / "daemon-lock"
-
-
-def private_state() -> Path:
+def state_path() -> Path:
     """Return the private state folder; make it if it is missing. Raises OSError if another user could change it."""
     return Path(state_folder())
 
 
-def runtime() -> Path:
+def lock_path() -> Path:
+    """Return the file that the running daemon has locked. It holds the daemon's process id, start and sockets."""
+    return state_path() / LOCK_FILE
+
+
+def make_runtime_folder() -> Path:
     """Return the folder of the sockets; make it if it is missing.
 
     Raises OSError if another user could change it, and TailhookError if another user may look into it.
@@ -44,23 +55,26 @@ def runtime() -> Path:
     make_folders(folder)
     check_folder(folder)
     found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_mode & READ_BY_OTHERS:
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & OTHERS_USE:
         raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
     return Path(folder)
 
 
-def http_socket() -> Path:
+def http_socket_path() -> Path:
     """Return where the daemon answers requests. Raises OSError if another user could have put a socket there."""
     folder = runtime_folder()
     check_folder(folder)
-    return Path(folder) / "http"
+    return Path(folder) / HTTP_SOCKET
 
 
-def token() -> str:
-    """Return the token of the TCP port. It is made at the first start, and only the user can read it."""
-    path = private_state() / "token"
+def load_token() -> str:
+    """Return the token of the TCP port; make it if it is missing. Only the user can read its file.
+
+    Raises TailhookError if the file cannot be used.
+    """
+    path = state_path() / TOKEN_FILE
     try:
-        found = read_file(str(path), forbidden=READ_BY_OTHERS).decode("utf-8", "replace").strip()
+        found = read_file(str(path), forbidden=OTHERS_USE).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         found = ""
     except OSError as error:
@@ -72,28 +86,28 @@ def token() -> str:
     return found
 
 
-def database_url() -> str:
+def default_database_url() -> str:
     """Return the URL of the user's own database."""
-    return f"sqlite:///{private_state() / 'plates.db'}"
+    return f"sqlite:///{state_path() / DATABASE_FILE}"
 
 
 # ---- how the daemon is started again -----------------------------------------
 
 
-def leave_argv() -> None:
+def write_argv() -> None:
     """Write the file from which hooks start the daemon: the argv of this interpreter and this package."""
-    replace_file(str(private_state() / ARGV), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
+    replace_file(str(state_path() / ARGV_FILE), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
 
 
-def failed_start() -> str:
-    """Return why the daemon did not start when a hook last tried, "" if it did."""
+def start_failure() -> str:
+    """Return why the daemon did not start when a hook last tried, or "" if it did."""
     try:
-        return failure(read_file(str(private_state() / ATTEMPT))[-MAX_REASON_BYTES:])
+        return failure_reason(read_file(str(state_path() / ATTEMPT_FILE))[-MAX_REASON_BYTES:])
     except FileNotFoundError:
         return ""
 
 
-def forget_attempt() -> None:
-    """Remove what is kept of the last attempt to start the daemon: it runs now."""
-    for name in (ATTEMPT, f"{ATTEMPT}-reported"):
-        remove_file(str(private_state() / name))
+def clear_attempt() -> None:
+    """Remove the record of the last attempt to start the daemon, because the daemon runs now."""
+    for name in (ATTEMPT_FILE, REPORTED_FILE):
+        remove_file(str(state_path() / name))

@@ -1,4 +1,4 @@
-"""What a hook reports of a session: the lines of the spool, and the body of `POST /events`."""
+"""The schemas of what hooks report: the lines of the spool, and the body of `POST /events`."""
 
 import math
 import time
@@ -12,73 +12,76 @@ from tailhook.machines.secrets import MASK, is_secret_name, mask
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
-LATEST = 8_640_000_000_000_000  # as far as a browser's clock goes (ECMA-262, 21.4.1)
-Milliseconds = Annotated[int, Field(ge=0, le=LATEST)]
+MAX_TIME_MS = 8_640_000_000_000_000  # the last time that a browser's clock knows (ECMA-262, 21.4.1)
+Milliseconds = Annotated[int, Field(ge=0, le=MAX_TIME_MS)]
 MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
-MAX_DETAIL_CHARS = 200  # of what tells one use of a tool from another
-MAX_UPTIME_MS = 100 * 366 * 86_400_000  # no machine has run for longer
+MAX_DETAIL_CHARS = 200  # of the text that distinguishes two uses of a tool
+MAX_UPTIME_MS = 100 * 366 * 86_400_000
 
 
-def can_be_a_path(name: str) -> str:
-    """The name of a session; ValueError where no URL can have it, since clients fold dots away (RFC 3986, 5.2.4)."""
+def check_session_name(name: str) -> str:
+    """Return the name. Raises ValueError if a URL cannot contain it: clients remove dot segments (RFC 3986, 5.2.4)."""
     if any(part in (".", "..") for part in name.split("/")):
-        raise ValueError("a path of dots is no name of a session")
+        raise ValueError("a session's name must not have the path segments . and ..")
     return name
 
 
-SessionName = Annotated[Name, AfterValidator(can_be_a_path)]
+SessionName = Annotated[Name, AfterValidator(check_session_name)]
 
 
-def milliseconds() -> int:
+def unix_ms() -> int:
     """Return the time in Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
-def possible_time(at: int) -> int:
+def limit_time(at: int) -> int:
     """Return a time in Unix milliseconds, or the present instead of one that is more than a day ahead.
 
     Otherwise one event with such a time would make all later events of its session old ones.
     """
-    now = milliseconds()
+    now = unix_ms()
     return at if at <= now + MAX_AHEAD_MS else now
 
 
-def possible_uptime(mono: int | None) -> int | None:
+def limit_uptime(mono: int | None) -> int | None:
     """Return milliseconds since a machine's start, or None instead of more than a machine can have run."""
     return mono if mono is None or mono <= MAX_UPTIME_MS else None
 
 
-Timestamp = Annotated[Milliseconds, AfterValidator(possible_time)]
-Uptime = Annotated[Milliseconds | None, AfterValidator(possible_uptime)]
-DEEPEST = 100  # lists and objects in one another; what encodes JSON has a limit of its own
+Timestamp = Annotated[Milliseconds, AfterValidator(limit_time)]
+Uptime = Annotated[Milliseconds | None, AfterValidator(limit_uptime)]
+MAX_DEPTH = 100  # of nested lists and objects; JSON encoders have limits of their own
 
 
-def scrubbed(value: Any, depth: int = DEEPEST) -> Any:
-    """A JSON value that every database can keep: no NUL, no half of a surrogate pair, no infinite number.
+def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Return a JSON value that every database can store: without NUL, lone surrogates and infinite numbers.
 
-    ValueError for one that is nested too deeply.
+    Raises ValueError if it is nested too deeply.
     """
     if not depth:
-        raise ValueError(f"more than {DEEPEST} lists and objects in one another")
+        raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     if isinstance(value, str):
         return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
-        return [scrubbed(item, depth - 1) for item in value]
+        return [scrub(item, depth - 1) for item in value]
     if isinstance(value, dict):
-        return {scrubbed(name, depth - 1): scrubbed(item, depth - 1) for name, item in value.items()}
+        return {scrub(name, depth - 1): scrub(item, depth - 1) for name, item in value.items()}
     return value
 
 
-def without_secrets(value: Any, name: str = "") -> Any:
-    """Return a JSON value with every secret in its strings masked; whole, if the name of a value is a secret's."""
+def mask_secrets(value: Any, name: str = "") -> Any:
+    """Return a JSON value with the secrets in its strings masked.
+
+    name: the name of the member that has the value. If it is the name of a secret, the whole value is masked.
+    """
     if isinstance(value, str):
         return MASK if value and is_secret_name(name) else mask(value)
     if isinstance(value, list):
-        return [without_secrets(item, name) for item in value]
+        return [mask_secrets(item, name) for item in value]
     if isinstance(value, dict):
-        return {key: without_secrets(item, key) for key, item in value.items()}
+        return {key: mask_secrets(item, key) for key, item in value.items()}
     return value
 
 
@@ -89,7 +92,7 @@ class RunEnd(BaseModel):
     """
 
     run_id: Name
-    ts: Timestamp = Field(default_factory=milliseconds)
+    ts: Timestamp = Field(default_factory=unix_ms)
     mono: Uptime = None
 
 
@@ -115,7 +118,7 @@ class Report(BaseModel):
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None
-    tool_params: Annotated[dict[str, Any], BeforeValidator(scrubbed), AfterValidator(without_secrets)] | None = None
+    tool_params: Annotated[dict[str, Any], BeforeValidator(scrub), AfterValidator(mask_secrets)] | None = None
     transcript_path: Word | None = None
     git_branch: Word | None = None
     error: Annotated[Word, AfterValidator(mask)] | None = None
@@ -124,7 +127,7 @@ class Report(BaseModel):
     source: Word | None = None
     by_host: bool = False
     transcript_size: Annotated[int, Field(ge=0, le=1 << 62)] | None = None
-    ts: Timestamp = Field(default_factory=milliseconds)
+    ts: Timestamp = Field(default_factory=unix_ms)
     mono: Uptime = None
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
@@ -134,7 +137,7 @@ class Report(BaseModel):
     user: Word | None = None
 
     def event(self) -> Event | None:
-        """Return what happened, as the state machine knows it, or None if the machine does not know the type."""
+        """Return the event for the state machine, or None if the machine does not know its type."""
         try:
             kind = Kind(self.event_type)
         except ValueError:
@@ -144,7 +147,7 @@ class Report(BaseModel):
         return Event(kind, has_error=kind is Kind.STOP and bool(self.error))
 
     def detail(self) -> Detail:
-        """Return what the host tells about the event besides its kind."""
+        """Return what else the host reports about the event."""
         params = self.tool_params or {}
         return Detail(
             tool_use_id=self.tool_use_id or "",
@@ -159,7 +162,7 @@ class Report(BaseModel):
         return self.event_type == Kind.SESSION_START.value and self.source in STARTED
 
     def todo_progress(self) -> str | None:
-        """Return how many of the things to do are done, such as "3/7", or None if the event does not say."""
+        """Return the progress of the to-do list, such as "3/7", or None if the event does not have it."""
         params = self.tool_params or {}
         done, todos = params.get("todos_done"), params.get("todos")
         return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None
