@@ -253,8 +253,8 @@ def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     """Return what a transcript shows, or None if it cannot be read.
 
     Reads records from the transcript's end back to the event, to the newest record of the session itself, and to the
-    calls that the session waits for: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls, and as
-    far back as a hook reads.
+    calls that the session waits for: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls.
+    Reads no farther back than a hook does.
     """
     sight = Sight(since)
     try:
