@@ -39,7 +39,7 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     texts, rows = bytearray(), array("I")
     for name, pattern in dict.fromkeys((name, normalised(text, ignore_case, word)) for name, text in patterns):
         start, end, spelled = pieces.get(pattern) or pieces.setdefault(pattern, anchor(pattern, ignore_case, word))
-        text = encoded(pattern)
+        text = encode_text(pattern)
         for literal in spelled:
             literals.setdefault(literal, []).append((len(rows) // 5, len(literal)))
         rows.extend((len(texts), len(text), start, end, name))
@@ -74,7 +74,7 @@ FOLD = str.maketrans(FOLDED | {chr(upper): chr(upper + 32) for upper in range(or
 MAX_SPELLINGS = 6
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Return a text in UTF-8; a lone surrogate is three bytes."""
     return text.encode("utf-8", "surrogatepass")
 
@@ -94,10 +94,14 @@ def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
     """Return where the anchor stands in the pattern's bytes (start, end), and its spellings."""
     anchors = list(spans(pattern, ignore_case, word))
-    start, end = min(anchors, key=lambda span: likelihood(encoded(pattern[slice(*span)])))
+    start, end = min(anchors, key=lambda span: likelihood(encode_text(pattern[slice(*span)])))
     letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
-    before = len(encoded(pattern[:start]))
-    return before, before + len(encoded(pattern[start:end])), [encoded("".join(way)) for way in product(*letters)]
+    before = len(encode_text(pattern[:start]))
+    return (
+        before,
+        before + len(encode_text(pattern[start:end])),
+        [encode_text("".join(way)) for way in product(*letters)],
+    )
 
 
 def spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
@@ -358,7 +362,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
-        ways = [check(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
+        ways = [common_bytes(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
         surest = max(ways, key=certainty)
         checks.extend(surest)
     return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
@@ -370,7 +374,7 @@ def hash_of(window: bytes, ignore_case: bool) -> int:
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
 
 
-def check(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
+def common_bytes(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
     """What all literals, each with its window's place, have in common in the eight bytes that begin `back` before
     their windows: two words of bytes, two of a mask, and `back`."""
     value, mask = bytearray(CHECK), bytearray(CHECK)

@@ -12,7 +12,7 @@ import pytest
 from support.host import frame
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.hook.plates import MAX_FIELD_CHARS
+from tailhook.hook.plates import MAX_REPORTED_CHARS
 from tailhook.plates.db import Database
 from tailhook.plates.display import describe_plate
 from tailhook.plates.health import Health
@@ -122,14 +122,14 @@ def test_no_secret_of_an_error_or_a_command_reaches_the_spool(plates):
             error=f"Command failed: {text}\n  at x.js:12 " + "x" * 500,
         )
         assert event["error"].startswith("Command failed: ")
-        assert len(event["error"]) <= MAX_FIELD_CHARS
+        assert len(event["error"]) <= MAX_REPORTED_CHARS
         line = spool(plates).read_text().splitlines()[-1]
         assert not is_shown(name, line), line
 
 
 def test_an_error_is_one_line_of_its_first_words(plates):
     event = send(plates, hook_event_name="PostToolUseFailure", error="No `x`:\n\tline 2\x1b[31m\u00a0" + "a b " * 100)
-    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:MAX_FIELD_CHARS].rstrip()
+    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:MAX_REPORTED_CHARS].rstrip()
 
 
 def test_a_session_without_an_id_has_no_plate(plates):

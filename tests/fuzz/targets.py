@@ -299,7 +299,7 @@ def memory_lines(data):
             expected = SCORERS[tuned].score(messages)
             decoded = [(*one[:2], *(part.decode() for part in one[2:5]), one[5]) for one in found]
             assert sorted(decoded) == sorted(expected)
-    assert len(memory.quoted(messages[0])) <= 5 * memory.MAX_LINE_CHARS
+    assert len(memory.quote_line(messages[0])) <= 5 * memory.MAX_LINE_CHARS
 
 
 PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]{0,40}KEY-----[ \t\r\n]*[A-Za-z0-9+/=]{16}")

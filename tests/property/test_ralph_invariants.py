@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tailhook._core import promises
 from tailhook.machines.ralph import Facts, decide, normalize_space
-from tailhook.stores.frontmatter import FrontMatter, quoted
+from tailhook.stores.frontmatter import FrontMatter, quote_yaml
 
 LETTERS = st.text(st.sampled_from("ab: -#\"'\\\n\r\t\u00e9\u2028\0"), max_size=30)
 VALUES = st.none() | st.sampled_from(["", "0", "1", "08", "10", "-1", "x", "true", "false", "claim", "mine"]) | LETTERS
@@ -42,7 +42,7 @@ def test_promises_are_those_of_a_regular_expression_where_nothing_is_code(said, 
 @given(st.text(), st.text(max_size=5))
 def test_a_quoted_value_is_read_back_and_stays_on_its_line(value, prompt):
     value = value.encode("utf-8", "replace").decode()
-    text = FrontMatter("---\niteration: 1\nkey: old\n---\n" + prompt).set("key", quoted(value))
+    text = FrontMatter("---\niteration: 1\nkey: old\n---\n" + prompt).set("key", quote_yaml(value))
     page = FrontMatter(text)
     assert page["key"] == value
     assert page["iteration"] == "1"

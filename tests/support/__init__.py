@@ -10,7 +10,7 @@ A hook's surroundings
 The daemon and the boards
     daemon, postgres        a daemon and a PostgreSQL server of the test's own
     holds_connections       a program that holds connections to a port open
-    sessions                simulated sessions for the boards
+    sessions, plate_events  simulated sessions for the boards; the short forms of events
     board_user, terminal    presses keys on the terminal board; a process in a terminal of its own
     browser                 a headless Chromium
     usual_secrets           secrets as people and programs write them

@@ -237,7 +237,7 @@ class Surroundings:
             posix.environ.clear()
             posix.environ.update(environment)
             os.chdir(self.project)
-            code = process.run(argv)
+            code = process.answer_event(argv)
         finally:
             os.chdir(cwd)
             posix.environ.clear()

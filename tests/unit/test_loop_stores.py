@@ -14,7 +14,7 @@ from tailhook.stores import atomic, loop
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.loop import FALLBACK, JwzLoop
 from tailhook.stores.ralph import MAX_LOG_BYTES, MAX_LOG_LINE_CHARS, RalphFile
-from tailhook.stores.ralph import find as find_ralph
+from tailhook.stores.ralph import find_ralph as find_ralph
 
 NOW = 1_767_312_245.0
 STATE = {"schema": 1, "event": "STATE", "stack": [{"mode": "loop", "iter": 1, "max": 10}]}
@@ -49,13 +49,13 @@ def write(project, text, name=FALLBACK):
 
 def test_a_project_without_a_store_and_a_file_has_no_loop(project, tmp_path):
     (tmp_path / "file").write_text("")
-    assert loop.find([str(project), str(tmp_path / "gone"), str(tmp_path / "file")]) is None
+    assert loop.find_loop([str(project), str(tmp_path / "gone"), str(tmp_path / "file")]) is None
 
 
 def test_a_state_in_the_store_comes_before_the_file(project):
     write(project, PAGE)
     jwz.post(project, json.dumps(STATE))
-    found = loop.find([str(project)])
+    found = loop.find_loop([str(project)])
     assert isinstance(found, JwzLoop)
     assert found.state == STATE
     assert found.path == f"{project}/.jwz"
@@ -65,13 +65,13 @@ def test_a_state_in_the_store_comes_before_the_file(project):
 def test_a_store_without_a_state_is_passed_over(project, body):
     write(project, PAGE)
     jwz.post(project, body or "x", topic=loop.TOPIC if body else "another topic")
-    assert isinstance(loop.find([str(project)]), FileLoop)
+    assert isinstance(loop.find_loop([str(project)]), FileLoop)
 
 
 @pytest.mark.parametrize("body", ["not JSON", "null", "[]", '{"schema": 1}'])
 def test_a_body_that_is_no_object_is_a_broken_state_and_found(project, body):
     jwz.post(project, body)
-    assert isinstance(loop.find([str(project)]), JwzLoop)
+    assert isinstance(loop.find_loop([str(project)]), JwzLoop)
 
 
 def test_the_first_folder_with_a_loop_counts(project, tmp_path):
@@ -79,16 +79,16 @@ def test_the_first_folder_with_a_loop_counts(project, tmp_path):
     jwz.post(project, json.dumps(STATE))
     (tmp_path / "later").mkdir()
     jwz.post(tmp_path / "later", json.dumps({**STATE, "run_id": "later"}))
-    found = loop.find(iter([str(tmp_path / "empty"), str(project), str(tmp_path / "later")]))
+    found = loop.find_loop(iter([str(tmp_path / "empty"), str(project), str(tmp_path / "later")]))
     assert found.state == STATE
     write(tmp_path / "later", PAGE)
-    found = loop.find([str(tmp_path / "empty"), str(tmp_path / "later")])
+    found = loop.find_loop([str(tmp_path / "empty"), str(tmp_path / "later")])
     assert found.state["run_id"] == "later"
 
 
 def test_a_file_is_found_behind_folders_without_one(project, tmp_path):
     write(project, PAGE)
-    assert loop.find([str(tmp_path), str(project)]).path == f"{project}/{FALLBACK}"
+    assert loop.find_loop([str(tmp_path), str(project)]).path == f"{project}/{FALLBACK}"
 
 
 def test_a_store_that_cannot_be_read_is_an_error_that_names_it(project):
@@ -96,7 +96,7 @@ def test_a_store_that_cannot_be_read_is_an_error_that_names_it(project):
     (project / ".jwz" / "messages.jsonl").rmdir()
     (project / ".jwz" / "messages.jsonl").symlink_to("elsewhere")
     with pytest.raises(OSError, match="symbolic link") as caught:
-        loop.find([str(project)])
+        loop.find_loop([str(project)])
     assert caught.value.filename == f"{project}/.jwz/messages.jsonl"
 
 
@@ -119,14 +119,14 @@ def test_a_loop_begins_and_moves_on_in_the_store(project):
 
 def test_the_store_is_locked_from_reading_to_saving(project):
     jwz.post(project, json.dumps(STATE))
-    home = loop.find([str(project)])
+    home = loop.find_loop([str(project)])
     with home.lock(), pytest.raises(atomic.LockTimeoutError), atomic.Lock(f"{project}/.jwz/lock", seconds=0.01):
         pass
 
 
 def test_what_did_not_change_keeps_its_bytes(project):
     jwz.post(project, '{"schema": 1,  "mine": 1.50, "stack": [ {"iter": 1} ]}')
-    home = loop.find([str(project)])
+    home = loop.find_loop([str(project)])
     home.save({**home.state, "stack": [{"iter": 2}]}, NOW)
     assert jwz.messages(project)[-1]["body"] == '{"schema": 1,  "mine": 1.50, "stack": [ {"iter": 2} ]}'
 
@@ -134,14 +134,14 @@ def test_what_did_not_change_keeps_its_bytes(project):
 @pytest.mark.parametrize("body", ["not JSON", "[1]"])
 def test_a_broken_state_is_replaced_whole(project, body):
     jwz.post(project, body)
-    home = loop.find([str(project)])
+    home = loop.find_loop([str(project)])
     home.save(STATE, NOW)
     assert jwz.newest(project) == STATE
 
 
 def test_the_newest_message_is_parsed_once(project):
     jwz.post(project, json.dumps(STATE))
-    home = loop.find([str(project)])
+    home = loop.find_loop([str(project)])
     assert home.state is home.state
     first = home.state
     assert not home.reload()
@@ -154,7 +154,7 @@ def test_the_newest_message_is_parsed_once(project):
 
 def test_a_store_that_lost_its_messages_has_no_state(project):
     jwz.post(project, json.dumps(STATE))
-    home = loop.find([str(project)])
+    home = loop.find_loop([str(project)])
     (project / ".jwz" / "messages.jsonl").unlink()
     home.reload()
     assert (home.state, home.goal) == (None, "")
@@ -176,18 +176,18 @@ def stored_prompt(words="The goal."):
 def test_the_goal_is_the_stored_prompt_of_the_top_frame(project, stored, read):
     frames = [{"prompt_file": "/elsewhere"}, {"prompt_file": stored_prompt(stored)}]
     jwz.post(project, json.dumps({**STATE, "stack": frames}))
-    assert loop.find([str(project)]).goal == read
+    assert loop.find_loop([str(project)]).goal == read
 
 
 @pytest.mark.parametrize("stack", [[], None, "x", [5], [{}], [{"prompt_file": 5}], {"a": 1}])
 def test_without_a_prompt_there_is_no_goal(project, stack):
     jwz.post(project, json.dumps({**STATE, "stack": stack}))
-    assert loop.find([str(project)]).goal == ""
+    assert loop.find_loop([str(project)]).goal == ""
 
 
 def test_a_broken_state_has_no_goal(project):
     jwz.post(project, "[1]")
-    assert loop.find([str(project)]).goal == ""
+    assert loop.find_loop([str(project)]).goal == ""
 
 
 def test_a_state_that_came_with_a_clone_has_no_other_file_read_out(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tailhook.machines import CLAIM, format_value, owns, shown, whole_number
+from tailhook.machines import CLAIM, clip_field, format_value, owns, whole_number
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_a_message_shows_eighty_characters_of_a_string_at_most():
 
 
 def test_a_field_is_shown_up_to_a_thousand_characters():
-    assert shown("x" * 1000) == "x" * 1000
-    assert shown("x" * 1001) == "x" * 1000
+    assert clip_field("x" * 1000) == "x" * 1000
+    assert clip_field("x" * 1001) == "x" * 1000
 
 
 def test_a_count_may_be_spelled_with_up_to_64_digits():

@@ -12,9 +12,9 @@ from tailhook.machines.memory import (
     MAX_TEXT_BYTES,
     THRESHOLDS,
     Facts,
-    Settings,
+    MemorySettings,
     decide,
-    quoted,
+    quote_line,
     score,
     share,
     summary_score,
@@ -253,12 +253,12 @@ def test_without_a_keyword_no_threshold_is_passed():
 
 
 def settings(**section):
-    return Settings({"triage": section})
+    return MemorySettings({"triage": section})
 
 
 @pytest.mark.parametrize("config", [None, [], 5, {}, {"triage": None}, {"triage": []}, {"triage": {"thresholds": 5}}])
 def test_what_is_no_configuration_means_the_defaults(config):
-    found = Settings(config)
+    found = MemorySettings(config)
     assert (found.enabled, found.max_messages, found.thresholds) == (True, 50, THRESHOLDS)
 
 
@@ -328,14 +328,14 @@ def test_a_threshold_is_clamped_and_of_a_wrong_type_ignored_one_by_one(value, th
     ],
 )
 def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
-    assert quoted(line) == shown
+    assert quote_line(line) == shown
 
 
 @pytest.mark.parametrize(
     "letter", "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U000e0041"
 )
 def test_fillers_selectors_and_tags_are_not_shown(letter):
-    assert quoted(f"a{letter}b") == "ab"
+    assert quote_line(f"a{letter}b") == "ab"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_fillers_selectors_and_tags_are_not_shown(letter):
 )
 @pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
 def test_what_looks_like_a_key_is_masked(secret, around):
-    shown = quoted("decided " + around.format(secret))
+    shown = quote_line("decided " + around.format(secret))
     assert secret not in shown
     assert secret[:12] not in shown
     assert "[secret]" in shown
@@ -361,8 +361,8 @@ def test_what_looks_like_a_key_is_masked(secret, around):
 @pytest.mark.parametrize("around", ["the key is {} now", "KEY={}", 'token: "{}",', "the secret ({})."])
 def test_a_digest_is_masked_where_it_is_called_a_key_and_not_elsewhere(around):
     digest = "3f786850e387550fdab836ed7e6dc881de23001b"
-    assert digest not in quoted(f"decided {around.format(digest)}")
-    assert digest in quoted(f"decided to go back to commit {digest}")
+    assert digest not in quote_line(f"decided {around.format(digest)}")
+    assert digest in quote_line(f"decided to go back to commit {digest}")
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_a_digest_is_masked_where_it_is_called_a_key_and_not_elsewhere(around):
     ],
 )
 def test_what_is_named_a_secret_is_masked(line, shown):
-    assert quoted(line) == shown
+    assert quote_line(line) == shown
 
 
 @pytest.mark.parametrize(
@@ -399,4 +399,4 @@ def test_what_is_named_a_secret_is_masked(line, shown):
     ],
 )
 def test_ordinary_words_are_not_masked(line):
-    assert "[secret]" not in quoted(line).replace("tests: [secret]", "")
+    assert "[secret]" not in quote_line(line).replace("tests: [secret]", "")

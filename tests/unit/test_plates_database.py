@@ -12,10 +12,10 @@ from typing import get_args, get_type_hints
 import pytest
 import sqlalchemy as sa
 from alembic import command
+from support.plate_events import parse_event
 from support.postgres import postgres, wait_for
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.machines.plates import parse_event
 from tailhook.plates.db import Database, Moment, SpoolOffset
 from tailhook.plates.display import describe_plate
 from tailhook.plates.schemas import Report, unix_ms

@@ -13,10 +13,11 @@ from datetime import datetime, timezone
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 from support.host import assistant
+from support.plate_events import parse_event
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
-from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine, parse_event
+from tailhook.machines.plates import MAX_RECOVERY_TIME, Look, Status, examine
 from tailhook.plates import health
 from tailhook.plates.db import Database
 from tailhook.plates.health import (

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plate_events import parse_event
 
-from tailhook.machines.plates import MAX_OPEN_TOOLS, Detail, Kind, Situation, Status, admits, follow, parse_event
+from tailhook.machines.plates import MAX_OPEN_TOOLS, Detail, EventKind, Situation, Status, admits, follow
 
 RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED = (
     Status.RUNNING,
@@ -658,7 +659,7 @@ details = st.builds(
     agent_id=st.sampled_from(["", "", "s"]),
     is_hosts=st.booleans(),
 )
-SHORT = [kind.value for kind in Kind if kind is not Kind.TOOL_START] + [
+SHORT = [kind.value for kind in EventKind if kind is not EventKind.TOOL_START] + [
     "stop:error",
     *map("tool_start:{}".format, NAMES),
 ]

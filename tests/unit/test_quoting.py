@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from tailhook.hook.answer import plain, plain_lines
-from tailhook.machines import shown as shown_in_a_prompt
-from tailhook.machines.memory import quoted
+from tailhook.machines import clip_field as shown_in_a_prompt
+from tailhook.machines.memory import quote_line
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text, plain_words
 
 KEY = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -25,9 +25,9 @@ INVISIBLE += [(0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)]
 
 @pytest.mark.parametrize(("first", "last"), INVISIBLE)
 def test_memory_leaves_out_letters_that_show_nothing_and_keeps_their_neighbours(first, last):
-    assert quoted(f"a{chr(first)}b{chr(last)}c") == "abc"
+    assert quote_line(f"a{chr(first)}b{chr(last)}c") == "abc"
     for neighbour in filter(str.isprintable, (chr(first - 1), chr(last + 1))):
-        assert quoted(f"a{neighbour}b") == f"a{neighbour}b"
+        assert quote_line(f"a{neighbour}b") == f"a{neighbour}b"
 
 
 def test_a_letter_that_cannot_be_printed_is_left_out_and_half_a_pair_is_replaced():

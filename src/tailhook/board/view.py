@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from tailhook.hook.answer import plain, plain_lines
-from tailhook.machines.plates import ATTENTION, Kind, Status
+from tailhook.machines.plates import ATTENTION, EventKind, Status
 from tailhook.plates.display import STATUSES, BoardGroup
 
 STATUS_COLOURS = {
@@ -178,7 +178,7 @@ def timeline(events: Sequence[PlateEvent], now: float) -> list[Piece]:
     for event in events:
         if event.status is None:
             continue
-        tool = event.tool if event.kind == Kind.TOOL_START.value and event.status is Status.RUNNING else ""
+        tool = event.tool if event.kind == EventKind.TOOL_START.value and event.status is Status.RUNNING else ""
         at = max(event.at, marks[-1].start) if marks else event.at
         if marks and marks[-1][2:] == (event.status, tool):
             continue

@@ -14,6 +14,6 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         from tailhook.hook.process import main as hook
 
         hook(words[1:])
-    from tailhook.cli.parser import run
+    from tailhook.cli.parser import run_command
 
-    return run(words)
+    return run_command(words)

@@ -22,7 +22,7 @@ from tailhook.machines import iso
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import TOPIC
 
-ROUNDS = 200
+DEFAULT_ROUNDS = 200
 ATTEMPTS = 3  # how often a hook is timed before it counts as too slow: what else a machine does slows some at random
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
@@ -124,7 +124,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--max-ratio", type=float, metavar="R", help="fail when a hook takes more than R times bare Python"
     )
-    parser.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"interleaved rounds ({ROUNDS})")
+    parser.add_argument(
+        "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help=f"interleaved rounds ({DEFAULT_ROUNDS})"
+    )
     add_json(parser)
 
 
@@ -145,7 +147,7 @@ def bench(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(facts)
     else:
-        say(*table(facts, arguments.max_ratio))
+        say(*format_times(facts, arguments.max_ratio))
     for row in (facts["hooks"][number] for number in slow):
         sys.stderr.write(
             f"tailhook: {row['case']} at {row['transcript']} takes {row['ratio']:.2f} times bare Python, "
@@ -307,7 +309,7 @@ def spawn(argv: list[str], stop: Stop) -> float:
 # ---- printing ----------------------------------------------------------------
 
 
-def table(facts: dict[str, Any], limit: float | None) -> list[str]:
+def format_times(facts: dict[str, Any], limit: float | None) -> list[str]:
     """Return the figures as lines for a person."""
     bare = facts["bare"]
     head = f"{'hook':<42}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"

@@ -14,17 +14,17 @@ from tailhook.cli.output import (
     command,
     group,
     positive,
+    print_facts,
     print_json,
-    report,
     say,
 )
-from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, session_id, warn_of_cap
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
-from tailhook.machines import CLAIM, Verdict, idle, iso, shown
+from tailhook.machines import CLAIM, Verdict, clip_field, idle, iso
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        start,
+        start_loop,
         "start a loop in this project",
         "tailhook loop start --max 20 'Make the tests pass.'",
     )
@@ -59,18 +59,18 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    add_actions(actions, "loop", "loop", status, adopt, cancel)
+    add_actions(actions, "loop", "loop", print_loop_status, adopt_loop, cancel_loop)
 
 
 # ---- start -------------------------------------------------------------------
 
 
-def start(arguments: argparse.Namespace) -> None:
+def start_loop(arguments: argparse.Namespace) -> None:
     """Post the first state of a loop and print what its agent must know."""
     goal = read_goal(arguments)
     now = time.time()
-    home = loops.find(project_folders({}))
-    file = home if isinstance(home, FileLoop) and idle.is_live(home.state, now, stale_after()) else None
+    home = loops.find_loop(project_folders({}))
+    file = home if isinstance(home, FileLoop) and idle.is_live(home.state, now, project_stale_after()) else None
     if file and not arguments.replace:
         raise CommandError(f"{file.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
     if not isinstance(home, JwzLoop):
@@ -94,13 +94,13 @@ def start(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
     else:
-        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal, facts_of(state))))
+        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal, command_facts(state))))
     warn_of_cap(frame["max"])
 
 
 def read_goal(arguments: argparse.Namespace) -> str:
     """Return the prompt. Raises UsageError if it is missing and the loop has neither an issue nor a filter."""
-    goal = read_prompt(arguments)
+    goal = prompt_argument(arguments)
     if not goal and arguments.mode == "loop":
         raise UsageError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
     return goal
@@ -112,7 +112,7 @@ def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     Only under the lock. Raises CommandError if a loop runs and the arguments do not say what becomes of it.
     """
     state = home.state
-    if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+    if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
         if arguments.push:
             raise CommandError("no loop runs that another could be nested in; start one without --push")
         return None
@@ -122,7 +122,7 @@ def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     stands = f"{plain(home.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
     if not arguments.push:
         raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
-    if not idle.is_ours(state, top, idle.Facts(session_id() or CLAIM)):
+    if not idle.is_owned(state, top, idle.Facts(session_id() or CLAIM)):
         raise CommandError(f"{stands}, and it is another session's. Take it over with `tailhook loop adopt` first.")
     return state
 
@@ -153,7 +153,7 @@ def worktree_fields(path: str) -> dict[str, str]:
     if not path or not Path(path).is_dir():
         raise CommandError(f"{plain(path)}: not a folder. Make the worktree first: git worktree add {plain(path)}")
     folder = Path(path).absolute()
-    if shown(str(folder)) != str(folder):
+    if clip_field(str(folder)) != str(folder):
         raise CommandError(f"{plain(path)}: an agent cannot be given a path with such characters, or so long a one")
     branch, base = git_branch(str(folder)), ""
     pointer = folder / ".git"
@@ -183,12 +183,14 @@ def store_prompt(frame_id: str, goal: str) -> str:
 # ---- status, adopt, cancel ---------------------------------------------------
 
 
-def status(arguments: argparse.Namespace) -> None:
+def print_loop_status(arguments: argparse.Namespace) -> None:
     """Print the state, its age, and what the next stop would get."""
     now = time.time()
-    home = loops.find(project_folders({}))
+    home = loops.find_loop(project_folders({}))
     state = home.state if home else None
-    verdict = idle.decide(state, facts_of(state), now, stale_after()) if home else Verdict("allow", "no loop")
+    verdict = (
+        idle.decide(state, command_facts(state), now, project_stale_after()) if home else Verdict("allow", "no loop")
+    )
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     if arguments.json:
         print_json(
@@ -200,19 +202,19 @@ def status(arguments: argparse.Namespace) -> None:
             }
         )
         return
-    if home is None or not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+    if home is None or not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
         say(f"No loop runs here ({verdict.why}).")
         return
     top = idle.top_frame(state["stack"])
     say(
         f"A loop runs in {plain(home.path)}, changed {int(age or 0)} s ago.",
         plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
-        plain_lines(idle.briefing(state, home.goal, facts_of(state))),
+        plain_lines(idle.briefing(state, home.goal, command_facts(state))),
         f"The next stop: {verdict.outcome} ({verdict.why}).",
     )
 
 
-def facts_of(state: object) -> idle.Facts:
+def command_facts(state: object) -> idle.Facts:
     """Return the facts of a stop of the session that the loop belongs to, in which nothing is said."""
     top = idle.top_frame(state.get("stack")) if isinstance(state, dict) else {}
     owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
@@ -224,10 +226,10 @@ def facts_of(state: object) -> idle.Facts:
     )
 
 
-def adopt(arguments: argparse.Namespace) -> None:
+def adopt_loop(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
     now, owner = time.time(), session_id() or CLAIM
-    home = running(now)
+    home = find_live_loop(now)
     with home.lock():
         home.reload()
         state = live(home, now)
@@ -237,17 +239,17 @@ def adopt(arguments: argparse.Namespace) -> None:
             adopted["session_id"] = owner
         home.save(adopted, now)
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    report(arguments, {"path": home.path, "session_id": owner}, f"The loop now belongs to {whose}.")
+    print_facts(arguments, {"path": home.path, "session_id": owner}, f"The loop now belongs to {whose}.")
 
 
-def cancel(arguments: argparse.Namespace) -> None:
+def cancel_loop(arguments: argparse.Namespace) -> None:
     """End every frame of the loop."""
     now = time.time()
-    home = running(now)
+    home = find_live_loop(now)
     state = end(home, "USER_CANCELLED", now)
     top = idle.top_frame(state["stack"])
     facts = {"path": home.path, "iteration": top.get("iter"), "max": top.get("max")}
-    report(arguments, facts, f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.")
+    print_facts(arguments, facts, f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.")
 
 
 def end(home: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
@@ -259,9 +261,9 @@ def end(home: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
     return state
 
 
-def running(now: float) -> JwzLoop | FileLoop:
+def find_live_loop(now: float) -> JwzLoop | FileLoop:
     """Return this project's live loop. Raises CommandError if there is none."""
-    home = loops.find(project_folders({}))
+    home = loops.find_loop(project_folders({}))
     if home is None:
         raise CommandError("no loop runs here")
     live(home, now)
@@ -271,11 +273,11 @@ def running(now: float) -> JwzLoop | FileLoop:
 def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     """Return the state of a live loop. Raises CommandError if it is not live."""
     state = home.state
-    if not isinstance(state, dict) or not idle.is_live(state, now, stale_after()):
+    if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
         raise CommandError(f"{plain(home.path)}: no loop runs here")
     return state
 
 
-def stale_after() -> float:
+def project_stale_after() -> float:
     """Return the seconds after which a loop of this project counts as abandoned."""
     return idle_hook.stale_after(load_config(project_root({})))

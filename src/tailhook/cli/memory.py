@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, report
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import HookEvent
 from tailhook.hook.memory import Mark, Session, read_memory_config
@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
 def explain(arguments: argparse.Namespace) -> None:
     """Print every line that scored, and the totals beside the thresholds."""
     event = HookEvent({"transcript_path": arguments.transcript}, "Stop")
-    settings = memory.Settings(read_memory_config(project_root({})))
+    settings = memory.MemorySettings(read_memory_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
     try:
         session = Session(event, settings.max_messages, Mark.none())
@@ -47,7 +47,7 @@ def explain(arguments: argparse.Namespace) -> None:
         "tools": facts.tools,
         "exchanges": facts.exchanges,
     }
-    report(arguments, found, *table(found))
+    print_facts(arguments, found, *format_explanation(found))
 
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
@@ -57,9 +57,9 @@ def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
     lines = [
         {
             "message": line[1] + 1,
-            "line": shown(line[2]),
-            "keyword": shown(line[3]),
-            "booster": shown(line[4]) or None,
+            "line": quote_bytes(line[2]),
+            "keyword": quote_bytes(line[3]),
+            "booster": quote_bytes(line[4]) or None,
             "share": memory.share(line),
         }
         for line in scored
@@ -67,12 +67,12 @@ def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
     return {"score": points, "threshold": threshold, "passes": bool(scored) and points >= threshold, "lines": lines}
 
 
-def shown(words: bytes) -> str:
+def quote_bytes(words: bytes) -> str:
     """Return words of a transcript as the machine's message would show them."""
-    return memory.quoted(words.decode("utf-8", "surrogatepass"))
+    return memory.quote_line(words.decode("utf-8", "surrogatepass"))
 
 
-def table(found: dict[str, Any]) -> list[str]:
+def format_explanation(found: dict[str, Any]) -> list[str]:
     """Return the facts as lines for a person."""
     lines = [f"The last {found['messages']} messages, profile {found['profile']}."]
     if found["cut"]:

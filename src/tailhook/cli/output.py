@@ -97,7 +97,7 @@ def say(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def report(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:
+def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:
     """Print what was done or found, for a program or for a person."""
     if arguments.json:
         print_json(facts)

@@ -8,7 +8,7 @@ from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plat
 from tailhook.cli.output import attempt
 
 
-def run(argv: Sequence[str]) -> int:
+def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
     arguments, rest = parser().parse_known_args(argv)
     if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "prompt")):

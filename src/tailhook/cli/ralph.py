@@ -6,14 +6,14 @@ import sys
 import time
 from pathlib import Path
 
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, report, whole
-from tailhook.cli.session import add_actions, add_prompt, read_prompt, session_id, warn_of_cap
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, session_id, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.machines import CLAIM, iso, ralph
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import quoted
+from tailhook.stores.frontmatter import quote_yaml
 
 MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whole
 
@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        start,
+        start_ralph,
         "feed a prompt back to the agent until it keeps its promise",
         "tailhook ralph start --max-iterations 20 --completion-promise 'TESTS GREEN' Make the tests pass.",
     )
@@ -37,15 +37,15 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    add_actions(actions, "ralph", "ralph loop", status, adopt, cancel)
+    add_actions(actions, "ralph", "ralph loop", print_ralph_status, adopt_ralph, cancel_ralph)
 
 
 # ---- start -------------------------------------------------------------------
 
 
-def start(arguments: argparse.Namespace) -> None:
+def start_ralph(arguments: argparse.Namespace) -> None:
     """Write the state file of a new loop and print what its agent must know."""
-    prompt = read_prompt(arguments)
+    prompt = prompt_argument(arguments)
     if not (prompt or arguments.prompt_file or sys.stdin.isatty()):
         prompt = sys.stdin.read().strip()
     if not prompt:
@@ -53,14 +53,14 @@ def start(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise holds {ralph.TAGS[1]}, which would end it before its end: it could not be kept")
-    found = store.find(project_folders({}))
+    found = store.find_ralph(project_folders({}))
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
     try:
-        with Lock(private_file(folder, store.NAME, ".lock")):
+        with Lock(private_file(folder, store.RALPH_FILE, ".lock")):
             refuse_live(arguments.force)
-            replace_file(store.NAME, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
+            replace_file(store.RALPH_FILE, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
     finally:
         os.close(folder)
     home = store.RalphFile(root)
@@ -68,7 +68,7 @@ def start(arguments: argparse.Namespace) -> None:
     lines = [f"Ralph loop started in {plain(home.path)}.", plain_lines(ralph.briefing(home.state or {}, home.prompt))]
     if not (promise or arguments.max_iterations):
         lines.append("Without a promise and without a limit this loop ends only by: tailhook ralph cancel")
-    report(arguments, facts, *lines)
+    print_facts(arguments, facts, *lines)
     if len(prompt) > MAX_SHOWN_CHARS:
         sys.stderr.write(
             f"tailhook: the prompt has {len(prompt):,} characters. Hosts show a preview of what is over "
@@ -85,9 +85,9 @@ def page(limit: int, promise: str, prompt: str) -> str:
             "active: true",
             "iteration: 1",
             f"max_iterations: {limit}",
-            f"completion_promise: {quoted(promise) if promise else 'null'}",
-            f"session_id: {quoted(session_id() or CLAIM)}",
-            f"started_at: {quoted(iso(time.time()))}",
+            f"completion_promise: {quote_yaml(promise) if promise else 'null'}",
+            f"session_id: {quote_yaml(session_id() or CLAIM)}",
+            f"started_at: {quote_yaml(iso(time.time()))}",
             "---",
             "",
             prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
@@ -98,7 +98,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 def refuse_live(force: bool) -> None:
     """Raise CommandError if a loop runs and is not to be ended. Only under the lock."""
-    home = store.find(project_folders({}))
+    home = store.find_ralph(project_folders({}))
     state = home.state if home else None
     if home and state and ralph.is_live(state) and not force:
         count = ralph.parse_count(state, "iteration")
@@ -111,9 +111,9 @@ def refuse_live(force: bool) -> None:
 # ---- status, adopt, cancel ---------------------------------------------------
 
 
-def status(arguments: argparse.Namespace) -> None:
+def print_ralph_status(arguments: argparse.Namespace) -> None:
     """Print the state file's values, and the prompt."""
-    home = store.find(project_folders({}))
+    home = store.find_ralph(project_folders({}))
     state = home.state if home else None
     active = ralph.is_live(state)
     facts = {
@@ -132,39 +132,39 @@ def status(arguments: argparse.Namespace) -> None:
             *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, home.prompt)),
         ]
-    report(arguments, facts, *lines)
+    print_facts(arguments, facts, *lines)
 
 
-def adopt(arguments: argparse.Namespace) -> None:
+def adopt_ralph(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
-    home, owner = running(), session_id() or CLAIM
+    home, owner = find_live_ralph(), session_id() or CLAIM
     with home.lock():
         home.reload()
         if not ralph.is_live(home.state):
             raise CommandError("no ralph loop runs here")
         home.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    report(arguments, {"path": home.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
+    print_facts(arguments, {"path": home.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
 
 
-def cancel(arguments: argparse.Namespace) -> None:
+def cancel_ralph(arguments: argparse.Namespace) -> None:
     """Remove the state file, whatever is in it."""
-    home = running()
+    home = find_live_ralph()
     with home.lock():
         home.reload()
         state = home.state
         home.remove()
     count = ralph.parse_count(state, "iteration") if state else None
-    report(
+    print_facts(
         arguments,
         {"path": home.path, "iteration": count},
         f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}.",
     )
 
 
-def running() -> store.RalphFile:
+def find_live_ralph() -> store.RalphFile:
     """Return this project's state file. Raises CommandError if there is none."""
-    home = store.find(project_folders({}))
+    home = store.find_ralph(project_folders({}))
     if home is None:
         raise CommandError("no ralph loop runs here")
     return home

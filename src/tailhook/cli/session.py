@@ -37,7 +37,7 @@ def add_prompt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
 
 
-def read_prompt(arguments: argparse.Namespace) -> str:
+def prompt_argument(arguments: argparse.Namespace) -> str:
     """Return the prompt from the arguments, a file or stdin, without blank space around it; "" if there is none.
 
     Raises UsageError if it is given twice, CommandError if it is too long.

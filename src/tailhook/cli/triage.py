@@ -4,10 +4,10 @@ import argparse
 from collections import Counter
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, command, group, report
+from tailhook.cli.output import Commands, add_json, command, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import HookEvent
-from tailhook.hook.triage import Pipeline, decide, find
+from tailhook.hook.triage import Pipeline, decide, find_pipeline
 from tailhook.machines import format_value
 from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries
 
@@ -16,18 +16,18 @@ def add(commands: Commands) -> None:
     """Declare the group's commands."""
     about = "say where the triage pipeline of this project stands"
     actions = group(commands, "triage", "look at the triage pipeline", "tailhook triage status")
-    add_json(command(actions, "status", status, about, "tailhook triage status --json"))
+    add_json(command(actions, "status", print_triage_status, about, "tailhook triage status --json"))
 
 
-def status(arguments: argparse.Namespace) -> None:
+def print_triage_status(arguments: argparse.Namespace) -> None:
     """Print the phase, the counts, the groups, and what the next stop would get."""
     event = HookEvent({}, "Stop")
-    pipeline = find(event)
-    facts = facts_of(event, pipeline)
-    report(arguments, facts, *table(facts))
+    pipeline = find_pipeline(event)
+    facts = pipeline_facts(event, pipeline)
+    print_facts(arguments, facts, *format_pipeline(facts))
 
 
-def facts_of(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
+def pipeline_facts(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
     """Return the facts for a program."""
     if pipeline is None:
         return {"path": None, "phase": None, "entries": None, "groups": [], "verdict": None}
@@ -57,7 +57,7 @@ def facts_of(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
     }
 
 
-def table(facts: dict[str, Any]) -> list[str]:
+def format_pipeline(facts: dict[str, Any]) -> list[str]:
     """Return the facts as lines for a person."""
     if facts["path"] is None:
         return ["No triage pipeline is under way here."]

@@ -277,7 +277,7 @@ def state_files() -> Iterator[Finding]:
 def loops(settings: "config.Config") -> Iterator[Finding]:
     """Loops of this project that wait for a session which may not come."""
     folders = list(project_folders({}))
-    home = loop.find(folders)
+    home = loop.find_loop(folders)
     state = home.state if home else None
     stale_after = idle_hook.stale_after(settings)
     if home and isinstance(state, dict) and state.get("event") not in ("DONE", "ABORT") and state.get("stack"):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 COMPACT, SPACED = 0, 1  # `write_json` styles: without a space, or with one after each colon and comma
 
 
-def put(fd: int, data: bytes) -> None:
+def write_output(fd: int, data: bytes) -> None:
     """Write all of `data`; a reader that has gone away changes nothing."""
     try:
         while data:
@@ -22,12 +22,12 @@ def put(fd: int, data: bytes) -> None:
 
 def answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
     """Write the answer to the host: one line of JSON on stdout."""
-    put(1, write_json(fields, style) + b"\n")
+    write_output(1, write_json(fields, style) + b"\n")
 
 
 def warn(words: str) -> None:
     """Write one line for a person on stderr."""
-    put(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
+    write_output(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
 
 
 def plain_lines(words: str) -> str:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import Kind
+    from tailhook.hook.protocols import KeyKind
 
     Config = dict[str, dict[str, Any]]
 
 # Every section and key, and what each key may hold. A value of another kind counts as absent.
-KEYS: "dict[str, Mapping[str, Kind]]" = {
+KEYS: "dict[str, Mapping[str, KeyKind]]" = {
     "hook": {"machines": "texts", "unbound": "text", "log": "text"},
     **{name: machine["keys"] for name, machine in MACHINES.items() if "keys" in machine},
 }
@@ -83,7 +83,7 @@ def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
     return {section: usable_values(found.get(section), kinds) for section, kinds in KEYS.items()}
 
 
-def usable_values(values: object, kinds: "Mapping[str, Kind]") -> "dict[str, Any]":
+def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, Any]":
     """Return the values of one section that have the kind of their key; of a list, those members that have it."""
     if not isinstance(values, dict):
         return {}

@@ -27,7 +27,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     Reads the store (a large one for at most FIRST_READ_TIMEOUT_S when it is new) and the transcript (at most 64 MiB),
     and the store again under its lock if there is something to save. Raises OSError if the state cannot be read.
     """
-    home = find(event)
+    home = find_enabled(event)
     if home is None:
         return None
 
@@ -38,11 +38,11 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     return decide_and_save(home, lambda: decide(event, home), save)
 
 
-def find(event: "HookEvent") -> "JwzLoop | FileLoop | None":
+def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
     if exists(f"{event.root}/.idle-disabled"):
         return None
-    return loop.find(event.folders, FIRST_READ_TIMEOUT_S)
+    return loop.find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 
 
 def decide(event: "HookEvent", home: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
@@ -77,7 +77,7 @@ def stale_after(config: "Config") -> float:
 
 def repeat(event: "HookEvent") -> str:
     """Return what the agent must know of its loop after a compaction, "" if this session has none."""
-    home = find(event)
+    home = find_enabled(event)
     state = home.state if home else None
     facts = facts_of(event)
     if home is None or not isinstance(state, dict):

@@ -2,7 +2,7 @@
 
 import posix
 
-from tailhook.hook.answer import plain, put
+from tailhook.hook.answer import plain, write_output
 from tailhook.machines import iso
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tailhook.machines import Verdict
 
 
-def write(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", seconds: float) -> None:
+def write_log_line(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", seconds: float) -> None:
     """Append time, machine, decision, why and milliseconds, separated by tabs; a failure to write changes nothing."""
     decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
     line = "\t".join((iso(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
@@ -21,5 +21,5 @@ def write(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", s
         fd = posix.open(path, flags, 0o600)
     except (OSError, ValueError):
         return
-    put(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
+    write_output(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
     posix.close(fd)

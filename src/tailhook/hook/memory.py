@@ -45,7 +45,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
 
     Reads the project's memory-config.json, and back through the transcript (at most 16 MiB).
     """
-    settings = memory.Settings(read_memory_config(event.root))
+    settings = memory.MemorySettings(read_memory_config(event.root))
     if not settings.enabled:
         return None
     if is_paused(event.payload):

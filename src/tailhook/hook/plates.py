@@ -51,7 +51,7 @@ NOTIFICATIONS = {
     "elicitation_complete": "input_given",
 }
 HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
-MAX_FIELD_CHARS = 200  # of a name, a file's path or a command
+MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
 
@@ -79,12 +79,12 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_path": event.transcript_path(),
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "tool_name": tool_name(payload)[:MAX_FIELD_CHARS],
-        "tool_use_id": get_text(payload, "tool_use_id")[:MAX_FIELD_CHARS],
-        "agent_id": get_text(payload, "agent_id")[:MAX_FIELD_CHARS],
+        "tool_name": tool_name(payload)[:MAX_REPORTED_CHARS],
+        "tool_use_id": get_text(payload, "tool_use_id")[:MAX_REPORTED_CHARS],
+        "agent_id": get_text(payload, "agent_id")[:MAX_REPORTED_CHARS],
         "tool_params": tool_params(payload),
         "error": error_of(payload),
-        "source": get_text(payload, "source")[:MAX_FIELD_CHARS] if kind == "session_start" else "",
+        "source": get_text(payload, "source")[:MAX_REPORTED_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
@@ -140,11 +140,11 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
         return {"todos_done": done, "todos": len(todos)}
     for name in ("file_path", "notebook_path"):
         if path := get_text(given, name):
-            return {"file_path": path[-MAX_FIELD_CHARS:]}
+            return {"file_path": path[-MAX_REPORTED_CHARS:]}
     if command := get_text(given, "command"):
         from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command, MAX_FIELD_CHARS)}
+        return {"command": plain_words(command, MAX_REPORTED_CHARS)}
     return None
 
 
@@ -154,7 +154,7 @@ def error_of(payload: "Payload") -> str:
     if error and isinstance(error, str):
         from tailhook.machines.quoting import plain_words
 
-        return plain_words(error, MAX_FIELD_CHARS) or "error"
+        return plain_words(error, MAX_REPORTED_CHARS) or "error"
     return "error" if error else ""
 
 
@@ -172,7 +172,7 @@ def git_branch(root: str) -> str:
     except (OSError, ValueError):
         return ""
     name = head.strip().decode("utf-8", "replace")
-    return name[16:][:MAX_FIELD_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
+    return name[16:][:MAX_REPORTED_CHARS] if name.startswith("ref: refs/heads/") else name[:7]
 
 
 def read_git_file(path: str) -> bytes:

@@ -8,7 +8,7 @@ imported when it is asked, and only where the project holds something that it an
 import posix
 from time import perf_counter
 
-from tailhook.hook.answer import SPACED, answer, describe, plain_lines, put, warn
+from tailhook.hook.answer import SPACED, answer, describe, plain_lines, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, get_text, project_folders, read_payload
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process; interpreter shutdown is time the host would wait for."""
     try:
-        code = run(argv)
+        code = answer_event(argv)
     except BaseException as error:  # a hook never fails
         warn(f"tailhook: {type(error).__name__}: {error}. The agent may stop.")
         code = 0
     posix._exit(code)
 
 
-def run(argv: "Sequence[str]") -> int:
+def answer_event(argv: "Sequence[str]") -> int:
     """Read the payload from stdin, ask the machines, write the answer to stdout; return the exit code."""
     started = perf_counter()
     if environment(b"TAILHOOK_DISABLE") == "1":
@@ -89,7 +89,7 @@ def ask_machines(
             warn(verdict.warning)
         if verdict.outcome == "block":
             code = MACHINES[name].get("exit_code", 0) if options.exit_code is None else options.exit_code
-            send(block(verdict, code, announced), MACHINES[name].get("style", SPACED))
+            send(block_answer(verdict, code, announced), MACHINES[name].get("style", SPACED))
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
@@ -126,9 +126,9 @@ def log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started:
     """Write one line to the log file, if the user wants one: time, machine, decision, why, milliseconds."""
     path = environment(b"TAILHOOK_LOG") or event.setting("hook", "log", "")
     if path:
-        from tailhook.hook.log import write
+        from tailhook.hook.log import write_log_line
 
-        write(path, event.now, machine, verdict, perf_counter() - started)
+        write_log_line(path, event.now, machine, verdict, perf_counter() - started)
 
 
 def first_byte_timeout(machines: "Sequence[str] | None") -> float:
@@ -162,13 +162,13 @@ def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") ->
     return 0
 
 
-def block(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
+def block_answer(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
     """Return the answer that sends the agent on and tells the person what ended.
 
     Prints the reason on stderr at exit code 2: older hosts read it there, newer ones read the JSON.
     """
     if exit_code == 2:
-        put(2, f"{plain_lines(verdict.reason)}\n".encode("utf-8", "backslashreplace"))
+        write_output(2, f"{plain_lines(verdict.reason)}\n".encode("utf-8", "backslashreplace"))
     fields = {"decision": "block", "reason": verdict.reason}
     if messages := [*announced, *filter(None, [verdict.message])]:
         fields["systemMessage"] = "\n".join(messages)

@@ -9,7 +9,7 @@ from tailhook.stores.atomic import Lock
 
 # What a configuration key may hold: a text, true or false, a number of seconds, or a list of texts, of folders
 # (a project's own file may name only folders inside the project) or of objects.
-Kind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
+KeyKind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
 
 
 class Machine(TypedDict, total=False):
@@ -38,7 +38,7 @@ class Machine(TypedDict, total=False):
     style: int
     repeats: bool
     takes_broken_payload: bool
-    keys: dict[str, Kind]
+    keys: dict[str, KeyKind]
     user_keys: tuple[str, ...]
 
 

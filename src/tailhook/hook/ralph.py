@@ -6,7 +6,7 @@ from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import get_text, is_paused
 from tailhook.machines import iso, ralph
-from tailhook.stores.ralph import find
+from tailhook.stores.ralph import find_ralph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     Reads the state file, and the transcript (at most 64 MiB) if the payload does not decide. Adds a line to the loop's
     log. Raises OSError if the state file cannot be read.
     """
-    home = find(event.folders)
+    home = find_ralph(event.folders)
     if home is None:
         return None
     verdict = decide_and_save(
@@ -80,7 +80,7 @@ def decide(event: "HookEvent", home: "RalphFile") -> "Verdict[ralph.Values]":
 
 def repeat(event: "HookEvent") -> str:
     """Return what the agent must know of its loop after a compaction, "" if this session has none."""
-    home = find(event.folders)
+    home = find_ralph(event.folders)
     if home is None or home.state is None:
         return ""
     silent = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())

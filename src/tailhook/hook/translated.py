@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tailhook.hook.protocols import Host
 
 LATE_TRANSCRIPT_TIMEOUT_S = 1.0
-POLL_INTERVAL_S = 0.01
+TRANSCRIPT_POLL_INTERVAL_S = 0.01
 
 
 def translate_event_name(host: "Host", name: str) -> str:
@@ -78,7 +78,7 @@ class TranslatedEvent(HookEvent):
             self.newest = outcome if texts else "unknown", texts
             if self.is_late and monotonic() < deadline:
                 self.newest = None
-                sleep(POLL_INTERVAL_S)
+                sleep(TRANSCRIPT_POLL_INTERVAL_S)
         return self.newest
 
     def read_newest(self, fd: int, max_bytes: int, max_record_bytes: int, max_records: int) -> "NewestMessage":

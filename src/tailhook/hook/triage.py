@@ -84,7 +84,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
     Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
     the verdict is a block, keeps a hash of the state in the private state folder.
     """
-    pipeline = find(event)
+    pipeline = find_pipeline(event)
     if pipeline is None:
         return None
 
@@ -121,7 +121,7 @@ def decide(event: "HookEvent", pipeline: Pipeline) -> "Verdict[triage.Edits]":
     return triage.decide(pipeline.state, pipeline.entries, facts)
 
 
-def find(event: "HookEvent") -> Pipeline | None:
+def find_pipeline(event: "HookEvent") -> Pipeline | None:
     """Return the first pipeline that is not complete: folders in order, in each the names in byte order."""
     for folder, names in state_folders(event):
         for file in files(folder, names, ENDING):

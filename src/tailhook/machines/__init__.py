@@ -81,7 +81,7 @@ def is_visible(letter: str) -> bool:
     return letter.isprintable() or letter in ORDINARY
 
 
-def shown(words: str, longest: int = MAX_FIELD_CHARS) -> str:
+def clip_field(words: str, longest: int = MAX_FIELD_CHARS) -> str:
     """Return a state's words for a prompt: one line, no control or format characters, not too long."""
     return "".join(letter if is_visible(letter) else "?" for letter in words[:longest])
 
@@ -89,7 +89,7 @@ def shown(words: str, longest: int = MAX_FIELD_CHARS) -> str:
 def format_value(value: object) -> str:
     """Return a value of a state as a message shows it: on one line, at most 80 characters; a container by its kind."""
     if isinstance(value, str):
-        return shown(f'"{value}"')[:80]
+        return clip_field(f'"{value}"')[:80]
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "an array"
     if isinstance(value, int) and value.bit_length() > 200:

@@ -3,7 +3,7 @@
 Pure: state, words and clock in; verdict out. `tailhook.hook.idle` loads, locks and saves.
 """
 
-from tailhook.machines import CLAIM, Verdict, format_value, iso, owns, shown, whole_number
+from tailhook.machines import CLAIM, Verdict, clip_field, format_value, iso, owns, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if event not in ("STATE", None):
         return Verdict("allow", f"unknown event {format_value(event)}")
     top = top_frame(frames)
-    if not is_ours(state, top, facts):
+    if not is_owned(state, top, facts):
         return Verdict("allow", "another session's loop")
     claimed = claim(state, top, facts.session_id)
     if (age := age_of(state, now)) is None or age > stale_after:
@@ -141,7 +141,7 @@ def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | N
     return ended
 
 
-def is_ours(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
+def is_owned(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
     """Return whether a stop of the session `facts.session_id` may act on this loop."""
     return owns(facts.session_id, (state.get("session_id"), top.get("session_id")), facts.unbound_acts)
 
@@ -187,14 +187,14 @@ def about(top: "dict[str, Any]", facts: Facts) -> str:
     if filter_ := name_in(top, "filter"):
         lines.append(f"Issues to take: {filter_}")
     if top.get("mode") == "grind" and facts.next_issue:
-        lines.append(f"To list the next issues: {shown(facts.next_issue)}")
+        lines.append(f"To list the next issues: {clip_field(facts.next_issue)}")
     return "\n".join(lines)
 
 
 def name_in(top: "dict[str, Any]", field: str) -> str:
     """Return a frame's string as a message shows it, "" if it is absent."""
     value = top.get(field)
-    return shown(value) if isinstance(value, str) else ""
+    return clip_field(value) if isinstance(value, str) else ""
 
 
 def worktree(top: "dict[str, Any]", facts: Facts) -> str:
@@ -203,7 +203,7 @@ def worktree(top: "dict[str, Any]", facts: Facts) -> str:
     folder = facts.folder(path) if isinstance(path, str) and path else None
     if folder is None:
         return ""
-    parts = [f"Work in the worktree {shown(folder)}"]
+    parts = [f"Work in the worktree {clip_field(folder)}"]
     for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
         if name := name_in(top, field):
             parts.append(words.format(name))
@@ -224,7 +224,7 @@ def waiting(state: "dict[str, Any]") -> str:
 def mode_of(top: "dict[str, Any]") -> str:
     """Return the mode of a frame as a message shows it."""
     mode = top.get("mode") or "loop"
-    return shown(mode, MAX_MODE_CHARS) if isinstance(mode, str) else "unknown"
+    return clip_field(mode, MAX_MODE_CHARS) if isinstance(mode, str) else "unknown"
 
 
 def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:

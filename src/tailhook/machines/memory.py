@@ -107,7 +107,7 @@ def decide(facts: Facts) -> "Verdict[bool]":
     for category in CATEGORIES:
         lines = facts.of(category)
         if lines and (points := score(lines)) >= facts.thresholds[category]:
-            words = quoted(best(lines)[2].decode("utf-8", "surrogatepass"))
+            words = quote_line(best(lines)[2].decode("utf-8", "surrogatepass"))
             items.append(f"- [{category}] {words} (score: {points:.2f})")
     points = summary_score(facts.tool_uses, facts.tools, facts.exchanges)
     summary = not facts.summarized and points > 0 and points >= facts.thresholds[SUMMARY]
@@ -130,7 +130,7 @@ def decide(facts: Facts) -> "Verdict[bool]":
 # ---- configuration -----------------------------------------------------------
 
 
-class Settings:
+class MemorySettings:
     """What `memory-config.json` says.  enabled: bool.  max_messages: int.  thresholds: float by category."""
 
     __slots__ = ("enabled", "max_messages", "thresholds")
@@ -153,7 +153,7 @@ class Settings:
                 self.thresholds[name.upper()] = min(max(value, 0.0), 1.0)
 
 
-def quoted(line: str) -> str:
+def quote_line(line: str) -> str:
     """Return a line as the message quotes it."""
     from tailhook.machines.quoting import plain_words  # loaded where something is reported
 

@@ -26,7 +26,7 @@ class Status(Enum):
     CLOSED = "closed"  # its process is gone
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """What happened to a session. The hooks report all but `interrupted` and `health_check_recovery`.
 
     The daemon finds these two in transcripts, and `turn_ended` too.
@@ -56,7 +56,7 @@ class Event(NamedTuple):
     has_error: whether a STOP was caused by an error.
     """
 
-    kind: Kind
+    kind: EventKind
     tool: str = ""
     has_error: bool = False
 
@@ -67,63 +67,43 @@ EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript can tell nothing new abo
 
 # The status after an event, whatever it was before ...
 AFTER = {
-    Kind.SESSION_START: Status.RUNNING,
-    Kind.PROMPT_SUBMIT: Status.RUNNING,
-    Kind.TOOL_CALL: Status.RUNNING,
-    Kind.STOP_BLOCKED: Status.RUNNING,
-    Kind.STOP_FAILURE: Status.ERROR,
-    Kind.PERMISSION_ASKED: Status.AWAITING_APPROVAL,
-    Kind.INPUT_ASKED: Status.AWAITING_INPUT,
-    Kind.SESSION_END: Status.CLOSED,
-    Kind.INTERRUPTED: Status.IDLE,
+    EventKind.SESSION_START: Status.RUNNING,
+    EventKind.PROMPT_SUBMIT: Status.RUNNING,
+    EventKind.TOOL_CALL: Status.RUNNING,
+    EventKind.STOP_BLOCKED: Status.RUNNING,
+    EventKind.STOP_FAILURE: Status.ERROR,
+    EventKind.PERMISSION_ASKED: Status.AWAITING_APPROVAL,
+    EventKind.INPUT_ASKED: Status.AWAITING_INPUT,
+    EventKind.SESSION_END: Status.CLOSED,
+    EventKind.INTERRUPTED: Status.IDLE,
 }
 # ... and the events that change only some statuses.
-LEAVING: dict[Kind, dict[Status, Status]] = {
-    Kind.INPUT_GIVEN: {Status.AWAITING_INPUT: Status.RUNNING},
-    Kind.SUBAGENT_STOP: {},
-    Kind.TURN_ENDED: {Status.RUNNING: Status.IDLE},
-    Kind.HEALTH_CHECK_RECOVERY: dict.fromkeys(ATTENTION, Status.IDLE),
+LEAVING: dict[EventKind, dict[Status, Status]] = {
+    EventKind.INPUT_GIVEN: {Status.AWAITING_INPUT: Status.RUNNING},
+    EventKind.SUBAGENT_STOP: {},
+    EventKind.TURN_ENDED: {Status.RUNNING: Status.IDLE},
+    EventKind.HEALTH_CHECK_RECOVERY: dict.fromkeys(ATTENTION, Status.IDLE),
 }
-
-PLAIN = {kind.value for kind in Kind} - {"tool_start"}  # short forms that are the kind alone
 
 
 def transition(status: Status, event: Event) -> Status:
     """Return the status after an event. Pure, and total.
 
-    >>> transition(Status.RUNNING, parse_event("tool_start:AskUserQuestion"))
+    >>> transition(Status.RUNNING, Event(EventKind.TOOL_START, tool="AskUserQuestion"))
     <Status.AWAITING_INPUT: 'awaiting_input'>
     """
-    if event.kind is Kind.TOOL_START:
+    if event.kind is EventKind.TOOL_START:
         return WAITING.get(event.tool, Status.RUNNING)
-    if event.kind is Kind.STOP:
+    if event.kind is EventKind.STOP:
         return Status.ERROR if event.has_error else Status.IDLE
     if event.kind in LEAVING:
         return LEAVING[event.kind].get(status, status)
     return AFTER[event.kind]
 
 
-def parse_event(text: str) -> Event:
-    """Return the event that a short form names: a Kind's value, `tool_start:NAME` or `stop:error`.
-
-    Raises ValueError for any other text.
-
-    >>> parse_event("stop:error")
-    Event(kind=<Kind.STOP: 'stop'>, tool='', has_error=True)
-    """
-    word, _, rest = text.partition(":")
-    if word == "tool_start" and rest:
-        return Event(Kind.TOOL_START, tool=rest)
-    if text == "stop:error":
-        return Event(Kind.STOP, has_error=True)
-    if text not in PLAIN:
-        raise ValueError(f"{text!r} is no event")
-    return Event(Kind(text))
-
-
 def admits(status: Status, event: Event) -> bool:
     """Return whether the event still means something: only a start or a prompt opens a closed session again."""
-    return status is not Status.CLOSED or event.kind in (Kind.SESSION_START, Kind.PROMPT_SUBMIT)
+    return status is not Status.CLOSED or event.kind in (EventKind.SESSION_START, EventKind.PROMPT_SUBMIT)
 
 
 def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
@@ -217,7 +197,9 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
         tools, reaches = TOOL_EVENTS[event.kind](before, detail, is_late)
     elif detail.agent_id:
         tools = tuple(tool for tool in before.tools if tool.agent_id != detail.agent_id)
-        return settle(before.own, tools if event.kind in (Kind.STOP, Kind.SUBAGENT_STOP) else before.tools), False
+        return settle(
+            before.own, tools if event.kind in (EventKind.STOP, EventKind.SUBAGENT_STOP) else before.tools
+        ), False
     elif is_late:
         return before, False
     else:
@@ -242,15 +224,20 @@ def settle(own: Status, tools: Tools) -> Situation:
 
 def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
     """Return what stays open after an event that is not about a tool."""
-    if event.kind is Kind.SUBAGENT_STOP or (event.kind is Kind.TURN_ENDED and before.own is not Status.RUNNING):
+    if event.kind is EventKind.SUBAGENT_STOP or (
+        event.kind is EventKind.TURN_ENDED and before.own is not Status.RUNNING
+    ):
         return before.tools
     others = tuple(tool for tool in before.tools if tool.agent_id)
-    ends_turn = event.kind in (Kind.STOP_BLOCKED, Kind.TURN_ENDED) or event == Event(Kind.STOP)
+    ends_turn = event.kind in (EventKind.STOP_BLOCKED, EventKind.TURN_ENDED) or event == Event(EventKind.STOP)
     if ends_turn or detail.is_hosts:
         return others
-    if event.kind in (Kind.PROMPT_SUBMIT, Kind.INTERRUPTED):  # the person is there: no question is open any more
+    if event.kind in (
+        EventKind.PROMPT_SUBMIT,
+        EventKind.INTERRUPTED,
+    ):  # the person is there: no question is open any more
         return tuple(tool for tool in others if not tool.wait)
-    if event.kind is Kind.HEALTH_CHECK_RECOVERY:
+    if event.kind is EventKind.HEALTH_CHECK_RECOVERY:
         return tuple(tool for tool in before.tools if not tool.wait)
     return ()
 
@@ -360,16 +347,16 @@ def same_tool(tool: OpenTool) -> tuple[str, ...]:
 
 
 TOOL_EVENTS = {
-    Kind.TOOL_START: tool_start,
-    Kind.TOOL_CALL: tool_call,
-    Kind.PERMISSION_ASKED: permission_asked,
-    Kind.INPUT_ASKED: input_asked,
-    Kind.INPUT_GIVEN: input_given,
+    EventKind.TOOL_START: tool_start,
+    EventKind.TOOL_CALL: tool_call,
+    EventKind.PERMISSION_ASKED: permission_asked,
+    EventKind.INPUT_ASKED: input_asked,
+    EventKind.INPUT_GIVEN: input_given,
 }
 # What asks for the person, by the status that follows.
 ASKED = {
-    Status.AWAITING_INPUT: Event(Kind.INPUT_ASKED),
-    Status.AWAITING_APPROVAL: Event(Kind.PERMISSION_ASKED),
+    Status.AWAITING_INPUT: Event(EventKind.INPUT_ASKED),
+    Status.AWAITING_APPROVAL: Event(EventKind.PERMISSION_ASKED),
 }
 
 
@@ -436,11 +423,11 @@ def examine(
     if waits & look.pending:
         return None
     if status in ATTENTION and (went_on or (waits and waits <= look.ended)):
-        return Event(Kind.INTERRUPTED if newer and look.interrupted else Kind.HEALTH_CHECK_RECOVERY)
+        return Event(EventKind.INTERRUPTED if newer and look.interrupted else EventKind.HEALTH_CHECK_RECOVERY)
     if status is Status.RUNNING and newer and look.interrupted:
-        return Event(Kind.INTERRUPTED)
+        return Event(EventKind.INTERRUPTED)
     if status is Status.RUNNING and newer and look.turn_over and now > look.changed + STALENESS_THRESHOLD:
-        return Event(Kind.TURN_ENDED)
+        return Event(EventKind.TURN_ENDED)
     return None
 
 

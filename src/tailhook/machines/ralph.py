@@ -3,7 +3,7 @@
 Pure: the state file's values and what was said in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
-from tailhook.machines import Verdict, owns, shown, whole_number
+from tailhook.machines import Verdict, clip_field, owns, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     count, limit = (parse_count(state, key) for key in COUNTS)
     if count is None or limit is None:
         wrong = COUNTS[0] if count is None else COUNTS[1]
-        value = shown(state[wrong] or "")
+        value = clip_field(state[wrong] or "")
         return ended(f'{wrong} is "{value}", not a whole number (line {facts.line(wrong)})')
     if is_inactive(state):
         return Verdict("allow", "not active")
@@ -75,7 +75,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     promise = promise_of(state)
     own_line = (state.get("promise_own_line") or "").lower() == "true"
     if promise and promise in map(normalize_space, facts.promises(own_line)):
-        return ended(f"the promise is kept: {shown(promise)}")
+        return ended(f"the promise is kept: {clip_field(promise)}")
     if not prompt:
         return ended("the prompt is empty")
     return Verdict(
@@ -125,7 +125,7 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
         return (
-            f"{turn} To end the loop, write <promise>{shown(promise, len(promise))}</promise> outside code - "
+            f"{turn} To end the loop, write <promise>{clip_field(promise, len(promise))}</promise> outside code - "
             "only when it is true. Do not give a false promise to get out of the loop."
         )
     return f"{turn} No promise is set: the loop has no end of its own{', it goes on to its limit' if limit else ''}."

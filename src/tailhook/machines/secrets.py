@@ -73,7 +73,7 @@ HTTP_CLIENTS = frozenset(("curl", "wget", "http", "https", "xh"))  # -u name:pas
 LOGINS = ("--user=", "--proxy-user=", "-u")  # their options that `name:password` may be joined to
 DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
 COOKIES = ("-b", "--cookie")
-FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
+SECRET_FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
 # Commands that are given passwords, by rules in passwords.py.
 COMMANDS = (
     " mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump 7z 7za sshpass redis-cli mongo"
@@ -271,7 +271,7 @@ class Masker:
         if not self.takes_login:
             return len(word)
         before = self.before
-        is_short = before[:1] == "-" and before[-1] in "uU" and FLAGS.issuperset(before[1:-1])
+        is_short = before[:1] == "-" and before[-1] in "uU" and SECRET_FLAGS.issuperset(before[1:-1])
         takes_login = is_short or before in ("--user", "--proxy-user")
         name, _, password = word.partition(":")
         if not (takes_login or word.startswith(LOGINS)) or not password:

@@ -5,7 +5,7 @@ Pure: the pipeline's state in; verdict out. `tailhook.hook.triage` finds, reads,
 
 from time import gmtime, strftime
 
-from tailhook.machines import Verdict, format_value, owns, shown
+from tailhook.machines import Verdict, clip_field, format_value, owns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,11 +162,11 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
     """Decide in the first phase: investigate the pending entries, then go on to the aggregation."""
     entries = required(entries)
     if pending := entries.pending():
-        return block("triage", investigate(pending, entries, batch_size(state), facts))
+        return instruct("triage", investigate(pending, entries, batch_size(state), facts))
     for number, status in enumerate(entries.status):
         if status not in ("completed", "failed"):
             raise BrokenError(f"unknown status {format_value(status)} of entry {number}")
-    return block("aggregation", aggregate(entries, facts), [(("phase",), "aggregation")])
+    return instruct("aggregation", aggregate(entries, facts), [(("phase",), "aggregation")])
 
 
 # ---- phase aggregation -------------------------------------------------------
@@ -177,12 +177,12 @@ def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Fact
     entries = required(entries)
     status = status_of(state, "aggregation")
     if status in (None, "pending"):
-        return block("aggregation", aggregate(entries, facts))
+        return instruct("aggregation", aggregate(entries, facts))
     if status == "failed":
         return complete("the aggregation failed")
     if next(entries.false_positives(), None) is None:
         return complete("no false positives")
-    return block("meta-review", review_rules(entries, facts), [(("phase",), "meta-review")])
+    return instruct("meta-review", review_rules(entries, facts), [(("phase",), "meta-review")])
 
 
 # ---- phase meta-review -------------------------------------------------------
@@ -193,7 +193,7 @@ def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Fact
     entries = required(entries)
     status = status_of(state, "meta_review")
     if status in (None, "pending"):
-        return block("meta-review", review_rules(entries, facts))
+        return instruct("meta-review", review_rules(entries, facts))
     if status == "failed":
         return complete("the meta-review failed")
     groups = {group_id: new_group(group_id, members, entries) for group_id, members in multiple(entries).items()}
@@ -201,7 +201,7 @@ def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Fact
         return complete("no group of more than one false positive")
     fix_planning = {"fix_plans_dir": facts.plans, "groups": groups}
     group_id = next(iter(groups))
-    return block(
+    return instruct(
         "fix-planning",
         work_on("planning", Group(group_id, groups, facts.plans), facts),
         [(("fix_planning",), fix_planning), (("phase",), "fix-planning")],
@@ -305,23 +305,23 @@ def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
     sub_phase = group.fields.get("sub_phase")
     if sub_phase == "planning":
         if count(group, "plans_written") < REQUIRED_PLANS:
-            return block("planning", work_on("planning", group, facts))
-        return block("synthesis", work_on("synthesis", group, facts), move("synthesis"))
+            return instruct("planning", work_on("planning", group, facts))
+        return instruct("synthesis", work_on("synthesis", group, facts), move("synthesis"))
     if sub_phase == "synthesis":
         written = group.fields.get("synthesis_written")
         if written is False:
-            return block("synthesis", work_on("synthesis", group, facts))
+            return instruct("synthesis", work_on("synthesis", group, facts))
         if written is not True:
             raise BrokenError(f"synthesis_written of group {format_value(group.name)} is neither true nor false")
-        return block("review", work_on("review", group, facts), move("review"))
+        return instruct("review", work_on("review", group, facts), move("review"))
     if sub_phase == "review":
         if count(group, "reviews_written") < REQUIRED_REVIEWS:
-            return block("review", work_on("review", group, facts))
-        return block("task-writing", work_on("task-writing", group, facts), move("task-writing"))
+            return instruct("review", work_on("review", group, facts))
+        return instruct("task-writing", work_on("task-writing", group, facts), move("task-writing"))
     if sub_phase == "task-writing":
         task_file = group.fields.get("task_file")
         if task_file in (None, ""):
-            return block("task-writing", work_on("task-writing", group, facts))
+            return instruct("task-writing", work_on("task-writing", group, facts))
         if not isinstance(task_file, str):
             raise BrokenError(f"task_file of group {format_value(group.name)} is not a string")
         return None
@@ -331,7 +331,7 @@ def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
 # ---- verdicts ----------------------------------------------------------------
 
 
-def block(where: str, reason: str, edits: "list[Edit] | None" = None) -> "Verdict[Edits]":
+def instruct(where: str, reason: str, edits: "list[Edit] | None" = None) -> "Verdict[Edits]":
     """Send the agent on."""
     return Verdict("block", f"on to {where}" if edits else where, edits, reason)
 
@@ -343,7 +343,9 @@ def complete(why: str, edits: "Sequence[Edit]" = ()) -> "Verdict[Edits]":
 
 def broken(what: str, facts: Facts) -> "Verdict[Edits]":
     """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
-    words = f"tailhook: {shown(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
+    words = (
+        f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
+    )
     return Verdict("allow", what, warning=words, message=words)
 
 
@@ -468,12 +470,12 @@ def work_on(sub_phase: str, group: Group, facts: Facts) -> str:
     left = {"planning": REQUIRED_PLANS - plans, "review": REQUIRED_REVIEWS - reviews}.get(sub_phase, 1)
     agents = f"{left} **{agent}** sub-agents" if left > 1 else f"a **{agent}** sub-agent"
     cause = group.fields.get("root_cause")
-    because = f", root cause: {shown(cause)}" if isinstance(cause, str) and cause else ""
+    because = f", root cause: {clip_field(cause)}" if isinstance(cause, str) and cause else ""
     return instruction(
         facts,
         f"Fix planning, group {format_value(group.name)}{because}. Done: {done}.",
         f"Launch {agents} {purpose}.",
-        f"Plans folder: {shown(group.plans)}",
+        f"Plans folder: {clip_field(group.plans)}",
         f"Files in it: {files_of(sub_phase, group, plans, reviews)}",
         then,
     )
@@ -499,7 +501,7 @@ def numbered(folder: str, stem: str, first: int, last: int) -> str:
 
 def instruction(facts: Facts, *lines: str) -> str:
     """Return the words to the agent: where it stands, what to launch, what to write, and where."""
-    return "\n".join((*lines, f"State file: {shown(facts.path)}"))
+    return "\n".join((*lines, f"State file: {clip_field(facts.path)}"))
 
 
 def iso_milliseconds(now: float) -> str:

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
-from tailhook.machines.plates import Kind, Status
+from tailhook.machines.plates import EventKind, Status
 from tailhook.plates.db import Database
 from tailhook.plates.display import (
     STATUSES,
@@ -283,7 +283,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     def status() -> Figures:
         """Return figures about the daemon."""
         events = database.event_counts()
-        known = {kind.value for kind in Kind}
+        known = {kind.value for kind in EventKind}
         lags = sorted(database.lags(MAX_LAGS)) or [0]
         return Figures(
             version=__version__,

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from tailhook.machines.plates import Event, Kind, OpenTool, Situation, Status, admits, follow, precedes
+from tailhook.machines.plates import Event, EventKind, OpenTool, Situation, Status, admits, follow, precedes
 from tailhook.plates.schemas import Report
 from tailhook.plates.tables import Plate
 
@@ -85,10 +85,10 @@ def apply_report(plate: Plate, report: Report, spool_id: str | None, now: int) -
 
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
     """Store what a board shows of the event that moved the session."""
-    has_failed = event.has_error or event.kind is Kind.STOP_FAILURE
+    has_failed = event.has_error or event.kind is EventKind.STOP_FAILURE
     plate["last_event_type"] = report.event_type
     plate["error"] = report.error if has_failed else None
-    if report.tool_name and event.kind in (Kind.TOOL_START, Kind.PERMISSION_ASKED):
+    if report.tool_name and event.kind in (EventKind.TOOL_START, EventKind.PERMISSION_ASKED):
         plate["last_tool"] = report.tool_name
 
 
@@ -113,7 +113,7 @@ def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
     return has_facts
 
 
-def set_process(plate: Plate, report: Report, kind: Kind) -> None:
+def set_process(plate: Plate, report: Report, kind: EventKind) -> None:
     """Store what the event says about the session's process.
 
     A guessed process is confirmed when a second event names it too: a wrapper shell around one hook has exited by then.
@@ -128,7 +128,7 @@ def set_process(plate: Plate, report: Report, kind: Kind) -> None:
             plate["pid_is_guess"] = False
             return
         is_known = plate["pid"] is not None and not plate["pid_is_guess"]
-        if is_known and report.pid_is_guess and kind is not Kind.SESSION_START:
+        if is_known and report.pid_is_guess and kind is not EventKind.SESSION_START:
             return
     plate["pid"] = report.pid
     plate["pid_started"] = report.pid_started

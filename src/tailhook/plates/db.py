@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
-from tailhook.machines.plates import Detail, Event, Kind, OpenTool, Status, follow, precedes
+from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
 from tailhook.plates.changes import apply_report, set_situation, situation_of
 from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import (
@@ -34,7 +34,7 @@ from tailhook.stores.processes import uptime_ms
 CHANNEL = "tailhook_plates"  # of PostgreSQL's NOTIFY between daemons
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
 FOUND_BY_DAEMON = [
-    kind.value for kind in (Kind.TURN_ENDED, Kind.INTERRUPTED, Kind.HEALTH_CHECK_RECOVERY)
+    kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]  # by the daemon
 SELECT_OPEN = sa.select(plates).where(
     plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("spool_id")
@@ -254,7 +254,7 @@ class Database:
         while plate and plate["status"] != Status.CLOSED.value:
             if at and precedes(*at, plate["event_ts"], plate["event_mono"]):
                 return False
-            if self.apply(plate, Event(Kind.SESSION_END), at):
+            if self.apply(plate, Event(EventKind.SESSION_END), at):
                 return True
             plate = self.get(plate["session_id"])
         return False

@@ -23,7 +23,7 @@ from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
     Event,
-    Kind,
+    EventKind,
     Look,
     OpenTool,
     Status,
@@ -164,11 +164,11 @@ class Health:
     def event_of(self, plate: Plate, now: float) -> tuple[Event | None, OpenTool | None]:
         """Return the event that the check of a plate finds, and its tool; None for none."""
         if self.is_gone(plate) and self.is_drained():  # otherwise the session may have reported another process
-            return Event(Kind.SESSION_END), None
+            return Event(EventKind.SESSION_END), None
         status = Status(plate["status"])
         last_event = plate["event_ts"] / 1000
         if is_at_its_prompt(bool(plate["unprompted"]), status, last_event, now):
-            return Event(Kind.TURN_ENDED), None
+            return Event(EventKind.TURN_ENDED), None
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
         waits = situation_of(plate).waits
@@ -181,7 +181,7 @@ class Health:
             return None, None
         over = next((tool for tool in waits if tool.tool_use_id in look.ended), None)
         if over and calls & look.pending:  # the person answered one of several questions
-            return Event(Kind.TOOL_CALL), over
+            return Event(EventKind.TOOL_CALL), over
         event = examine(status, last_event, look, now, self.first.setdefault(key_of(plate), look), calls)
         return event, None
 

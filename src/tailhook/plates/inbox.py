@@ -26,7 +26,7 @@ from tailhook.stores.spool import RECORD_START, RUN_ENDED, SPOOL_FILE
 log = logging.getLogger("tailhook.plates")
 
 LOOPBACK = ("127.0.0.1", "::1")  # addresses of this machine's own requests
-READ_BYTES = 1 << 20  # that are read at a time
+INGEST_BYTES = 1 << 20  # that are read at a time
 MAX_HEAD_BYTES = 4096  # of a file's first line, which identify the file
 MAX_ATTEMPTS = 3  # to store a line that the database refuses; not counted if it is unreachable, full or broken
 
@@ -201,7 +201,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 def read_lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
     """Yield the whole lines of a file from an offset on, each with the offset after it."""
     rest, at = b"", start
-    while chunk := os.pread(fd, READ_BYTES, at + len(rest)):
+    while chunk := os.pread(fd, INGEST_BYTES, at + len(rest)):
         rest += chunk
         *whole, rest = rest.split(b"\n")
         for line in whole:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tailhook.machines.plates import STARTED, Detail, Event, Kind
+from tailhook.machines.plates import STARTED, Detail, Event, EventKind
 from tailhook.machines.secrets import MASK, is_secret_name, mask
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
@@ -139,12 +139,12 @@ class Report(BaseModel):
     def event(self) -> Event | None:
         """Return the event for the state machine, or None if the machine does not know its type."""
         try:
-            kind = Kind(self.event_type)
+            kind = EventKind(self.event_type)
         except ValueError:
             return None
-        if kind is Kind.TOOL_START:
+        if kind is EventKind.TOOL_START:
             return Event(kind, tool=self.tool_name or "")
-        return Event(kind, has_error=kind is Kind.STOP and bool(self.error))
+        return Event(kind, has_error=kind is EventKind.STOP and bool(self.error))
 
     def detail(self) -> Detail:
         """Return what else the host reports about the event."""
@@ -159,7 +159,7 @@ class Report(BaseModel):
 
     def leads_to_a_prompt(self) -> bool:
         """Return whether the session has only started, so that its first prompt is still to come."""
-        return self.event_type == Kind.SESSION_START.value and self.source in STARTED
+        return self.event_type == EventKind.SESSION_START.value and self.source in STARTED
 
     def todo_progress(self) -> str | None:
         """Return the progress of the to-do list, such as "3/7", or None if the event does not have it."""

@@ -2,20 +2,20 @@
 
 from time import gmtime, strftime
 
-from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quoted
+from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NAME = "idle-loop.local.md"
+FALLBACK_FILE = "idle-loop.local.md"
 
 
 class FileLoop(FrontMatterFile):
     """The loop in `.claude/idle-loop.local.md`: one frame, its front matter; the file's mtime is its clock."""
 
     def __init__(self, project: str) -> None:
-        super().__init__(project, NAME)
+        super().__init__(project, FALLBACK_FILE)
 
     @property
     def state(self) -> "dict[str, Any]":
@@ -51,5 +51,5 @@ class FileLoop(FrontMatterFile):
         if top["iter"] != old["iter"]:
             text = FrontMatter(text).set("iteration", str(top["iter"]))
         if top.get("session_id") != old.get("session_id"):
-            text = FrontMatter(text).set("session_id", quoted(top["session_id"]))
+            text = FrontMatter(text).set("session_id", quote_yaml(top["session_id"]))
         self.replace(text)

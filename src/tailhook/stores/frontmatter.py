@@ -157,7 +157,7 @@ class FrontMatterFile:
         remove_file(self.name, self.folder)
 
 
-def quoted(value: str) -> str:
+def quote_yaml(value: str) -> str:
     """Return a value in YAML's double quotes: whatever is in it, it stays one value on one line."""
     return write_json(value).decode("utf-8")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tailhook.stores.jwz_index import RememberedStore
 
-NAMES = (".jwz", ".zawinski")  # the folder's name, and its older name
+STORE_FOLDERS = (".jwz", ".zawinski")  # the folder's name, and its older name
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
 UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
 # Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
@@ -73,7 +73,7 @@ class Store:
 
         Raises OSError if there is one that cannot be opened; `errno` is IS_LINK if it is a symbolic link.
         """
-        for name in NAMES:
+        for name in STORE_FOLDERS:
             try:
                 return cls(f"{project}/{name}", open_folder(project, name))
             except (FileNotFoundError, NotADirectoryError):
@@ -85,8 +85,8 @@ class Store:
         """Return the store of the folder `project`; make it if there is none. Raises OSError."""
         found = cls.find(project)
         if found is None:
-            posix.mkdir(f"{project}/{NAMES[0]}")
-            found = cls(f"{project}/{NAMES[0]}", open_folder(project, NAMES[0]))
+            posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
+            found = cls(f"{project}/{STORE_FOLDERS[0]}", open_folder(project, STORE_FOLDERS[0]))
         return found
 
     def lock(self) -> Lock:
@@ -181,7 +181,7 @@ def ulid(milliseconds: int) -> str:
     return "".join(BASE32[number >> shift & 31] for shift in range(125, -1, -5))
 
 
-def parse_record(line: bytes) -> "dict[str, Any]":
+def parse_jwz_record(line: bytes) -> "dict[str, Any]":
     """Return the record of a line, or {} for a torn line, which jwz leaves out too."""
     try:
         record = parse_json(line)
@@ -199,7 +199,7 @@ def find_topic(messages: int, name: str, start: int, end: int) -> tuple[int, str
     (end, None) if there is none. Topics stand before their messages.
     """
     for offset, line in forward_lines(messages, start, end, MAX_LINE_BYTES, write_json(name)):
-        record = parse_record(line)
+        record = parse_jwz_record(line)
         if record.get("type") == "topic" and record.get("name") == name and isinstance(record.get("id"), str):
             return offset, str(record["id"])
     return end, None
@@ -222,7 +222,7 @@ def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message |
 
 def parse_message(offset: int, line: bytes, topic_id: str) -> Message | None:
     """Return the topic's message that a line is, or None."""
-    record = parse_record(line)
+    record = parse_jwz_record(line)
     identity, body, created_at = record.get("id"), record.get("body"), record.get("created_at")
     if record.get("type") != "message" or record.get("topic_id") != topic_id:
         return None

@@ -72,13 +72,13 @@ def read_and_remember(
     """
     facts = posix.fstat(messages)
     name = f"jwz-{facts.st_dev:x}-{facts.st_ino:x}-{fingerprint(topic.encode()):016x}"
-    found = known or load(name, messages, facts.st_size)
+    found = known or load_index(name, messages, facts.st_size)
     if found.offset > facts.st_size or found.witness != witness_of(messages, found.offset):
         found = RememberedStore()
     if facts.st_size - found.offset > UNREMEMBERED_BYTES:
         is_finished = read_new_lines(found, messages, topic, facts.st_size, seconds)
         found.witness = witness_of(messages, found.offset)
-        save(name, found)
+        save_index(name, found)
         if not is_finished:
             done = f"{found.offset / 1e9:.1f} of {facts.st_size / 1e9:.1f} GB"
             raise OSError(TRY_AGAIN, f"the store is large and is being read for the first time ({done} so far)")
@@ -144,7 +144,7 @@ def witness_of(messages: int, offset: int) -> int:
 # ---- the file ----------------------------------------------------------------
 
 
-def load(name: str, messages: int, size: int) -> RememberedStore:
+def load_index(name: str, messages: int, size: int) -> RememberedStore:
     """Return what was saved under that name. If it is missing or not about a store of this size, nothing is known."""
     try:
         saved = parse_json(read_file(f"{state_folder_path()}/{name}"))
@@ -171,7 +171,7 @@ def message_at(messages: int, offset: int, topic_id: str) -> "Message | None":
     return None
 
 
-def save(name: str, known: RememberedStore) -> None:
+def save_index(name: str, known: RememberedStore) -> None:
     """Save what is known. If that is not possible, the next stop reads the store again."""
     fields = {
         "offset": known.offset,

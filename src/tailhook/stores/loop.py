@@ -77,7 +77,7 @@ class JwzLoop:
         self.newest = self.store.post(TOPIC, body.decode("utf-8"), now, self.newest)
 
 
-def find(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoop | FileLoop | None":
+def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoop | FileLoop | None":
     """Return the loop of the first folder that has one: a store's message that is a state, else a fallback file.
 
     seconds: how long a large store may be read for the first time; None for as long as it takes.

@@ -3,13 +3,13 @@
 import posix
 
 from tailhook.stores.atomic import SAFE, write_all
-from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quoted
+from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-NAME = "ralph-loop.local.md"
+RALPH_FILE = "ralph-loop.local.md"
 LOG = "ralph-debug.log"
 MAX_LOG_BYTES = 1_000_000  # bytes; then it starts anew
 MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
@@ -19,7 +19,7 @@ class RalphFile(FrontMatterFile):
     """The state file of a project's loop.  Raises OSError when there is none, or only through a link."""
 
     def __init__(self, project: str) -> None:
-        super().__init__(project, NAME)
+        super().__init__(project, RALPH_FILE)
         if self.gone:
             raise FileNotFoundError(self.path)
 
@@ -43,7 +43,7 @@ class RalphFile(FrontMatterFile):
         page, text = self.page, ""
         for key, value in values.items():
             page = FrontMatter(text) if text else page
-            text = page.set(key, value if key == "iteration" else quoted(value)) if page else ""
+            text = page.set(key, value if key == "iteration" else quote_yaml(value)) if page else ""
         self.replace(text)
 
     def log(self, line: str) -> None:
@@ -63,7 +63,7 @@ class RalphFile(FrontMatterFile):
             posix.close(fd)
 
 
-def find(folders: "Iterable[str]") -> RalphFile | None:
+def find_ralph(folders: "Iterable[str]") -> RalphFile | None:
     """Return the state file of the first folder that has one, or None.
 
     Raises OSError, with the file's path, if it is there and cannot be read, or not without following a link.
