@@ -6,8 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tailhook._core import parse_json
-from tailhook.install.hooks import ours, values_of, with_hooks, without_hooks
+from tailhook.install.hooks import find_ours, values_of, with_hooks, without_hooks
+from tailhook.install.hooks_file import hooks_file_of
 
+CLAUDE = hooks_file_of("claude-code")
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -38,29 +40,29 @@ def texts(draw):
 
 @given(texts(), machines, forms, caps)
 def test_hooks_put_in_and_taken_out_leave_every_byte(text, asked, form, cap):
-    installed = with_hooks(text, asked, form, cap)
-    assert ours(installed)
-    assert without_hooks(installed, text, cap) == text
+    installed = with_hooks(CLAUDE, text, asked, form, cap)
+    assert find_ours(CLAUDE, installed)
+    assert without_hooks(CLAUDE, installed, text, cap) == text
 
 
 @given(texts(), machines, forms, caps)
 def test_hooks_put_in_twice_are_put_in_once(text, asked, form, cap):
-    installed = with_hooks(text, asked, form, cap)
-    assert with_hooks(installed, asked, form, cap) == installed
+    installed = with_hooks(CLAUDE, text, asked, form, cap)
+    assert with_hooks(CLAUDE, installed, asked, form, cap) == installed
 
 
 @given(texts(), machines, forms, machines, forms, caps)
 def test_hooks_that_changed_go_as_those_that_came(text, asked, form, asked_then, form_then, cap):
-    installed = with_hooks(with_hooks(text, asked, form), asked_then, form_then, cap, text)
-    assert without_hooks(installed, text, cap) == text
+    installed = with_hooks(CLAUDE, with_hooks(CLAUDE, text, asked, form), asked_then, form_then, cap, text)
+    assert without_hooks(CLAUDE, installed, text, cap) == text
 
 
 @given(texts(), names, values, machines)
 def test_what_a_person_adds_between_stays_as_it_was_written(text, name, value, asked):
     added = f"{json.dumps(name)} :  {json.dumps(value)}"
-    installed = with_hooks(text, asked, "exec")
+    installed = with_hooks(CLAUDE, text, asked, "exec")
     at = installed.index("{") + 1
-    left = without_hooks(f"{installed[:at]}{added},{installed[at:]}", text)
-    assert not ours(left)
+    left = without_hooks(CLAUDE, f"{installed[:at]}{added},{installed[at:]}", text)
+    assert not find_ours(CLAUDE, left)
     assert added in left
-    assert values_of(left) == {name: parse_json(json.dumps(value)), **values_of(text)}
+    assert values_of(CLAUDE, left) == {name: parse_json(json.dumps(value)), **values_of(CLAUDE, text)}

@@ -6,7 +6,7 @@ from tailhook.cli.output import Commands, add_json, coloured, command, print_jso
 from tailhook.doctor.checks import examine
 from tailhook.doctor.finding import FAILURE, Finding
 from tailhook.hook.answer import plain
-from tailhook.install.settings import SCOPES
+from tailhook.install.hooks_file import SCOPES
 
 COLOURS = {"ok": 32, "note": 36, "warning": 33, "failure": 31}
 
