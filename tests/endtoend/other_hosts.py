@@ -160,6 +160,7 @@ class Codex(OtherHost):
     def variables(self, url: str) -> dict[str, str]:
         """None: the model's address is in config.toml, and that the project is trusted."""
         provider = f'name = "loopback"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        (self.home / ".codex").mkdir(exist_ok=True)
         (self.home / ".codex" / "config.toml").write_text(
             f'model_provider = "loopback"\n{self.settings}[model_providers.loopback]\n{provider}'
             f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
@@ -175,13 +176,15 @@ class Gemini(OtherHost):
     shell = "run_shell_command", "command"
 
     def prepare(self) -> None:
-        """Write which kind of key it has."""
+        """Write which kind of key it has, and that the project is trusted."""
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": False},
         }
-        self.hooks_file().parent.mkdir()
+        folder = self.hooks_file().parent
+        folder.mkdir()
         self.hooks_file().write_text(json.dumps(settings))
+        (folder / "trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
 
     def argv(self, prompt: str) -> list[str]:
         """All tools allowed, the folder trusted."""
