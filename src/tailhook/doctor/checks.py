@@ -21,12 +21,12 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import DEFAULT, claude_code
+from tailhook.hook.hosts import DEFAULT, NAMES, claude_code
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.install.command import ENTRY, is_tailhook, machines_of, shell_command
 from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
-from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_files
+from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.settings import Settings
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
@@ -87,12 +87,12 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     timed: set[tuple[str, ...]] = set()
     for there in installed:
         yield tried(there, timed)
-    for file in hooks_files():
-        if file.host.NAME in used:
-            yield from asked_twice([there for there in installed if there.file.host.NAME == file.host.NAME])
-            yield from unreported(file, [there for there in installed if there.file.host.NAME == file.host.NAME])
-            yield from beside([there for there in found if there.file.host.NAME == file.host.NAME])
-            yield from cap(file, [there for there in found if there.file.host.NAME == file.host.NAME])
+    for name in sorted(used, key=NAMES.index):
+        ours = [there for there in installed if there.file.host.NAME == name]
+        yield from asked_twice(ours)
+        yield from unreported(ours)
+        yield from cap(hooks_file_of(name), [there for there in found if there.file.host.NAME == name])
+    yield from beside(found)
     yield from switched_off(found)
     yield from configuration()
     yield from state_files()
@@ -207,16 +207,16 @@ def asked_twice(installed: Sequence[Installed]) -> Iterator[Finding]:
             yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
 
 
-def unreported(file: HooksFile, installed: Sequence[Installed]) -> Iterator[Finding]:
+def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
     """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it.
 
     installed: the places of one host.
     """
     events = {there.hook.event for there in installed if there.hook and "plates" in there.machines}
-    missing = [event for event in file.reported_events if event not in events]
-    if events and missing:
+    missing = [event for event in installed[0].file.reported_events if event not in events] if events else []
+    if missing:
         what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
-        yield Finding("events", WARNING, what, f"Register them:  {file.install_command}")
+        yield Finding("events", WARNING, what, f"Register them:  {installed[0].file.install_command}")
 
 
 def beside(found: Sequence[Found]) -> Iterator[Finding]:
