@@ -3,6 +3,7 @@
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
+import json
 import os
 import shutil
 import statistics
@@ -82,16 +83,16 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     installed = list(installations(found, configured_machines(settings)))
     if not installed:
         yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
-    used = {there.file.host.NAME for there in installed} or {DEFAULT}
-    found = [there for there in found if there.file.host.NAME in used]
+    used = {there.file.name for there in installed} or {DEFAULT}
+    found = [there for there in found if there.file.name in used]
     timed: set[tuple[str, ...]] = set()
     for there in installed:
         yield tried(there, timed)
     for name in sorted(used, key=NAMES.index):
-        ours = [there for there in installed if there.file.host.NAME == name]
+        ours = [there for there in installed if there.file.name == name]
         yield from asked_twice(ours)
         yield from unreported(ours)
-        yield from cap(hooks_file_of(name), [there for there in found if there.file.host.NAME == name])
+        yield from cap(hooks_file_of(name), [there for there in found if there.file.name == name])
     yield from beside(found)
     yield from switched_off(found)
     yield from configuration()
@@ -114,7 +115,7 @@ def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> It
         try:
             text = Settings(file, path).text
         except (SettingsError, OSError) as error:
-            if file.host.NAME == DEFAULT or names_tailhook(path):
+            if file.name == DEFAULT or names_tailhook(path):
                 advice = "Mend the file by hand; the host does not read it like this either."
                 yield Finding("settings", FAILURE, describe(error), advice)
             continue
@@ -281,8 +282,8 @@ def switched_off(found: Sequence[Found]) -> Iterator[Finding]:
         for name in file.off_switch:
             value = value.get(name) if isinstance(value, dict) else None
         if file.off_switch and value is file.off_value:
-            name = ".".join(file.off_switch)
-            yield Finding("off", FAILURE, f"{path}: {name} keeps the host from running any hook", advice)
+            what = f"{path}: {'.'.join(file.off_switch)} is {json.dumps(value)}, so the host runs no hook"
+            yield Finding("off", FAILURE, what, "Change it to have loops again.")
     places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
     for place, environment in [*places, ("the environment", os.environ)]:
         for name in SWITCHES:
@@ -294,14 +295,18 @@ def switched_off(found: Sequence[Found]) -> Iterator[Finding]:
 
 
 def configuration() -> Iterator[Finding]:
-    """Files that cannot be read, keys that nobody reads, values that do not count."""
+    """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values."""
     user, root = user_config(), project_root({})
     yield from read_through(user, partial(config.user_bytes, user), of_project=False)
     yield from read_through(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
 
 
 def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iterator[Finding]:
-    """What is to be said of one configuration file."""
+    """Yield the findings about one configuration file.
+
+    read: returns its bytes; raises OSError.
+    of_project: whether it is the project's file, which may set fewer keys.
+    """
     try:
         values = parse_json(read())
         if not isinstance(values, dict):
@@ -320,7 +325,7 @@ def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iter
 
 
 def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
-    """What of a configuration is not used."""
+    """Yield a complaint for each section, key and value that is not used."""
     for section, keys in values.items():
         if section not in config.KEYS:
             yield f"the section {section!r} is not known"
@@ -340,7 +345,7 @@ def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
 
 
 def state_files() -> Iterator[Finding]:
-    """Whether states can be saved, and how fast."""
+    """Yield whether states can be saved, and how fast."""
     advice = "Make it writable, or set XDG_STATE_HOME to a folder that is."
     try:
         with tempfile.TemporaryDirectory(prefix="doctor-", dir=state_folder()) as folder:
@@ -365,7 +370,7 @@ def state_files() -> Iterator[Finding]:
 
 
 def loops(settings: "config.Config") -> Iterator[Finding]:
-    """Loops of this project that wait for a session which may not come."""
+    """Yield the loops of this project that are stale or belong to another session."""
     folders = list(project_folders({}))
     home = loop.find(folders)
     state = home.state if home else None
@@ -392,7 +397,10 @@ def loops(settings: "config.Config") -> Iterator[Finding]:
 
 
 def owned_by(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:
-    """Whose a live loop is, when it is not this session's."""
+    """Yield a note if a live loop belongs to another session.
+
+    command: the group of commands that can take it over.
+    """
     session = os.environ.get(claude_code.SHELL_VARIABLE, "")
     if owner in (None, CLAIM) or owner == session:
         return

@@ -100,8 +100,8 @@ def command_fields(file: HooksFile, event: str, machines: Sequence[str] | None, 
     form: "exec", or "shell".
     """
     argv = hook_command(",".join(machines) if machines else None)
-    if file.host.NAME != DEFAULT:
-        argv += ["--host", file.host.NAME]
+    if file.name != DEFAULT:
+        argv += ["--host", file.name]
     if not file.names_events:
         argv += ["--event", event]
     argv += FLAGS

@@ -65,6 +65,11 @@ class HooksFile(NamedTuple):
     note: str = ""
 
     @property
+    def name(self) -> str:
+        """The host's name, as `--host` has it."""
+        return self.host.NAME
+
+    @property
     def events(self) -> list[str]:
         """Every event that an install may register."""
         return [self.stop_event, *filter(None, [self.repeat_event]), *self.reported_events]
@@ -77,7 +82,7 @@ class HooksFile(NamedTuple):
     @property
     def install_command(self) -> str:
         """The command that installs the hooks into the file."""
-        return "tailhook install" if self.host.NAME == DEFAULT else f"tailhook install --host {self.host.NAME}"
+        return "tailhook install" if self.name == DEFAULT else f"tailhook install --host {self.name}"
 
     def path(self, scope: str) -> str:
         """Return the path of the file of a scope.
