@@ -6,9 +6,10 @@ import shlex
 import pytest
 
 from tailhook.hook.hosts import claude_code
+from tailhook.hook.translated import translate_payload
 from tailhook.install.command import argv_of, hook_command, is_ours, is_tailhook, machines_of
 from tailhook.install.hooks import SettingsError, find_ours, values_of, with_hooks, without_hooks
-from tailhook.install.hooks_file import hooks_file_of
+from tailhook.install.hooks_file import SCOPES, hooks_file_of, hooks_files
 
 CLAUDE = hooks_file_of("claude-code")
 CAP = claude_code.BLOCK_CAP_VARIABLE
@@ -158,3 +159,73 @@ def test_ours_are_known_by_the_entry_file_in_either_form():
         assert argv_of(fields) == []
     assert machines_of([*argv[:-1], "memory,idle", "--exit", "0"]) == ["idle", "memory"]
     assert machines_of(argv[:-1]) is None
+
+
+# ---- other hosts -------------------------------------------------------------
+
+OTHERS = [file for file in hooks_files() if file.name != "claude-code"]
+EACH = pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.name)
+
+
+@EACH
+def test_another_hosts_hook_names_the_host_and_is_one_shell_command(file):
+    (stop, *_) = find_ours(file, with_hooks(file, "{}", ["ralph"], "shell"))
+    assert stop.event == file.stop_event
+    event = [] if file.names_events else ["--event", file.stop_event]
+    assert stop.argv == [*hook_command("ralph"), "--host", file.name, *event, "--exit", "0", "--announce"]
+    assert "args" not in stop.fields
+
+
+def test_the_timeout_is_in_the_hosts_own_unit():
+    def members(name: str, event: str) -> dict:
+        file = hooks_file_of(name)
+        found = find_ours(file, with_hooks(file, "{}", ["plates"], "shell"))
+        (fields,) = (hook.fields for hook in found if hook.event == event)
+        return {key: value for key, value in fields.items() if key not in ("type", "command", "bash")}
+
+    assert members("codex", "PreToolUse") == {"timeout": 10}
+    assert members("codex", "SessionEnd") == {"timeout": 3}
+    assert members("gemini", "BeforeTool") == {"name": "tailhook", "timeout": 10_000}
+    assert members("cursor", "preToolUse") == {}
+    assert members("copilot", "preToolUse") == {"timeoutSec": 10}
+
+
+def test_a_hook_of_copilot_is_found_in_every_shape_that_copilot_reads():
+    copilot = hooks_file_of("copilot")
+    command = shlex.join([*hook_command("idle"), "--host", "copilot"])
+    shapes = [{"bash": command}, {"command": command}, {"hooks": [{"type": "command", "command": command}]}]
+    text = json.dumps({"version": 1, "hooks": {"agentStop": [OTHER, *shapes]}})
+    assert [hook.argv[-1] for hook in find_ours(copilot, text)] == ["copilot"] * 3
+    assert values_of(copilot, without_hooks(copilot, text)) == {"version": 1, "hooks": {"agentStop": [OTHER]}}
+    (kept,) = find_ours(copilot, with_hooks(copilot, text, ["idle"], "shell"))
+    assert (kept.path, kept.argv[-3:]) == (("hooks", "agentStop", 1), ["--exit", "0", "--announce"])
+
+
+def test_a_version_is_added_only_if_it_is_missing():
+    cursor = hooks_file_of("cursor")
+    for before, version in (("{}", 1), ('{"version": 2}', 2)):
+        installed = with_hooks(cursor, before, ["idle"], "shell")
+        assert values_of(cursor, installed)["version"] == version
+        assert without_hooks(cursor, installed, before) == before
+
+
+def test_a_matcher_that_a_person_set_on_a_hook_without_a_group_stays():
+    cursor = hooks_file_of("cursor")
+    text = with_hooks(cursor, "{}", ["idle"], "shell").replace('"command"', '"matcher": "x", "command"')
+    assert with_hooks(cursor, text, ["idle"], "shell") == text
+
+
+@EACH
+def test_the_payload_of_the_doctor_has_the_fields_that_the_host_sends(file):
+    payload = json.loads(json.dumps(dict(file.payload)))
+    translated = translate_payload(file.host, payload)
+    assert translated["session_id"] == "doctor"
+    assert translated["cwd"] == "{folder}"
+    assert ("hook_event_name" in payload) is file.names_events
+
+
+def test_the_description_of_every_host_can_be_read():
+    for file in hooks_files():
+        assert set(file.paths) <= set(SCOPES)
+        assert file.stop_event in file.events
+        assert file.can_set_cap is (file.name in ("claude-code", "cursor"))
