@@ -11,6 +11,7 @@ from support.host import assistant
 from support.triage import entry, pipeline
 
 import tailhook
+from tailhook.hook.hosts import NAMES
 
 ALWAYS = {
     "tailhook",
@@ -33,10 +34,11 @@ OWN_MODULES = {
 }
 
 
-def loaded_by(project, which="True"):
+def loaded_by(project, which="True", *words):
     """The modules that a stop loads beyond those of bare Python, and beyond what Cython makes in memory.
 
     which: an expression over a module's `spec`.
+    words: more arguments of the hook.
     """
     interpreter, *flags, entry, machines = project.argv
     code = (
@@ -46,7 +48,7 @@ def loaded_by(project, which="True"):
         f"    names = [name for name, spec in specs.items() if spec and {which}]\n"
         "    posix.write(2, ('|' + ' '.join(names)).encode()); leave(code)\n"
         "posix._exit = list_modules\n"
-        f"sys.argv = [{entry!r}, {machines!r}]; __file__ = {entry!r}\n"
+        f"sys.argv = {[entry, machines, *words]!r}; __file__ = {entry!r}\n"
         f"exec(compile(open({entry!r}).read(), {entry!r}, 'exec'))"
     )
     project.argv = [interpreter, *flags, "-c", code]
@@ -77,6 +79,14 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
     stop, loaded = loaded_by(project)
     assert stop.answer["decision"] == "block"
     assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
+
+
+@pytest.mark.parametrize("host", NAMES[1:])
+def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(project, host):
+    begin_idle(project)
+    _, loaded = loaded_by(project, "True", "--host", host)
+    theirs = {"tailhook.hook.hosts", f"tailhook.hook.hosts.{host}", "tailhook.hook.translated"}
+    assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 
 def test_an_event_is_reported_with_the_spool_and_no_other_module(project):

@@ -11,7 +11,8 @@ import pytest
 from support.host import Stop
 
 import tailhook
-from tailhook.install.hooks import ours, values_of, with_hooks
+from tailhook.install.hooks import find_ours, values_of, with_hooks
+from tailhook.install.hooks_file import hooks_file_of
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "plugin"
@@ -149,7 +150,8 @@ def test_a_command_of_the_plugin_says_how_to_install_tailhook(page):
 def test_the_plugin_has_the_hooks_that_install_writes():
     plugin = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
     launched = {event: group["hooks"] for event, (group,) in plugin["hooks"].items()}
-    for hook in ours(with_hooks("{}", None, "exec")):
+    claude_code = hooks_file_of("claude-code")
+    for hook in find_ours(claude_code, with_hooks(claude_code, "{}", None, "exec")):
         (entry,) = launched.pop(hook.event)
         assert entry["args"] == ["${CLAUDE_PLUGIN_ROOT}/bin/tailhook-hook", *FLAGS]
         assert {name: entry[name] for name in ("type", "timeout", "statusMessage")} == {
@@ -157,7 +159,7 @@ def test_the_plugin_has_the_hooks_that_install_writes():
         }
     assert launched == {}
     assert "compact" in plugin["hooks"]["SessionStart"][0]["matcher"].split("|")
-    assert values_of(json.dumps({"hooks": plugin["hooks"]}))
+    assert values_of(claude_code, json.dumps({"hooks": plugin["hooks"]}))
 
 
 def test_the_manifest_and_the_marketplace_name_the_plugin():

@@ -1,10 +1,11 @@
-"""Codex, Gemini and Copilot CLI in an empty home, each with the hook that docs/installing.md has people write down."""
+"""Codex, Gemini and Copilot CLI in an empty home, each with the hooks that `tailhook install --host` writes."""
 
 import json
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from model_gemini import GeminiModel
 from model_openai import ResponsesModel
 from run_hosts import FOLDER, host_path
 from support.host import tailhook
+
+from tailhook.hook.machines import MACHINES
+from tailhook.install.hooks_file import HooksFile, hooks_file_of
 
 BIN = Path(sys.executable).parent
 SLOW = 120  # seconds after which a session is taken for hung
@@ -40,6 +44,7 @@ class OtherHost:
             "TERM": "dumb",
             "LANG": "C.UTF-8",
             "GEMINI_CLI_NO_RELAUNCH": "true",  # or it is two processes, of which a hung run leaves one
+            "TAILHOOK_NO_AUTOSTART": "1",
         }
 
     def bash(self, command: str) -> list[dict]:
@@ -53,15 +58,52 @@ class OtherHost:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def install(self, *flags: str, machines: str = "idle") -> None:
-        """Write the hook down, and behind it one that keeps each payload."""
-        argv = json.loads(self.tailhook("hook-command", machines))
-        ours = shlex.join([*argv, "--host", self.name, *flags])
-        self.write_hooks(ours, f"(cat; echo) >> {shlex.quote(str(self.payloads))}")
+    def install(self, machines: str = "idle", *, exit_code: str = "0", scope: str = "user") -> None:
+        """Install the hooks, and beside them one that keeps each payload.
 
-    def write_hooks(self, *commands: str) -> None:
-        """The host's settings, with these commands at the agent's stop."""
-        raise NotImplementedError
+        exit_code: of a block.
+        """
+        self.prepare()
+        others = ",".join(name for name in MACHINES if name not in machines.split(","))
+        self.tailhook(
+            "install", "--yes", "--host", self.name, "--scope", scope, "--with", machines, "--without", others
+        )
+        path = self.hooks_file(scope)
+        path.write_text(path.read_text().replace("--exit 0", f"--exit {exit_code}"))
+        file = hooks_file_of(self.name)
+        self.edit_hooks(scope, lambda hooks: [hooks[event].append(self.witness(file)) for event in (*hooks,)])
+
+    def prepare(self) -> None:
+        """Write what else the host needs in its settings."""
+
+    def hooks_file(self, scope: str = "user") -> Path:
+        """Return the hooks file of a scope."""
+        file = hooks_file_of(self.name)
+        if scope == "user":
+            return self.home / file.folder / file.paths[scope]
+        return self.project / file.paths[scope]
+
+    def edit_hooks(self, scope: str, change: Callable[[dict], object]) -> None:
+        """Change the hooks by event in the hooks file of a scope."""
+        path = self.hooks_file(scope)
+        values = json.loads(path.read_text())
+        change(values["hooks"])
+        path.write_text(json.dumps(values))
+
+    def witness(self, file: HooksFile) -> dict:
+        """Return an entry of the hooks file that keeps each payload."""
+        command = f"(cat; echo) >> {shlex.quote(str(self.payloads))}"
+        hook = {"type": "command", file.command_members[0]: command}
+        return {"hooks": [hook]} if file.has_groups else hook
+
+    def spooled(self) -> list[dict]:
+        """Return the events that were reported for the board, oldest first."""
+        spool = self.home / ".local" / "state" / "tailhook" / "events"
+        return [json.loads(line) for line in spool.read_text().splitlines()]
+
+    def events(self) -> list[str]:
+        """Return the types of the events that were reported for the board, oldest first."""
+        return [event["event_type"] for event in self.spooled()]
 
     def argv(self, prompt: str) -> list[str]:
         """The host's arguments for a session without a person."""
@@ -95,11 +137,6 @@ class OtherHost:
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
-    @staticmethod
-    def groups(commands: tuple[str, ...]) -> list[dict]:
-        """The commands in the form of Claude Code's settings, which Codex and Gemini share."""
-        return [{"hooks": [{"type": "command", "command": command} for command in commands]}]
-
 
 class Codex(OtherHost):
     """Codex CLI."""
@@ -108,13 +145,6 @@ class Codex(OtherHost):
     model = ResponsesModel
     shell = "exec_command", "cmd"
     settings = ""  # more lines of its configuration
-
-    def write_hooks(self, *commands: str) -> None:
-        """~/.codex/hooks.json."""
-        folder = self.home / ".codex"
-        folder.mkdir()
-        groups = self.groups(commands)
-        (folder / "hooks.json").write_text(json.dumps({"hooks": {"Stop": groups, "SessionStart": groups}}))
 
     def argv(self, prompt: str) -> list[str]:
         """Without asking for trust in the hooks, which a person gives once."""
@@ -128,10 +158,12 @@ class Codex(OtherHost):
         ]
 
     def variables(self, url: str) -> dict[str, str]:
-        """None: the model's address is in config.toml."""
+        """None: the model's address is in config.toml, and that the project is trusted."""
         provider = f'name = "loopback"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        (self.home / ".codex").mkdir(exist_ok=True)
         (self.home / ".codex" / "config.toml").write_text(
             f'model_provider = "loopback"\n{self.settings}[model_providers.loopback]\n{provider}'
+            f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
         )
         return {}
 
@@ -143,16 +175,16 @@ class Gemini(OtherHost):
     model = GeminiModel
     shell = "run_shell_command", "command"
 
-    def write_hooks(self, *commands: str) -> None:
-        """~/.gemini/settings.json."""
-        folder = self.home / ".gemini"
-        folder.mkdir()
+    def prepare(self) -> None:
+        """Write which kind of key it has, and that the project is trusted."""
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": False},
-            "hooks": {"AfterAgent": self.groups(commands)},
         }
-        (folder / "settings.json").write_text(json.dumps(settings))
+        folder = self.hooks_file().parent
+        folder.mkdir()
+        self.hooks_file().write_text(json.dumps(settings))
+        (folder / "trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
 
     def argv(self, prompt: str) -> list[str]:
         """All tools allowed, the folder trusted."""
@@ -168,15 +200,7 @@ class Copilot(OtherHost):
 
     name = "copilot"
     shell = "bash", "command"
-    event = "agentStop"
     session = "--trust-folder"  # or the flag that resumes one
-
-    def write_hooks(self, *commands: str) -> None:
-        """~/.copilot/hooks/*.json."""
-        folder = self.home / ".copilot" / "hooks"
-        folder.mkdir(parents=True)
-        hooks = [{"type": "command", "bash": command} for command in commands]
-        (folder / "tailhook.json").write_text(json.dumps({"version": 1, "hooks": {self.event: hooks}}))
 
     def argv(self, prompt: str) -> list[str]:
         """All tools allowed, the folder trusted."""

@@ -1,13 +1,16 @@
 """The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
 
+import json
+
 import pytest
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import host_payloads
 from support.host import Project
 
+from tailhook.install.hooks_file import hooks_file_of
+
 DONE = "<loop-done>COMPLETE</loop-done>"
-PATIENT = ("--exit", "0", "--announce")  # as docs/installing.md has it
 
 
 def at(tmp_path, kind):
@@ -42,7 +45,7 @@ def copilot(tmp_path):
 
 
 def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(host):
-    host.install(*PATIENT)
+    host.install()
     answers = [
         host.bash("tailhook loop start --max 20 'Make the tests pass.'"),
         "Begun.",
@@ -62,7 +65,7 @@ def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(host):
 
 
 def test_a_fence_that_stays_open_hides_its_own_answer_alone(host):
-    host.install(*PATIENT)
+    host.install()
     host.tailhook("loop", "start", "Make the tests pass.")
     with host.model(f"```\n{DONE}", DONE) as model:
         host.run(model)
@@ -71,7 +74,7 @@ def test_a_fence_that_stays_open_hides_its_own_answer_alone(host):
 
 
 def test_a_ralph_loop_ends_when_its_promise_is_kept(host):
-    host.install(*PATIENT, machines="idle,ralph")
+    host.install("idle,ralph")
     host.tailhook("ralph", "start", "--completion-promise", "TESTS GREEN", "Make the tests pass.")
     with host.model("Hm.", "Not `<promise>TESTS GREEN</promise>` yet.", "<promise>TESTS GREEN</promise>") as model:
         host.run(model)
@@ -80,7 +83,7 @@ def test_a_ralph_loop_ends_when_its_promise_is_kept(host):
 
 
 def test_another_sessions_loop_is_left_alone(host):
-    host.install(*PATIENT)
+    host.install()
     host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
     with host.model("Hm.") as model:
         host.run(model)
@@ -89,7 +92,7 @@ def test_another_sessions_loop_is_left_alone(host):
 
 
 def test_the_payload_is_the_one_of_the_contract_tests(host, tmp_path):
-    host.install(*PATIENT)
+    host.install()
     with host.model("Hm.") as model:
         host.run(model)
     ours = getattr(host_payloads, host.name)(Project(tmp_path / "another", tmp_path / "other", []), "Hm.")
@@ -98,13 +101,40 @@ def test_the_payload_is_the_one_of_the_contract_tests(host, tmp_path):
     }
 
 
+def test_the_hooks_of_a_project_are_run(host):
+    host.install(scope="project")
+    host.tailhook("loop", "start", "Make the tests pass.")
+    with host.model("Hm.", DONE) as model:
+        host.run(model)
+    assert len(model.requests) == 2
+    assert "No loop" in host.tailhook("loop", "status")
+
+
+def test_the_board_gets_every_step_of_a_session(host):
+    host.install("idle,plates")
+    with host.model(host.bash("echo from the tool"), "Done.") as model:
+        host.run(model)
+    steps = ["session_start", "prompt_submit", "tool_start", "tool_call", "stop", "session_end"]
+    assert [step for step in host.events() if step in steps] == steps
+    (called,) = [line for line in host.spooled() if line["event_type"] == "tool_call"]
+    assert (called["tool_name"] != "", called["tool_params"]) == (True, {"command": "echo from the tool"})
+
+
+def test_the_doctor_finds_the_installed_hooks_well(host):
+    host.install("idle,plates")
+    findings = json.loads(host.tailhook("doctor", "--json"))["findings"]
+    hooks = [finding for finding in findings if finding["check"] == "hook"]
+    assert len(hooks) == len(hooks_file_of(host.name).events)
+    assert {finding["status"] for finding in hooks} <= {"ok", "warning"}  # a busy machine is slow
+
+
 CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
 
 
 @CODEX_AND_GEMINI
 def test_what_the_payload_says_of_decisions_is_reported(tmp_path, kind):
     host = at(tmp_path, kind)
-    host.install(*PATIENT, machines="memory")
+    host.install("memory")
     with host.model("We chose A because of B.\nWe picked C over D.", "Saved.") as model:
         host.run(model)
     assert len(model.requests) == 2
@@ -112,10 +142,10 @@ def test_what_the_payload_says_of_decisions_is_reported(tmp_path, kind):
 
 
 @CODEX_AND_GEMINI
-@pytest.mark.parametrize("flags", [(), ("--exit", "0")], ids=["exit 2", "exit 0"])
-def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, flags):
+@pytest.mark.parametrize("exit_code", ["2", "0"])
+def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, exit_code):
     host = at(tmp_path, kind)
-    host.install(*flags)
+    host.install(exit_code=exit_code)
     host.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
     with host.model(*(f"Answer {number}." for number in range(20))) as model:
         host.run(model)
@@ -124,7 +154,7 @@ def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, f
 
 
 def test_copilot_ignores_the_ninth_block_and_the_next_prompt_goes_on(copilot):
-    copilot.install(*PATIENT)
+    copilot.install()
     copilot.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
     answers = (
         answer for number in range(9) for answer in (copilot.bash("echo tool use does not matter"), f"{number}.")
@@ -139,8 +169,8 @@ def test_copilot_ignores_the_ninth_block_and_the_next_prompt_goes_on(copilot):
 
 
 def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
-    copilot.event = "Stop"
-    copilot.install(*PATIENT)
+    copilot.install()
+    copilot.edit_hooks("user", lambda hooks: hooks.update(Stop=hooks.pop("agentStop")))
     copilot.tailhook("loop", "start", "Make the tests pass.")
     with copilot.model(f"Not yet `{DONE}`.", DONE) as model:
         copilot.run(model)
@@ -151,7 +181,7 @@ def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
 
 def test_codex_is_told_of_the_loop_again_after_a_compaction(codex):
     codex.settings = "model_auto_compact_token_limit = 1000\n"
-    codex.install(*PATIENT)
+    codex.install()
     codex.tailhook("loop", "start", "--max", "20", "Make the tests pass.")
     with codex.model("Hm.", codex.bash("echo much"), "And on.", DONE) as model:
         model.tokens = 1, 5000
@@ -163,7 +193,7 @@ def test_codex_is_told_of_the_loop_again_after_a_compaction(codex):
 
 
 def test_codex_takes_no_answer_for_a_failure(codex):
-    codex.install(*PATIENT)
+    codex.install()
     codex.tailhook("loop", "start", "Make the tests pass.")
     with codex.model("Hm.", DONE) as model:
         done = codex.run(model)
@@ -173,7 +203,7 @@ def test_codex_takes_no_answer_for_a_failure(codex):
 
 
 def test_gemini_shows_the_announcement(gemini):
-    gemini.install(*PATIENT)
+    gemini.install()
     gemini.tailhook("loop", "start", "Make the tests pass.")
     with gemini.model(DONE) as model:
         done = gemini.run(model)

@@ -6,7 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tailhook._core import parse_json
-from tailhook.install.hooks import ours, values_of, with_hooks, without_hooks
+from tailhook.install.hooks import find_ours, values_of, with_hooks, without_hooks
+from tailhook.install.hooks_file import HooksFile, hooks_files
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -14,20 +15,30 @@ values = st.recursive(
     max_leaves=10,
 )
 names = st.text(max_size=6).filter(lambda name: name not in ("hooks", "env"))
-commands = st.fixed_dictionaries({"type": st.just("command"), "command": st.text(max_size=12)})
-groups = st.lists(st.fixed_dictionaries({"hooks": st.lists(commands, max_size=2)}) | values, max_size=3)
-events = st.dictionaries(st.sampled_from(["Stop", "SessionStart", "PreToolUse"]), groups, max_size=3)
+commands = st.fixed_dictionaries({}, optional={name: st.text(max_size=12) for name in ("type", "command", "bash")})
+groups = st.lists(st.fixed_dictionaries({"hooks": st.lists(commands, max_size=2)}) | commands | values, max_size=3)
 environments = st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2)
-known = st.fixed_dictionaries({}, optional={"hooks": events, "env": environments})
-machines = st.none() | st.lists(st.sampled_from(["idle", "memory", "triage"]), min_size=1, unique=True)
-forms = st.sampled_from(["exec", "shell"])
+machines = st.none() | st.lists(st.sampled_from(["idle", "memory", "triage", "plates"]), min_size=1, unique=True)
 caps = st.none() | st.integers(0, 99)
+files = st.sampled_from(hooks_files())
 
 
 @st.composite
-def texts(draw):
-    """Settings in many a layout."""
-    settings = {**draw(st.dictionaries(names, values, max_size=3)), **draw(known)}
+def asked(draw, file: HooksFile):
+    """Return what an install may ask for: the machines and the form."""
+    return draw(machines), draw(st.sampled_from(["exec", "shell"] if file.has_exec_form else ["shell"]))
+
+
+@st.composite
+def texts(draw, file: HooksFile):
+    """Return the text of a host's hooks file, in one of many layouts."""
+    events = st.dictionaries(st.sampled_from([*file.events, "another"]), groups, max_size=3)
+    known = {
+        "hooks": events,
+        "env": environments,
+        **{name: st.just(file.file_members[name]) for name in file.file_members},
+    }
+    settings = {**draw(st.dictionaries(names, values, max_size=3)), **draw(st.fixed_dictionaries({}, optional=known))}
     indent = draw(st.sampled_from([None, 1, 2, 4, "\t"]))
     separators = draw(st.sampled_from([(", ", ": "), (",", ":")]))
     start, newline, end = draw(st.sampled_from([("", "\n", ""), ("\ufeff", "\r\n", "\r\n"), (" ", "\n", "\n\n")]))
@@ -36,31 +47,36 @@ def texts(draw):
     return start + text.replace("\n", newline) + end
 
 
-@given(texts(), machines, forms, caps)
-def test_hooks_put_in_and_taken_out_leave_every_byte(text, asked, form, cap):
-    installed = with_hooks(text, asked, form, cap)
-    assert ours(installed)
-    assert without_hooks(installed, text, cap) == text
+@given(st.data(), files, caps)
+def test_hooks_put_in_and_taken_out_leave_every_byte(data, file, cap):
+    text = data.draw(texts(file))
+    installed = with_hooks(file, text, *data.draw(asked(file)), cap)
+    assert find_ours(file, installed)
+    assert without_hooks(file, installed, text, cap) == text
 
 
-@given(texts(), machines, forms, caps)
-def test_hooks_put_in_twice_are_put_in_once(text, asked, form, cap):
-    installed = with_hooks(text, asked, form, cap)
-    assert with_hooks(installed, asked, form, cap) == installed
+@given(st.data(), files, caps)
+def test_hooks_put_in_twice_are_put_in_once(data, file, cap):
+    wanted = data.draw(asked(file))
+    installed = with_hooks(file, data.draw(texts(file)), *wanted, cap)
+    assert with_hooks(file, installed, *wanted, cap) == installed
 
 
-@given(texts(), machines, forms, machines, forms, caps)
-def test_hooks_that_changed_go_as_those_that_came(text, asked, form, asked_then, form_then, cap):
-    installed = with_hooks(with_hooks(text, asked, form), asked_then, form_then, cap, text)
-    assert without_hooks(installed, text, cap) == text
+@given(st.data(), files, caps)
+def test_hooks_that_changed_go_as_those_that_came(data, file, cap):
+    text = data.draw(texts(file))
+    first = with_hooks(file, text, *data.draw(asked(file)))
+    installed = with_hooks(file, first, *data.draw(asked(file)), cap, text)
+    assert without_hooks(file, installed, text, cap) == text
 
 
-@given(texts(), names, values, machines)
-def test_what_a_person_adds_between_stays_as_it_was_written(text, name, value, asked):
+@given(st.data(), files, names, values)
+def test_what_a_person_adds_between_stays_as_it_was_written(data, file, name, value):
+    text = data.draw(texts(file))
     added = f"{json.dumps(name)} :  {json.dumps(value)}"
-    installed = with_hooks(text, asked, "exec")
+    installed = with_hooks(file, text, *data.draw(asked(file)))
     at = installed.index("{") + 1
-    left = without_hooks(f"{installed[:at]}{added},{installed[at:]}", text)
-    assert not ours(left)
+    left = without_hooks(file, f"{installed[:at]}{added},{installed[at:]}", text)
+    assert not find_ours(file, left)
     assert added in left
-    assert values_of(left) == {name: parse_json(json.dumps(value)), **values_of(text)}
+    assert values_of(file, left) == {name: parse_json(json.dumps(value)), **values_of(file, text)}

@@ -1,4 +1,4 @@
-"""`tailhook doctor`: whether the installed hooks work."""
+"""`tailhook doctor` checks whether the installed hooks work."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from tailhook.cli.output import Commands, add_json, coloured, command, print_jso
 from tailhook.doctor.checks import examine
 from tailhook.doctor.finding import FAILURE, Finding
 from tailhook.hook.answer import plain
-from tailhook.install.settings import SCOPES
+from tailhook.install.hooks_file import SCOPES
 
 COLOURS = {"ok": 32, "note": 36, "warning": 33, "failure": 31}
 
@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print every finding; 1 when one of them is a failure."""
+    """Print every finding. Return 1 if one of them is a failure, else 0."""
     findings = []
     for finding in examine([arguments.scope] if arguments.scope else SCOPES):
         findings.append(finding)
@@ -40,7 +40,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def lines(finding: Finding) -> list[str]:
-    """A finding for a person."""
+    """Return a finding as lines for a person."""
     word = coloured(f"{finding.status:<8}", COLOURS[finding.status])
     shown = [f"{word} {plain(finding.what)}"]
     return [*shown, f"         → {plain(finding.advice)}"] if finding.advice else shown

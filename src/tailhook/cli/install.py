@@ -7,18 +7,20 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tailhook.cli.output import CommandError, Commands, coloured, command, say
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, say
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.event import load_config
+from tailhook.hook.hosts import DEFAULT, NAMES
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
-from tailhook.install.settings import SCOPES, Settings
+from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
+from tailhook.install.settings import Settings
 from tailhook.machines import whole_number
 from tailhook.plates.paths import write_argv
 
-NEW = "{}\n"  # a settings file that we make begins as
+NEW = "{}\n"  # the text that a file which we make begins with
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
 
 
@@ -28,20 +30,22 @@ def add(commands: Commands) -> None:
         commands,
         "install",
         install,
-        "write the hooks into the settings of Claude Code",
+        "write the hooks into the settings of an agent host",
         "tailhook install --scope project --with memory --block-cap 0",
     )
-    add_scope(parser)
+    add_file(parser)
     parser.add_argument("--with", dest="added", type=machines, metavar="MACHINES", help="machines to ask besides")
     parser.add_argument("--without", dest="left_out", type=machines, metavar="MACHINES", help="machines not to ask")
     parser.add_argument(
-        "--form", choices=("exec", "shell"), help="exec (default; Claude Code 2.1.139 and later) or one shell command"
+        "--form",
+        choices=("exec", "shell"),
+        help="a program and its arguments (if the host can run that), or one shell command",
     )
     parser.add_argument(
         "--block-cap",
         type=limit,
         metavar="N",
-        help="let the host block N times in a row without tool use, 0 for any number (the host's own limit is 8)",
+        help="let the host block N times in a row, 0 for any number (Claude Code and Cursor)",
     )
     parser.add_argument("--print", action="store_true", dest="print_only", help="print the entries, write nothing")
     add_yes(parser)
@@ -53,23 +57,41 @@ def add(commands: Commands) -> None:
         "take the hooks out of the settings again",
         "tailhook uninstall --scope project",
     )
-    add_scope(parser)
+    add_file(parser)
     add_yes(parser)
 
 
-def add_scope(parser: argparse.ArgumentParser) -> None:
-    """The flag that says which settings file."""
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that choose the file."""
+    parser.add_argument("--host", choices=NAMES, default=DEFAULT, help=f"the agent host ({DEFAULT})")
     about = "the user's settings (default), the project's, or the project's that are not shared"
     parser.add_argument("--scope", choices=SCOPES, default="user", help=about)
 
 
+def chosen_file(arguments: argparse.Namespace) -> HooksFile:
+    """Return the description of the chosen host's hooks file.
+
+    Raises UsageError if the host does not have what the arguments ask for.
+    """
+    file = hooks_file_of(arguments.host)
+    title = file.host.TITLE
+    if arguments.scope not in file.paths:
+        raise UsageError(f"{title} has no file for --scope {arguments.scope}; it has: {', '.join(file.paths)}")
+    if getattr(arguments, "form", None) == "exec" and not file.has_exec_form:
+        raise UsageError(f"{title} runs hooks as shell commands only: leave out --form exec")
+    if getattr(arguments, "block_cap", None) is not None and not file.can_set_cap:
+        reason = "cannot be changed" if file.host.BLOCK_CAP else "does not exist"
+        raise UsageError(f"{title}: a limit on blocks in a row {reason}: leave out --block-cap")
+    return file
+
+
 def add_yes(parser: argparse.ArgumentParser) -> None:
-    """The flag that skips the question."""
+    """Add the flag that skips the question."""
     parser.add_argument("--yes", action="store_true", help="do not ask before the file is changed")
 
 
 def machines(word: str) -> list[str]:
-    """Machine names, comma-separated, as an argument's type."""
+    """Return the machine names in a comma-separated argument. Raises ArgumentTypeError."""
     names = [name for name in word.split(",") if name]
     if unknown := [name for name in names if name not in MACHINES]:
         raise argparse.ArgumentTypeError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
@@ -77,7 +99,7 @@ def machines(word: str) -> list[str]:
 
 
 def limit(word: str) -> int:
-    """A whole number from 0 on, as an argument's type."""
+    """Return an argument as a whole number from 0 on. Raises ArgumentTypeError."""
     number = whole_number(word)
     if number is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
@@ -89,52 +111,58 @@ def limit(word: str) -> int:
 
 def install(arguments: argparse.Namespace) -> None:
     """Show what would change, ask, and change it."""
+    file = chosen_file(arguments)
     if arguments.print_only:
-        say(entries(arguments))
+        say(wanted(file, NEW, arguments).rstrip("\n"))
         return
-    path = settings.settings_path(arguments.scope)
+    path = file.path(arguments.scope)
     while True:
-        found = Settings(path)
+        found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
-        text = wanted(found.text or NEW, arguments, receipt and receipt.before)
+        text = wanted(file, found.text or NEW, arguments, receipt and receipt.before)
         if text == found.text:
             say(f"Nothing to change: the hooks are in {plain(path)}.")
             break
         confirm(found, text, arguments)
         with settings.lock(found.target):
             if found.reload().text != found.text:
-                continue  # changed meanwhile, by a person or another install: look again
+                continue  # a person or another install has changed it: start again
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
-        say(f"The hooks are in {plain(path)}; a session that runs reads them at its next start.")
+        say(f"The hooks are in {plain(path)}; a running session reads them at its next start.")
+        if file.note:
+            say(file.note)
         if found.text is not None:
             say(f"The file as it was: {plain(settings.backup_path(found.target))}")
         break
-    tell_cap(text)
-    if any(hook.event in hooks.REPORTED for hook in hooks.ours(text)):
+    report_cap(file, text)
+    if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         say(*prepare_daemon())
 
 
 def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | None:
-    """The file as it would be without us, None for no file: what `uninstall` is to restore."""
+    """Return the file's text without our hooks, which `uninstall` restores; None for no file."""
     if found.text is None or (receipt and receipt.wrote(found.text)):
         return receipt.before if receipt else None
     before, cap = (receipt.before, receipt.cap) if receipt else (None, None)
-    return hooks.without_hooks(found.text, before, cap)
+    return hooks.without_hooks(found.file, found.text, before, cap)
 
 
-def wanted(text: str, arguments: argparse.Namespace, before: str | None = None) -> str:
-    """The text with the hooks that the arguments ask for; before: what it was without any, where that is known."""
-    form = arguments.form or hooks.installed_form(text) or "exec"
-    names = chosen(hooks.installed_machines(text), arguments)
+def wanted(file: HooksFile, text: str, arguments: argparse.Namespace, before: str | None = None) -> str:
+    """Return the text with the hooks that the arguments ask for.
+
+    before: the text without hooks, if it is known.
+    """
+    form = arguments.form or hooks.installed_form(file, text)
+    names = chosen(hooks.installed_machines(file, text), arguments)
     reports = names is None and "plates" in machines_in_force(arguments.scope)
-    return hooks.with_hooks(text, names, form, arguments.block_cap, before, reports)
+    return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports)
 
 
 def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
-    """The machines that the argv shall name: those that are installed, with and without those of the arguments.
+    """Return the machines that the argv must name: the installed ones, changed by the arguments.
 
-    None for those that are configured, where that is what is installed and nothing else is asked for.
+    None stands for those that are configured: they are installed, and the arguments change nothing.
     """
     if not arguments.added and not arguments.left_out:
         return installed
@@ -155,18 +183,19 @@ def machines_in_force(scope: str) -> list[str]:
     return configured_machines(load_config(project_root({})))
 
 
-def entries(arguments: argparse.Namespace) -> str:
-    """What is put into the settings, alone."""
-    return wanted(NEW, arguments).rstrip("\n")
-
-
-def tell_cap(text: str) -> None:
-    """Say so when the host will end a turn before most loops do."""
-    if hooks.block_cap(text) is None and not os.environ.get(hooks.CAP):
-        say(
-            "The host ends a turn after 8 blocks in a row without tool use, whatever a loop's own limit is.",
-            "To lift that:  tailhook install --block-cap 0",
-        )
+def report_cap(file: HooksFile, text: str) -> None:
+    """Print that the host ends a turn before most loops end, if it does."""
+    host = file.host
+    variable = host.BLOCK_CAP_VARIABLE
+    is_set = hooks.block_cap(file, text) is not None or bool(variable and os.environ.get(variable))
+    if not host.BLOCK_CAP or is_set:
+        return
+    say(
+        f"{host.TITLE} ends a turn after {host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}, whatever a loop's own limit is.",
+        f"To lift that:  {file.install_command} --block-cap 0"
+        if file.can_set_cap
+        else "When it does, prompt it again: the loop goes on.",
+    )
 
 
 def prepare_daemon() -> list[str]:
@@ -185,16 +214,17 @@ def prepare_daemon() -> list[str]:
 
 
 def uninstall(arguments: argparse.Namespace) -> None:
-    """Show what would go, ask, and take it out."""
-    path = settings.settings_path(arguments.scope)
+    """Show what would be removed, ask, and remove it."""
+    file = chosen_file(arguments)
+    path = file.path(arguments.scope)
     while True:
-        found = Settings(path)
+        found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
         text = without_ours(found, receipt)
-        if receipt and receipt.before is None and text is not None and not hooks.values_of(text):
-            text = None  # the file is ours, and nothing else came into it
+        if receipt and receipt.before is None and text is not None and hooks.is_empty(file, text):
+            text = None  # the file is ours, and nothing else was added
         if text == found.text:
-            if receipt:  # of an uninstall that was killed, or of hooks that someone took out
+            if receipt:  # an uninstall was killed, or a person has removed the hooks
                 with settings.lock(found.target):
                     if found.reload().text != found.text:
                         continue
@@ -207,12 +237,12 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 continue
             settings.restore(found, text)
         if text is None:
-            say(f"{plain(path)} was tailhook's alone and is removed.")
+            say(f"{plain(path)} had nothing else in it and is removed.")
         elif receipt and receipt.wrote(found.text):
             say(f"{plain(path)} is again as it was before, byte for byte.")
         else:
             say(
-                f"The hooks are out of {plain(path)}; the rest of it stands.",
+                f"The hooks are removed from {plain(path)}; the rest of it stays.",
                 f"The file as it was: {plain(settings.backup_path(found.target))}",
             )
         return
@@ -222,13 +252,15 @@ def uninstall(arguments: argparse.Namespace) -> None:
 
 
 def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) -> None:
-    """Show the change; go on where it is wanted, CommandError where it is not."""
+    """Show the change and ask. Raises CommandError if it is not wanted."""
     where = plain(found.path) + ("" if found.target == found.path else f" (a link to {plain(found.target)})")
     say(f"{where}:", *difference(found.text or "", text or ""), "")
     if arguments.yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError(f"{plain(found.path)} is left as it is: nobody can be asked here. With --yes it is changed.")
+        raise CommandError(
+            f"{plain(found.path)} is left as it is: there is no terminal to ask at. With --yes it is changed."
+        )
     sys.stdout.write("Change the file like this? [y/N] ")
     sys.stdout.flush()
     try:
@@ -240,7 +272,7 @@ def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) ->
 
 
 def difference(old: str, new: str) -> list[str]:
-    """The lines that go and come, with three around them, for a person."""
+    """Return the lines that are removed and added, with three lines around them, for a person."""
     colours = {"+": 32, "-": 31}
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     shown = [plain(line[:1] + line[1:].expandtabs(4)) for line in lines if not line.startswith(("---", "+++"))]

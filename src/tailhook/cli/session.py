@@ -64,12 +64,13 @@ def warn_of_cap(limit: int | None) -> None:
     host = current_host()
     word = os.environ.get(host.BLOCK_CAP_VARIABLE) if host.BLOCK_CAP_VARIABLE else None
     cap = whole_number(word) if word else host.BLOCK_CAP
-    row, advice = "in a row", "When it did, prompt it again: the loop goes on."
+    advice = "When it did, prompt it again: the loop goes on."
     if host.BLOCK_CAP_VARIABLE:
-        row, advice = "in a row without tool use", f"Set {host.BLOCK_CAP_VARIABLE}=0 in its settings' env to lift that."
+        advice = f"Set {host.BLOCK_CAP_VARIABLE}=0 in its settings' env to lift that."
     if cap and (limit is None or limit > cap):
         own = "this loop has no limit" if limit is None else f"this loop after {limit}"
-        sys.stderr.write(f"tailhook: the host ends a turn after {cap} blocks {row}, {own}.\n          {advice}\n")
+        count = f"{cap} {host.BLOCK_CAP_COUNTS}"
+        sys.stderr.write(f"tailhook: the host ends a turn after {count}, {own}.\n          {advice}\n")
 
 
 def current_host() -> Host:

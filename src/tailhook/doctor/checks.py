@@ -1,8 +1,9 @@
-"""Whether the hooks work: everything that can be wrong with them, with what to do about it.
+"""Checks everything that can be wrong with the hooks of each host, and says what to do about it.
 
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
+import json
 import os
 import shutil
 import statistics
@@ -21,16 +22,16 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import claude_code
+from tailhook.hook.hosts import DEFAULT, NAMES, claude_code
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.install import hooks
-from tailhook.install.command import argv_of, is_tailhook, machines_of
-from tailhook.install.hooks import Hook, SettingsError, hooks_of
-from tailhook.install.settings import SCOPES, Settings, settings_path
+from tailhook.install.command import ENTRY, is_tailhook, machines_of, shell_command
+from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
+from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
+from tailhook.install.settings import Settings
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
-from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
+from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
 from tailhook.stores.frontmatter import FrontMatter
 
 SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
@@ -40,44 +41,94 @@ RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop, which
 SWITCHES = ("TAILHOOK_DISABLE", *(row["off_switch"].decode() for row in MACHINES.values() if "off_switch" in row))
 
 
-class Installed(NamedTuple):
-    """Where tailhook is run from: a hook of a settings file, or the plugin, which has no hook there."""
+class Found(NamedTuple):
+    """A hooks file that exists.
 
+    file: the description of its host's hooks files.
+    values: what it holds.
+    """
+
+    file: HooksFile
+    path: str
+    values: dict[str, Any]
+
+    @property
+    def env(self) -> Mapping[str, object]:
+        """The environment that the file sets for hooks; empty if the host's files set none."""
+        env = self.values.get("env") if self.file.host.BLOCK_CAP_VARIABLE else None
+        return env if isinstance(env, dict) else {}
+
+
+class Installed(NamedTuple):
+    """A place that runs tailhook.
+
+    file: the description of its host's hooks files.
+    where: the place, for people.
+    hook: None if the plugin runs it, which has no hook in the file.
+    machines: those that are asked.
+    """
+
+    file: HooksFile
     where: str
     hook: Hook | None
     machines: Sequence[str]
 
 
 def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
-    """Every finding, of the settings of these scopes and of what they need."""
-    found: dict[str, dict[str, Any]] = {}
-    for scope in scopes:
-        path = settings_path(scope)
-        try:
-            text = Settings(path).text
-        except (SettingsError, OSError) as error:
-            advice = "Mend the file by hand; the host does not read it like this either."
-            yield Finding("settings", FAILURE, describe(error), advice)
-            continue
-        if text is not None and path not in found:
-            found[path] = hooks.values_of(text)
+    """Yield every finding about the hooks files of these scopes, and about what the hooks need."""
+    found: list[Found] = []
+    for file in hooks_files():
+        yield from read_files(file, scopes, found)
     settings = load_config(project_root({}))
     installed = list(installations(found, configured_machines(settings)))
     if not installed:
         yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
+    used = {there.file.name for there in installed} or {DEFAULT}
+    found = [there for there in found if there.file.name in used]
     timed: set[tuple[str, ...]] = set()
     for there in installed:
         yield tried(there, timed)
-    yield from asked_twice(installed)
-    yield from unreported(installed)
+    for name in sorted(used, key=NAMES.index):
+        ours = [there for there in installed if there.file.name == name]
+        yield from asked_twice(ours)
+        yield from unreported(ours)
+        yield from cap(hooks_file_of(name), [there for there in found if there.file.name == name])
     yield from beside(found)
-    yield from cap(found)
     yield from switched_off(found)
     yield from configuration()
     yield from state_files()
     yield from loops(settings)
     if any("plates" in there.machines for there in installed):
         yield from plates()
+
+
+def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> Iterator[Finding]:
+    """Read the hooks files of a host, add them to `found` and yield a finding for each that cannot be used.
+
+    A file of another host than Claude Code is used only if tailhook is in it: other hosts' files may have comments.
+    """
+    known = {there.path for there in found}
+    for scope in scopes:
+        path = file.path(scope) if scope in file.paths else ""
+        if not path or path in known:
+            continue
+        try:
+            text = Settings(file, path).text
+        except (SettingsError, OSError) as error:
+            if file.name == DEFAULT or names_tailhook(path):
+                advice = "Mend the file by hand; the host does not read it like this either."
+                yield Finding("settings", FAILURE, describe(error), advice)
+            continue
+        if text is not None:
+            found.append(Found(file, path, values_of(file, text)))
+
+
+def names_tailhook(path: str) -> bool:
+    """Return whether a file that is not valid has an entry of tailhook all the same."""
+    try:
+        return ENTRY.encode() in read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
 
 
 def plates() -> Iterator[Finding]:
@@ -88,39 +139,45 @@ def plates() -> Iterator[Finding]:
         yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 
 
-def installations(found: dict[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[Installed]:
-    """Every place that runs tailhook.  found: the settings by path.  wanted: the machines that are configured."""
-    for path, values in found.items():
-        for hook in hooks_of(values):
-            if is_tailhook(hook.fields):
-                yield Installed(f"{path}: {hook.event}", hook, machines_of(argv_of(hook.fields)) or wanted)
-        plugins = values.get("enabledPlugins")
+def installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
+    """Yield every place that runs tailhook.
+
+    wanted: the machines that are configured.
+    """
+    for file, path, values in found:
+        for hook in hooks_of(file, values):
+            if is_tailhook(hook.argv):
+                yield Installed(file, f"{path}: {hook.event}", hook, machines_of(hook.argv) or wanted)
+        plugins = values.get(file.plugins_member)
         for name, enabled in plugins.items() if isinstance(plugins, dict) else ():
             if name.partition("@")[0] == "tailhook" and enabled is True:
-                yield Installed(f"{path}: the plugin {name}", None, wanted)
+                yield Installed(file, f"{path}: the plugin {name}", None, wanted)
 
 
 # ---- the hooks ---------------------------------------------------------------
 
 
 def tried(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
-    """Whether one installed hook answers, and how fast.  timed: the argvs that need not be timed again."""
+    """Return whether one installed hook answers, and how fast.
+
+    timed: the argvs that need not be measured again; adds this one.
+    """
     if there.hook is None:
         places = os.pathsep.join((os.environ.get("PATH", os.defpath), str(Path.home() / ".local/bin")))
         if shutil.which("tailhook", path=places):
             return Finding("hook", OK, f"{there.where} finds the command")
         advice = "Install tailhook where the plugin looks: on PATH, or in ~/.local/bin."
         return Finding("hook", FAILURE, f"{there.where} does not find the command `tailhook`", advice)
-    argv = tuple(argv_of(there.hook.fields))
-    known = argv in timed and there.hook.event in hooks.REPORTED  # where it runs on every event alike
-    trial = try_hook(there.hook.event, there.hook.fields, 0 if known else ROUNDS)
+    argv = tuple(word for word in there.hook.argv if word != there.hook.event)  # an argv may name its event
+    known = argv in timed and there.hook.event in there.file.reported_events  # these all run the same code
+    trial = try_hook(there.file, there.hook, 0 if known else ROUNDS)
     if trial.fault:
         return Finding("hook", FAILURE, f"{there.where}: {trial.fault}", trial.advice)
     if known:
         return Finding("hook", OK, f"{there.where}: answers")
     timed.add(argv)
     if not trial.bare:
-        advice = "The fast form is written by:  tailhook install"
+        advice = f"The fast form is written by:  {there.file.install_command}"
         return Finding("hook", NOTE, f"{there.where}: answers, in its slow form", advice)
     ratio = trial.milliseconds / trial.bare
     figures = {"median_ms": trial.milliseconds, "bare_ms": trial.bare, "ratio": ratio}
@@ -135,66 +192,100 @@ def tried(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
 
 
 def asked_twice(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """The machines that more than one installation asks: each counts every stop."""
+    """Yield a finding for each machine that one host asks in two places: both count every stop.
+
+    installed: the places of one host.
+    """
     for name in MACHINES:
         places = [
             there.where
             for there in installed
-            if name in there.machines and (there.hook is None or there.hook.event == "Stop")
+            if name in there.machines and (there.hook is None or there.hook.event == there.file.stop_event)
         ]
         if len(places) > 1:
-            advice = "Keep one of them. To take the others out:  tailhook uninstall --scope user|project|local"
+            command = installed[0].file.install_command.replace("install", "uninstall")
+            advice = f"Keep one of them. To take the others out:  {command} --scope {'|'.join(installed[0].file.paths)}"
             yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
 
 
 def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it."""
+    """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it.
+
+    installed: the places of one host.
+    """
     events = {there.hook.event for there in installed if there.hook and "plates" in there.machines}
-    missing = [event for event in hooks.REPORTED if event not in events]
-    if events and missing:
+    missing = [event for event in installed[0].file.reported_events if event not in events] if events else []
+    if missing:
         what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
-        yield Finding("events", WARNING, what, "Register them:  tailhook install")
+        yield Finding("events", WARNING, what, f"Register them:  {installed[0].file.install_command}")
 
 
-def beside(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """Other tools' Stop hooks: all of them run, and one that blocks keeps the agent whatever ours say."""
-    for path, values in found.items():
-        for hook in hooks_of(values):
-            if hook.event == "Stop" and not is_tailhook(hook.fields):
-                name = hook.fields.get("command") or hook.fields.get("url") or f"a {hook.fields.get('type')} hook"
+def beside(found: Sequence[Found]) -> Iterator[Finding]:
+    """Yield a note for each stop hook of another tool: one that blocks keeps the agent going whatever ours answers."""
+    for file, path, values in found:
+        for hook in hooks_of(file, values):
+            if hook.event == file.stop_event and not is_tailhook(hook.argv):
+                command = shell_command(hook.fields, file.command_members)
+                name = command or hook.fields.get("url") or f"a {hook.fields.get('type')} hook"
                 advice = "If the agent goes on after a loop has ended, or a turn ends early, look there too."
-                yield Finding("beside", NOTE, f"{path}: another Stop hook runs beside ours: {name}", advice)
+                yield Finding("beside", NOTE, f"{path}: another {hook.event} hook runs beside ours: {name}", advice)
 
 
-def cap(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """Yield what the host's limit on blocks in a row is, and where it is set."""
-    variable = claude_code.BLOCK_CAP_VARIABLE
-    set_to = [(path, values["env"][variable]) for path, values in found.items() if variable in values.get("env", {})]
-    if not set_to and (word := os.environ.get(variable)):
-        set_to = [("the environment", word)]
-    if not set_to:
-        count = f"{claude_code.BLOCK_CAP} blocks in a row without tool use"
-        what = f"the host ends a turn after {count}, whatever a loop's limit is"
-        yield Finding("cap", WARNING, what, "Lift that:  tailhook install --block-cap 0")
+def cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
+    """Yield what the host's limit on blocks in a row is, and where it is set.
+
+    found: the files of this host.
+    """
+    if not file.host.BLOCK_CAP:
         return
-    for path, value in set_to:
-        number = whole_number(value)
+    set_to = list(caps_of(file, found))
+    advice = f"{file.install_command} --block-cap 0"
+    if not set_to:
+        count = f"{file.host.BLOCK_CAP} {file.host.BLOCK_CAP_COUNTS}"
+        what = f"the host ends a turn after {count}, whatever a loop's limit is"
+        if file.can_set_cap:
+            yield Finding("cap", WARNING, what, f"Lift that:  {advice}")
+        else:
+            yield Finding("cap", NOTE, f"{file.host.TITLE}: {what}", "Prompt it again: the loop goes on.")
+        return
+    for path, name, value in set_to:
+        number = 0 if value is None and file.cap_member else whole_number(value)
         if number is None:
-            advice = "Set a whole number:  tailhook install --block-cap 0"
-            yield Finding("cap", WARNING, f"{path}: {variable} is {value!r}, not a whole number", advice)
+            what = f"{path}: {name} is {value!r}, not a whole number"
+            yield Finding("cap", WARNING, what, f"Set a whole number:  {advice}")
             continue
         words = f"after {number} blocks in a row" if number else "however many blocks there are in a row: never"
         yield Finding("cap", OK, f"{path}: the host ends a turn {words}")
 
 
-def switched_off(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """What keeps every hook from acting: the host's switch and our escape hatches."""
+def caps_of(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str, object]]:
+    """Yield each limit on blocks in a row that is set: the place, its name there, and its value."""
+    if file.cap_member:
+        for there in found:
+            for hook in hooks_of(file, there.values):
+                if hook.event == file.stop_event and is_tailhook(hook.argv) and file.cap_member in hook.fields:
+                    yield there.path, file.cap_member, hook.fields[file.cap_member]
+        return
+    variable = file.host.BLOCK_CAP_VARIABLE
+    places = [there for there in found if variable in there.env]
+    for there in places:
+        yield there.path, variable, there.env[variable]
+    if variable and not places and (word := os.environ.get(variable)):
+        yield "the environment", variable, word
+
+
+def switched_off(found: Sequence[Found]) -> Iterator[Finding]:
+    """Yield what keeps every hook from acting: the host's switch and tailhook's own variables."""
     advice = "Unset it to have loops again."
-    for path, values in found.items():
-        if values.get("disableAllHooks") is True:
-            yield Finding("off", FAILURE, f"{path}: disableAllHooks keeps the host from running any hook", advice)
-    places: dict[str, Mapping[str, object]] = {path: values.get("env", {}) for path, values in found.items()}
-    for place, environment in {**places, "the environment": os.environ}.items():
+    for file, path, values in found:
+        value: object = values
+        for name in file.off_switch:
+            value = value.get(name) if isinstance(value, dict) else None
+        if file.off_switch and value is file.off_value:
+            what = f"{path}: {'.'.join(file.off_switch)} is {json.dumps(value)}, so the host runs no hook"
+            yield Finding("off", FAILURE, what, "Change it to have loops again.")
+    places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
+    for place, environment in [*places, ("the environment", os.environ)]:
         for name in SWITCHES:
             if environment.get(name) == "1":
                 yield Finding("off", WARNING, f"{place}: {name}=1 lets every agent stop", advice)
@@ -204,14 +295,18 @@ def switched_off(found: dict[str, dict[str, Any]]) -> Iterator[Finding]:
 
 
 def configuration() -> Iterator[Finding]:
-    """Files that cannot be read, keys that nobody reads, values that do not count."""
+    """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values."""
     user, root = user_config(), project_root({})
     yield from read_through(user, partial(config.user_bytes, user), of_project=False)
     yield from read_through(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
 
 
 def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iterator[Finding]:
-    """What is to be said of one configuration file."""
+    """Yield the findings about one configuration file.
+
+    read: returns its bytes; raises OSError.
+    of_project: whether it is the project's file, which may set fewer keys.
+    """
     try:
         values = parse_json(read())
         if not isinstance(values, dict):
@@ -230,7 +325,7 @@ def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iter
 
 
 def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
-    """What of a configuration is not used."""
+    """Yield a complaint for each section, key and value that is not used."""
     for section, keys in values.items():
         if section not in config.KEYS:
             yield f"the section {section!r} is not known"
@@ -250,7 +345,7 @@ def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
 
 
 def state_files() -> Iterator[Finding]:
-    """Whether states can be saved, and how fast."""
+    """Yield whether states can be saved, and how fast."""
     advice = "Make it writable, or set XDG_STATE_HOME to a folder that is."
     try:
         with tempfile.TemporaryDirectory(prefix="doctor-", dir=state_folder()) as folder:
@@ -275,7 +370,7 @@ def state_files() -> Iterator[Finding]:
 
 
 def loops(settings: "config.Config") -> Iterator[Finding]:
-    """Loops of this project that wait for a session which may not come."""
+    """Yield the loops of this project that are stale or belong to another session."""
     folders = list(project_folders({}))
     home = loop.find_loop(folders)
     state = home.state if home else None
@@ -302,7 +397,10 @@ def loops(settings: "config.Config") -> Iterator[Finding]:
 
 
 def owned_by(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:
-    """Whose a live loop is, when it is not this session's."""
+    """Yield a note if a live loop belongs to another session.
+
+    command: the group of commands that can take it over.
+    """
     session = os.environ.get(claude_code.SHELL_VARIABLE, "")
     if owner in (None, CLAIM) or owner == session:
         return

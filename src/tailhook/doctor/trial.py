@@ -1,7 +1,7 @@
-"""An installed hook tried out as the host would run it: in a temporary project, with a temporary home.
+"""Runs an installed hook as its host would: in a temporary project, with a temporary home.
 
-Nothing of the user's is read or moved: the trial has its own project, home and state folder, and none of the
-environment.
+Reads and changes nothing of the user's: the trial has its own project, home and state folder, and only the variables
+that the host sets.
 """
 
 import json
@@ -10,22 +10,26 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tailhook.install.command import ENTRY, argv_of, is_ours, machines_of
+from tailhook.install.command import ENTRY, is_ours, machines_of, shell_command
+from tailhook.install.hooks import Hook
+from tailhook.install.hooks_file import HooksFile
 
 ROUNDS = 9  # in which the hook and bare Python take turns
-PATIENCE = 30.0  # seconds for one run: the host would wait longer
+RUN_TIMEOUT_S = 30.0  # a host would wait longer
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
 
 
 class Trial(NamedTuple):
-    """What came of it.
+    """The result of running a hook.
 
-    fault: what is wrong, "" for nothing; advice: what to do then.  milliseconds, bare: medians of the hook's runs and
-    of the same interpreter's that does nothing, 0 where it was not run.
+    fault: what is wrong, "" for nothing.
+    advice: what to do about it.
+    milliseconds: the median time of the hook, 0 if it was not measured.
+    bare: the median time of the same interpreter without a program, 0 if it was not measured.
     """
 
     fault: str = ""
@@ -34,28 +38,26 @@ class Trial(NamedTuple):
     bare: float = 0.0
 
 
-OF_EVENT = {"Stop": {"last_assistant_message": "At work."}, "SessionStart": {"source": "compact"}}
-INSTALL_AGAIN = "Write it anew:  tailhook install"
+def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
+    """Run a hook for its event in the session of an agent that is in a loop.
 
-
-def try_hook(event: str, hook: Mapping[str, Any], rounds: int = ROUNDS) -> Trial:
-    """Run a hook of a settings file on an event - a stop, a start after a compaction - of an agent that is in a loop.
-
-    rounds: in how many it is timed.
+    file: the description of the host's hooks file.
+    rounds: how often it is run to measure its time.
     """
-    argv = argv_of(hook)
-    if not argv:
-        return Trial("its command cannot be read", INSTALL_AGAIN)
-    if is_ours(hook) and (fault := fault_of(argv)):
-        return Trial(fault, INSTALL_AGAIN)
+    advice = f"Write it again:  {file.install_command}"
+    if not hook.argv:
+        return Trial("its command cannot be read", advice)
+    if is_ours(hook.argv) and (fault := fault_of(hook.argv)):
+        return Trial(fault, advice)
     with tempfile.TemporaryDirectory(prefix="tailhook-doctor-") as folder:
-        stage = Stage(Path(folder), event)
-        command = argv if isinstance(hook.get("args"), list) else ["/bin/sh", "-c", hook["command"]]
-        fault = stage.fault(command, machines_of(argv))
+        stage = Stage(Path(folder), file, hook.event)
+        in_shell = ["/bin/sh", "-c", shell_command(hook.fields, file.command_members)]
+        command = hook.argv if isinstance(hook.fields.get("args"), list) else in_shell
+        fault = stage.fault(command, machines_of(hook.argv))
         if fault:
-            return Trial(fault, INSTALL_AGAIN)
-        bare = [argv[0], "-I", "-S", "-c", "pass"]
-        if not is_ours(hook) or not rounds:
+            return Trial(fault, advice)
+        bare = [hook.argv[0], "-I", "-S", "-c", "pass"]
+        if not is_ours(hook.argv) or not rounds:
             return Trial()
         times = [(stage.seconds(command), stage.seconds(bare)) for _ in range(rounds)]
     hook_median, bare_median = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
@@ -63,7 +65,7 @@ def try_hook(event: str, hook: Mapping[str, Any], rounds: int = ROUNDS) -> Trial
 
 
 def fault_of(argv: Sequence[str]) -> str:
-    """Why the interpreter or the package that the argv names would not start, "" where they do."""
+    """Return why the interpreter or the package that the argv names does not start, "" if it does."""
     interpreter = argv[0]
     entry = next(word for word in argv if word.endswith(ENTRY))
     if not Path(interpreter).exists():
@@ -77,7 +79,7 @@ def fault_of(argv: Sequence[str]) -> str:
     )
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter that the settings name
-            [interpreter, "-I", "-S", "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE
+            [interpreter, "-I", "-S", "-c", code], capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"its interpreter does not start: {error}"
@@ -87,28 +89,29 @@ def fault_of(argv: Sequence[str]) -> str:
 
 
 class Stage:
-    """A project with a live loop, in which an agent is about to stop, or has just been compacted."""
+    """A project with a live loop and a host's payload of an event."""
 
-    def __init__(self, folder: Path, event: str) -> None:
+    def __init__(self, folder: Path, file: HooksFile, event: str) -> None:
+        self.file = file
         self.event = event
         self.project = folder / "project"
         (self.project / ".git").mkdir(parents=True)
         (self.project / ".claude").mkdir()
         (self.project / ".claude" / "idle-loop.local.md").write_text(LOOP)
-        payload = {"session_id": "doctor", "cwd": str(self.project), "hook_event_name": event}
-        payload |= OF_EVENT.get(event, {})
-        self.payload = json.dumps(payload).encode()
+        payload = json.dumps(dict(file.payload))
+        for name, value in (("{folder}", str(self.project)), ("{event}", event)):
+            payload = payload.replace(name, json.dumps(value)[1:-1])
+        self.payload = payload.encode()
         home = str(folder / "home")
         self.environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": home,
-            "CLAUDE_CONFIG_DIR": home,
-            "CLAUDE_PROJECT_DIR": str(self.project),
             "TAILHOOK_NO_AUTOSTART": "1",
+            **dict.fromkeys(file.project_variables, str(self.project)),
         }
 
     def run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
-        """Run a command as the host runs a hook."""
+        """Run a command as the host runs a hook. Raises OSError and TimeoutExpired."""
         return subprocess.run(  # noqa: S603 - the command that the settings name
             command,
             input=self.payload,
@@ -116,21 +119,24 @@ class Stage:
             cwd=self.project,
             capture_output=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=RUN_TIMEOUT_S,
         )
 
     def seconds(self, command: Sequence[str]) -> float:
-        """How long one run takes."""
+        """Return how long one run takes."""
         started = time.perf_counter()
         self.run(command)
         return time.perf_counter() - started
 
     def fault(self, command: Sequence[str], machines: Sequence[str] | None) -> str:
-        """What is wrong with the hook's answer, "" for nothing."""
+        """Return what is wrong with the hook's answer, "" for nothing.
+
+        machines: those that its argv names, None if it names none.
+        """
         try:
             done = self.run(command)
         except subprocess.TimeoutExpired:
-            return f"it did not end within {PATIENCE:g} s"
+            return f"it did not end within {RUN_TIMEOUT_S:g} s"
         except OSError as error:
             return f"it does not start: {error}"
         said = done.stderr.decode("utf-8", "replace").strip()
@@ -140,7 +146,15 @@ class Stage:
             answer = json.loads(done.stdout) if done.stdout else {}
         except ValueError:
             return f"its answer is no JSON: {done.stdout[:80]!r}"
-        if machines is not None and "idle" not in machines:
-            return ""
-        told = {"Stop": "decision", "SessionStart": "hookSpecificOutput"}.get(self.event)
-        return "" if told is None or told in answer else f"a live loop got no answer: {said or 'nothing on stderr'}"
+        if (machines is None or "idle" in machines) and not self.is_answered(answer):
+            return f"a live loop got no answer: {said or 'nothing on stderr'}"
+        return ""
+
+    def is_answered(self, answer: object) -> bool:
+        """Return whether an answer is what the event of a live loop needs."""
+        if not isinstance(answer, dict):
+            return False
+        if self.event == self.file.stop_event:
+            block = self.file.host.answer({"decision": "block", "reason": ""})
+            return set(block) <= set(answer) and answer.get("decision") == block.get("decision")
+        return self.event != self.file.repeat_event or "hookSpecificOutput" in answer

@@ -78,6 +78,8 @@ class MachineHook(Protocol):
 class Host(Protocol):
     """The module `tailhook.hook.hosts.<name>` of an agent host.
 
+    NAME: as `--host` has it.
+    TITLE: its name for people.
     EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
     FIELDS: Claude Code's names of payload fields by the host's.
     READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
@@ -86,9 +88,13 @@ class Host(Protocol):
     RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     SHELL_VARIABLE: an environment variable of the host's shells, "" if it has none.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
-    BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if nothing does.
+    BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
+    BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
+    HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that have no default or another value.
     """
 
+    NAME: str
+    TITLE: str
     EVENTS: Mapping[str, str]
     FIELDS: Mapping[str, str]
     READS_EXIT_2: bool
@@ -98,6 +104,8 @@ class Host(Protocol):
     SHELL_VARIABLE: str
     BLOCK_CAP: int
     BLOCK_CAP_VARIABLE: str
+    BLOCK_CAP_COUNTS: str
+    HOOKS_FILE: Mapping[str, Any]
 
     def add_fields(self, payload: dict[str, Any]) -> None:
         """Add what renaming does not give, to a payload whose fields have Claude Code's names."""

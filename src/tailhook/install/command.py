@@ -1,4 +1,4 @@
-"""The argv of the fastest form of `tailhook hook`, and how to know it again in a settings file."""
+"""The argv of the fastest form of `tailhook hook`, and how to recognize it in a hooks file."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ ENTRY = "/tailhook/hook/entry.py"
 
 
 def hook_command(machines: str | None = None) -> list[str]:
-    """The argv of the fastest form: the real interpreter, isolated, without `site`, and the entry file.
+    """Return the argv of the fastest form: the real interpreter, isolated, without `site`, and the entry file.
 
     machines: names, comma-separated; None for those that are configured.
     """
@@ -22,38 +22,49 @@ def hook_command(machines: str | None = None) -> list[str]:
 
 
 def real_interpreter() -> str:
-    """The interpreter's own file: a virtual environment's link or a version manager's shim costs time at each start."""
+    """Return the interpreter's own file: a virtual environment's link or a version manager's shim starts slower."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return os.path.realpath(base)
 
 
-def argv_of(hook: object) -> list[str]:
-    """The argv of one `command` hook of a settings file, exec form or shell form; empty for anything else."""
-    if not isinstance(hook, Mapping) or not isinstance(hook.get("command"), str):
-        return []
-    arguments = hook.get("args")
-    if isinstance(arguments, list):
-        return [hook["command"], *map(str, arguments)]
+def shell_command(hook: object, members: Sequence[str] = ("command",)) -> str:
+    """Return the shell command of a hook, or the program of one in exec form; "" if it has none.
+
+    hook: an entry of a hooks file.
+    members: the members that may have it.
+    """
+    found = [hook.get(name) for name in members] if isinstance(hook, Mapping) else []
+    return next((command for command in found if isinstance(command, str)), "")
+
+
+def argv_of(hook: object, members: Sequence[str] = ("command",)) -> list[str]:
+    """Return the argv of a hook in exec form or shell form; [] for anything else.
+
+    hook: an entry of a hooks file.
+    members: the members that may have the command.
+    """
+    command = shell_command(hook, members)
+    if isinstance(hook, Mapping) and isinstance(arguments := hook.get("args"), list):
+        return [command, *map(str, arguments)] if command else []
     try:
-        return shlex.split(hook["command"])
+        return shlex.split(command)
     except ValueError:  # an open quotation mark
         return []
 
 
-def is_ours(hook: object) -> bool:
-    """Whether the hook is one that `tailhook install` writes, or that `tailhook hook-command` told to write."""
-    return any(word.endswith(ENTRY) for word in argv_of(hook))
+def is_ours(argv: Sequence[str]) -> bool:
+    """Return whether `tailhook install` wrote this argv, or a person wrote the one of `tailhook hook-command`."""
+    return any(word.endswith(ENTRY) for word in argv)
 
 
-def is_tailhook(hook: object) -> bool:
-    """Whether the hook runs tailhook in any form: also as `tailhook hook`, or from the plugin."""
-    argv = argv_of(hook)
-    return is_ours(hook) or any(
+def is_tailhook(argv: Sequence[str]) -> bool:
+    """Return whether an argv runs tailhook in any form: also as `tailhook hook`, or from the plugin."""
+    return is_ours(argv) or any(
         word.rpartition("/")[2] == "tailhook" and argv[at + 1 : at + 2] == ["hook"] for at, word in enumerate(argv)
     )
 
 
 def machines_of(argv: Sequence[str]) -> list[str] | None:
-    """The machines that the argv of a hook names; None where it leaves them to the configuration."""
+    """Return the machines that the argv of a hook names; None if it leaves them to the configuration."""
     named = {name for word in argv if not word.startswith("-") for name in word.split(",")}
     return [name for name in MACHINES if name in named] or None

@@ -1,7 +1,6 @@
-"""tailhook's hooks in the text of a settings file: put in, changed, found and taken out.
+"""tailhook's hooks in the text of a host's hooks file: added, changed, found and removed.
 
-The text is that of `{"hooks": {EVENT: [{"hooks": [{"type": "command", …}]}]}}`, as Claude Code reads it. Nothing here
-touches a file.
+Nothing here touches a file. `file` is always the description of the host's hooks file.
 """
 
 import json
@@ -11,126 +10,142 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
-from tailhook.hook.hosts import claude_code
+from tailhook.hook.hosts import DEFAULT
 from tailhook.hook.machines import machines_with
 from tailhook.install import json_text
 from tailhook.install.command import argv_of, hook_command, is_ours, machines_of
+from tailhook.install.hooks_file import HooksFile
 
-FLAGS = ("--exit", "0", "--announce")  # the answer that every version of the host obeys, and its end made known
-TIMEOUT = 10  # seconds; a hook takes milliseconds and waits 2 s at the most for its input, 2 s for a lock
-STATUS = {"Stop": "tailhook: may the agent stop?", "SessionStart": "tailhook: is there a loop to go on with?"}
-# The events that only plates needs, with the matcher of each. A compaction that the host starts itself is in a turn.
-REPORTED = {
-    "UserPromptSubmit": None,
-    "PreToolUse": "*",
-    "PostToolUse": "*",
-    "PostToolUseFailure": "*",
-    "PermissionRequest": "*",
-    "PermissionDenied": "*",
-    "Elicitation": None,
-    "ElicitationResult": None,
-    "Notification": None,
-    "PostCompact": "manual",
-    "SubagentStop": None,
-    "StopFailure": None,
-    "SessionEnd": None,
-}
-EVENTS = ("Stop", "SessionStart", *REPORTED)
-CAP = claude_code.BLOCK_CAP_VARIABLE
+FLAGS = ("--exit", "0", "--announce")  # every version of a host obeys the answer at exit code 0
 
 
 class SettingsError(TailhookError):
-    """A settings file cannot be read or changed; the message says where and why."""
+    """A hooks file cannot be read or changed; the message has the reason and the place."""
 
 
 class Hook(NamedTuple):
-    """A hook where it stands: in which event, in which of its groups, at which place, and what it says."""
+    """A hook in a hooks file.
+
+    event: its event.
+    path: where it is in the file's values.
+    fields: its members.
+    argv: what it runs, [] if that cannot be read.
+    """
 
     event: str
-    group: int
-    place: int
+    path: tuple[str | int, ...]
     fields: dict[str, Any]
-
-    @property
-    def path(self) -> tuple[str | int, ...]:
-        """The way to it in the settings."""
-        return "hooks", self.event, self.group, "hooks", self.place
+    argv: list[str]
 
 
-def values_of(text: str) -> dict[str, Any]:
-    """The settings as values.  Raises SettingsError where they have not the shape that the host reads."""
+def values_of(file: HooksFile, text: str) -> dict[str, Any]:
+    """Return the values of a hooks file.
+
+    Raises SettingsError if they do not have the shape that the host reads, ValueError if the text is not JSON.
+    """
     values = parse_json(text.lstrip("\ufeff"))
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
-    for name in ("hooks", "env"):
+    for name in ("hooks", *(["env"] if file.host.BLOCK_CAP_VARIABLE else [])):
         if not isinstance(values.get(name, {}), dict):
             raise SettingsError(f'"{name}" is not an object')
     for event, groups in values.get("hooks", {}).items():
-        if event in EVENTS and not isinstance(groups, list):
+        if event in file.events and not isinstance(groups, list):
             raise SettingsError(f'"hooks" has no list for "{event}"')
     return values
 
 
-def hooks_of(values: dict[str, Any]) -> Iterator[Hook]:
-    """Every hook of every event; what has not the shape of one is passed over."""
-    for event, groups in values.get("hooks", {}).items():
-        for at, group in enumerate(groups if isinstance(groups, list) else ()):
-            inside = group.get("hooks") if isinstance(group, dict) else None
-            for place, fields in enumerate(inside if isinstance(inside, list) else ()):
+def hooks_of(file: HooksFile, values: dict[str, Any]) -> Iterator[Hook]:
+    """Yield every hook of every event; skip what does not have the shape of one."""
+    for event, members in values.get("hooks", {}).items():
+        for at, member in enumerate(members if isinstance(members, list) else ()):
+            if not isinstance(member, dict):
+                continue
+            group = member.get("hooks")
+            for place, fields in enumerate(group if isinstance(group, list) else ()):
                 if isinstance(fields, dict):
-                    yield Hook(event, at, place, fields)
+                    path = ("hooks", event, at, "hooks", place)
+                    yield Hook(event, path, fields, argv_of(fields, file.command_members))
+            if group is None and not file.has_groups:
+                yield Hook(event, ("hooks", event, at), member, argv_of(member, file.command_members))
 
 
-def ours(text: str) -> list[Hook]:
-    """The hooks that `tailhook install` writes."""
-    return [hook for hook in hooks_of(values_of(text)) if is_ours(hook.fields)]
+def find_ours(file: HooksFile, text: str) -> list[Hook]:
+    """Return the hooks that `tailhook install` writes."""
+    return [hook for hook in hooks_of(file, values_of(file, text)) if is_ours(hook.argv)]
 
 
-def block_cap(text: str) -> Any:
-    """What the settings' env says of the host's limit on blocks in a row, None for nothing."""
-    return values_of(text).get("env", {}).get(CAP)
+def block_cap(file: HooksFile, text: str) -> Any:
+    """Return the limit on blocks in a row that the file sets, None if it sets none.
+
+    A limit of None in the file, which means no limit, is returned as "null".
+    """
+    if file.cap_member:
+        limits = [hook.fields[file.cap_member] for hook in stops(file, text) if file.cap_member in hook.fields]
+        return next(("null" if limit is None else limit for limit in limits), None)
+    return values_of(file, text).get("env", {}).get(file.host.BLOCK_CAP_VARIABLE)
 
 
-# ---- putting in --------------------------------------------------------------
+def stops(file: HooksFile, text: str) -> list[Hook]:
+    """Return our hooks of the stop event."""
+    return [hook for hook in find_ours(file, text) if hook.event == file.stop_event]
 
 
-def command_fields(machines: Sequence[str] | None, form: str) -> dict[str, Any]:
-    """The members of a hook that say what is run.  form: "exec", or "shell" for hosts before 2.1.139."""
-    argv = [*hook_command(",".join(machines) if machines else None), *FLAGS]
-    return {"command": argv[0], "args": argv[1:]} if form == "exec" else {"command": shlex.join(argv)}
+# ---- adding ------------------------------------------------------------------
 
 
-def installed_machines(text: str) -> list[str] | None:
-    """The machines that our Stop hook names, None where it names none or is not there."""
-    return next((machines_of(argv_of(hook.fields)) for hook in ours(text) if hook.event == "Stop"), None)
+def command_fields(file: HooksFile, event: str, machines: Sequence[str] | None, form: str) -> dict[str, Any]:
+    """Return the members of a hook that are its command.
+
+    form: "exec", or "shell".
+    """
+    argv = hook_command(",".join(machines) if machines else None)
+    if file.name != DEFAULT:
+        argv += ["--host", file.name]
+    if not file.names_events:
+        argv += ["--event", event]
+    argv += FLAGS
+    return {"command": argv[0], "args": argv[1:]} if form == "exec" else {file.command_members[0]: shlex.join(argv)}
 
 
-def installed_form(text: str) -> str | None:
-    """The form of our Stop hook, None where it is not there."""
-    forms = ("exec" if "args" in hook.fields else "shell" for hook in ours(text) if hook.event == "Stop")
-    return next(forms, None)
+def installed_machines(file: HooksFile, text: str) -> list[str] | None:
+    """Return the machines that our stop hook names, None if it names none or is missing."""
+    return next((machines_of(hook.argv) for hook in stops(file, text)), None)
+
+
+def installed_form(file: HooksFile, text: str) -> str:
+    """Return the form of our stop hook; the host's best one if the hook is missing."""
+    forms = ("exec" if "args" in hook.fields else "shell" for hook in stops(file, text))
+    return next(forms, "exec" if file.has_exec_form else "shell")
 
 
 class Wanted(NamedTuple):
-    """A hook that shall be there.  matcher: of its group, None for none.  command: the members that say what is run."""
+    """A hook that the file must have.
+
+    matcher: of its group, None for none.
+    command: the members that are its command.
+    """
 
     matcher: str | None
     command: dict[str, Any]
 
 
-def wanted_hooks(machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
-    """The hooks of each event; the arguments are those of `with_hooks`."""
+def wanted_hooks(file: HooksFile, machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
+    """Return the hook of each event; the arguments are those of `with_hooks`."""
     reports = reports or not set(machines_with("reports")).isdisjoint(machines or ())
-    command = command_fields(machines, form)
-    wanted = {"Stop": Wanted(None, command)}
-    if reports or machines is None or not set(machines_with("repeats")).isdisjoint(machines):
-        wanted["SessionStart"] = Wanted(None if reports else "compact", command)
+    repeats = machines is None or not set(machines_with("repeats")).isdisjoint(machines)
+    wanted = {file.stop_event: Wanted(None, command_fields(file, file.stop_event, machines, form))}
+    if file.repeat_event and (reports or repeats):
+        matcher = None if reports else file.repeat_matcher
+        wanted[file.repeat_event] = Wanted(matcher, command_fields(file, file.repeat_event, machines, form))
     if reports:
-        wanted |= {event: Wanted(matcher, command_fields(["plates"], form)) for event, matcher in REPORTED.items()}
+        for event, matcher in file.reported_events.items():
+            wanted[event] = Wanted(matcher, command_fields(file, event, machines_with("reports"), form))
     return wanted
 
 
 def with_hooks(
+    file: HooksFile,
     text: str,
     machines: Sequence[str] | None,
     form: str,
@@ -138,95 +153,131 @@ def with_hooks(
     before: str | None = None,
     reports: bool = False,
 ) -> str:
-    """The text with our hooks, each once, running what they should; what else they say stays.
+    """Return the text with our hooks, each once, with the wanted command; their other members stay.
 
-    machines: those that a stop asks, None for those that are configured.  cap: for the settings' env; None leaves it as
-    it is.  before: as for `without_hooks`, for a hook that is no longer wanted.  reports: whether plates is among those
-    that are configured.
+    machines: those that a stop asks, None for those that are configured.
+    form: "exec", or "shell".
+    cap: the host's limit on blocks in a row, 0 for none; None leaves it as it is.
+    before: as for `without_hooks`, for a hook that is no longer wanted.
+    reports: whether plates is among those that are configured.
     """
-    wanted = wanted_hooks(machines, form, reports)
-    for event in EVENTS:
-        there = [hook for hook in ours(text) if hook.event == event]
-        kept = [hook for hook in there if event in wanted and matcher_of(text, hook) == wanted[event].matcher][:1]
+    wanted = wanted_hooks(file, machines, form, reports)
+    for name, value in file.file_members.items():
+        if not json_text.find(text, (name,)):
+            text = json_text.put(text, (), value, name)
+    for event in file.events:
+        there = [hook for hook in find_ours(file, text) if hook.event == event]
+        kept = [hook for hook in there if event in wanted and has_matcher(file, text, hook, wanted[event].matcher)][:1]
         for hook in reversed(there):
             if hook not in kept:
                 text = without_hook(text, hook, before)
-        if kept:  # its place may be another one now
-            hook = next(hook for hook in ours(text) if hook.event == event)
-            text = changed(text, hook, wanted[event].command)
+        if kept:  # its place may have changed
+            hook = next(hook for hook in find_ours(file, text) if hook.event == event)
+            text = with_command(text, hook, wanted[event].command, file.command_members)
         elif event in wanted:
-            text = with_hook(text, event, wanted[event])
-    if cap is not None and block_cap(text) != str(cap):
-        text = with_cap(text, str(cap))
-    return text
+            text = with_hook(file, text, event, wanted[event])
+    return text if cap is None else with_cap(file, text, cap)
 
 
-def matcher_of(text: str, hook: Hook) -> Any:
-    """The matcher of the hook's group, None for none."""
-    return values_of(text)["hooks"][hook.event][hook.group].get("matcher")
+def has_matcher(file: HooksFile, text: str, hook: Hook, matcher: str | None) -> bool:
+    """Return whether the hook's group has this matcher, None for none; True if the host has no groups."""
+    if not file.has_groups:
+        return True
+    written = json_text.raw(text, (*hook.path[:3], "matcher"))
+    return matcher == (None if written is None else json.loads(written))
 
 
-def with_hook(text: str, event: str, wanted: Wanted) -> str:
-    """The text with one hook more, in a group of its own."""
-    hook = {"type": "command", **wanted.command, "timeout": TIMEOUT}
-    if event in STATUS:
-        hook["statusMessage"] = STATUS[event]
-    group: dict[str, Any] = {} if wanted.matcher is None else {"matcher": wanted.matcher}
-    group["hooks"] = [hook]
+def with_hook(file: HooksFile, text: str, event: str, wanted: Wanted) -> str:
+    """Return the text with one more hook, in a group of its own if the host has groups."""
+    hook = {"type": file.hook_type} if file.hook_type else {}
+    member = {**hook, **wanted.command, **file.hook_members, **file.event_members.get(event, {})}
+    if file.has_groups:
+        group: dict[str, Any] = {} if wanted.matcher is None else {"matcher": wanted.matcher}
+        member = {**group, "hooks": [member]}
     if not json_text.find(text, ("hooks",)):
-        return json_text.put(text, (), {event: [group]}, "hooks")
+        return json_text.put(text, (), {event: [member]}, "hooks")
     if not json_text.find(text, ("hooks", event)):
-        return json_text.put(text, ("hooks",), [group], event)
-    return json_text.put(text, ("hooks", event), group)
+        return json_text.put(text, ("hooks",), [member], event)
+    return json_text.put(text, ("hooks", event), member)
 
 
-def changed(text: str, hook: Hook, command: dict[str, Any]) -> str:
-    """The text with a hook of ours that runs `command`."""
-    if {name: hook.fields[name] for name in ("command", "args") if name in hook.fields} == command:
-        return text
-    text = json_text.replace(text, (*hook.path, "command"), json.dumps(command["command"], ensure_ascii=False))
-    if "args" in hook.fields and "args" in command:
-        style = json_text.Style.of(text)
-        return json_text.replace(text, (*hook.path, "args"), style.write(command["args"], None))
-    if "args" in hook.fields:
-        return json_text.remove(text, (*hook.path, "args"))
-    return json_text.put(text, hook.path, command["args"], "args") if "args" in command else text
+def with_command(text: str, hook: Hook, command: dict[str, Any], members: Sequence[str]) -> str:
+    """Return the text with another command in a hook of ours.
 
-
-def with_cap(text: str, cap: str) -> str:
-    """The text whose env sets the host's limit."""
-    if block_cap(text) is not None or json_text.find(text, ("env", CAP)):
-        return json_text.replace(text, ("env", CAP), json.dumps(cap))
-    if json_text.find(text, ("env",)):
-        return json_text.put(text, ("env",), cap, CAP)
-    return json_text.put(text, (), {CAP: cap}, "env")
-
-
-# ---- taking out --------------------------------------------------------------
-
-
-def without_hooks(text: str, before: str | None = None, cap: int | None = None) -> str:
-    """The text without our hooks, and without what they alone were in.
-
-    before: the text as it was before they came, where that is known: what was empty then is empty again, as it was
-    written.  cap: the limit that was set with them, None for none; it goes where it still stands.
+    command: the members that are the command.
+    members: the members that may have the shell command.
     """
-    for hook in reversed(ours(text)):
-        text = without_hook(text, hook, before)
-    if cap is not None and block_cap(text) == str(cap):
-        old = before and json_text.raw(before, ("env", CAP))
-        text = json_text.replace(text, ("env", CAP), old) if old else without(text, ("env", CAP), before)
+    if {name: hook.fields[name] for name in (*members, "args") if name in hook.fields} == command:
+        return text
+    style = json_text.Style.of(text)
+    for name in (*members, "args"):
+        if name in hook.fields and name in command:
+            text = json_text.replace(text, (*hook.path, name), style.write(command[name], None))
+        elif name in command:
+            text = json_text.put(text, hook.path, command[name], name)
+        elif name in hook.fields:
+            text = json_text.remove(text, (*hook.path, name))
     return text
+
+
+def with_cap(file: HooksFile, text: str, cap: int) -> str:
+    """Return the text with the host's limit on blocks in a row.
+
+    cap: 0 for no limit.
+    """
+    if file.cap_member:
+        written = json.dumps(cap or None)
+        for hook in stops(file, text):
+            path = (*hook.path, file.cap_member)
+            if file.cap_member not in hook.fields:
+                text = json_text.put(text, hook.path, cap or None, file.cap_member)
+            elif json_text.raw(text, path) != written:
+                text = json_text.replace(text, path, written)
+        return text
+    variable = file.host.BLOCK_CAP_VARIABLE
+    if not variable or block_cap(file, text) == str(cap):
+        return text
+    if json_text.find(text, ("env", variable)):
+        return json_text.replace(text, ("env", variable), json.dumps(str(cap)))
+    if json_text.find(text, ("env",)):
+        return json_text.put(text, ("env",), str(cap), variable)
+    return json_text.put(text, (), {variable: str(cap)}, "env")
+
+
+# ---- removing ----------------------------------------------------------------
+
+
+def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: int | None = None) -> str:
+    """Return the text without our hooks, and without the containers that held nothing else.
+
+    before: the text before the hooks were added, if it is known: what was empty then gets its old text again.
+    cap: the limit that was set with the hooks, None for none; it is removed if it is still the same.
+    """
+    for hook in reversed(find_ours(file, text)):
+        text = without_hook(text, hook, before)
+    variable = file.host.BLOCK_CAP_VARIABLE
+    if variable and cap is not None and block_cap(file, text) == str(cap):
+        old = before and json_text.raw(before, ("env", variable))
+        text = json_text.replace(text, ("env", variable), old) if old else without(text, ("env", variable), before)
+    for name in file.file_members:
+        if before is not None and not json_text.find(before, (name,)) and json_text.find(text, (name,)):
+            text = without(text, (name,), before)
+    return text
+
+
+def is_empty(file: HooksFile, text: str) -> bool:
+    """Return whether the file has nothing but what a new one has."""
+    return values_of(file, text) in ({}, file.file_members)
 
 
 def without_hook(text: str, hook: Hook, before: str | None) -> str:
-    """The text without one hook; its group goes with its last one."""
+    """Return the text without one hook, and without its group or list if nothing else is in there."""
     others = json_text.items(text, json_text.existing(text, hook.path[:-1]).value)
     return json_text.remove(text, hook.path) if len(others) > 1 else without(text, hook.path[:3], before)
 
 
 def without(text: str, path: Sequence[str | int], before: str | None) -> str:
-    """The text without what is at the path, nor the containers that are empty then and were not there before."""
+    """Return the text without the value at the path, and without containers that are empty now and were not before."""
     text = json_text.remove(text, path)
     above = path[:-1]
     if json_text.items(text, json_text.existing(text, above).value):

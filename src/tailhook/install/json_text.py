@@ -1,8 +1,8 @@
-"""A JSON text edited as a text: items and members put in, replaced and taken out, every other byte left.
+"""Edits JSON as text: adds, replaces and removes items and members, and leaves every other byte as it is.
 
-What is put in takes on the layout of its surroundings; what is taken out again leaves the text as it was before it
-came. The hook's own editor, `tailhook._core.edit_json`, changes the values of a state and cares less for looks: a
-settings file is a person's.
+A new value takes on the layout of its surroundings. Removing it again restores the text as it was before. The hook's
+own editor, `tailhook._core.edit_json`, changes the values of a state and keeps less of the layout; a settings file is
+written by a person.
 
 >>> put('{"a": [1]}', ("a",), 2)
 '{"a": [1, 2]}'
@@ -29,7 +29,10 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s"\[\]{}:,]+')
 class Item(NamedTuple):
     """A member of an object or an item of an array, as offsets in the text.
 
-    name: a member's, None for an item.  start: of the name, or of an item's value.  value, end: of the value.
+    name: of a member, None for an item.
+    start: where the name begins, or an item's value.
+    value: where the value begins.
+    end: where the value ends.
     """
 
     name: str | None
@@ -42,9 +45,9 @@ class Item(NamedTuple):
 
 
 def find(text: str, path: Path) -> Item | None:
-    """The value that the path leads to, the last of its name; None where there is none. The empty path is the root.
+    """Return the value at a path, the last one if a name repeats; None if there is none. The empty path is the root.
 
-    text: valid JSON; a byte order mark before it is passed over.
+    text: valid JSON; a byte order mark before it is skipped.
     """
     root = len(text) - len(text.lstrip("\ufeff \t\r\n"))
     found = Item(None, root, root, len(text.rstrip()))
@@ -59,7 +62,7 @@ def find(text: str, path: Path) -> Item | None:
 
 
 def items(text: str, at: int) -> list[Item]:
-    """What is in the container that begins at the offset `at`, in its order."""
+    """Return the items or members of the container that begins at the offset `at`, in order."""
     found: list[Item] = []
     in_object, depth = text[at] == "{", 0
     name, start, value = None, -1, -1
@@ -86,7 +89,7 @@ def items(text: str, at: int) -> list[Item]:
 
 
 def raw(text: str, path: Path) -> str | None:
-    """The value's own text, None where there is none."""
+    """Return the text of the value at a path, None if there is none."""
     item = find(text, path)
     return text[item.value : item.end] if item else None
 
@@ -95,7 +98,10 @@ def raw(text: str, path: Path) -> str | None:
 
 
 def put(text: str, path: Path, value: object, name: str | None = None) -> str:
-    """The text with `value` put last into the array at the path, or under `name` into the object there."""
+    """Return the text with `value` added as the last item of the array at the path, or as a member of the object there.
+
+    name: of the member, None for an item.
+    """
     container = existing(text, path)
     inside = items(text, container.value)
     style = Style.of(text)
@@ -118,13 +124,16 @@ def put(text: str, path: Path, value: object, name: str | None = None) -> str:
 
 
 def replace(text: str, path: Path, written: str) -> str:
-    """The text with the value at the path written otherwise.  written: JSON."""
+    """Return the text with another value at the path.
+
+    written: the new value, as JSON.
+    """
     item = existing(text, path)
     return text[: item.value] + written + text[item.end :]
 
 
 def remove(text: str, path: Path) -> str:
-    """The text without the member or item at the path, and without the one comma that goes with it."""
+    """Return the text without the member or item at the path, and without the comma that belongs to it."""
     item, container = existing(text, path), existing(text, path[:-1])
     inside = items(text, container.value)
     at = inside.index(item)
@@ -136,7 +145,7 @@ def remove(text: str, path: Path) -> str:
 
 
 def existing(text: str, path: Path) -> Item:
-    """What is at the path; KeyError where nothing is."""
+    """Return the value at a path. Raises KeyError if there is none."""
     item = find(text, path)
     if item is None:
         raise KeyError(tuple(path))
@@ -147,10 +156,12 @@ def existing(text: str, path: Path) -> Item:
 
 
 class Style(NamedTuple):
-    """How a text is laid out.
+    """The layout of a text.
 
-    newline: as it ends its lines.  indent: one step of it.  spaced: whether a space follows each colon.  one_line:
-    whether all that it holds stands on one line.
+    newline: the characters that end a line.
+    indent: one step of indentation.
+    spaced: whether a space follows each colon.
+    one_line: whether the whole text is on one line.
     """
 
     newline: str
@@ -160,7 +171,7 @@ class Style(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "Style":
-        """The layout of a text; an empty object's is two spaces a step, a line a member."""
+        """Return the layout of a text. For an empty object: one member per line, two spaces per step."""
         first = re.search(r"[{\[]\s*?\n([ \t]+)", text)
         colon = next((token for token in TOKEN.finditer(text) if token[0] == ":"), None)
         root = find(text, ())
@@ -173,11 +184,14 @@ class Style(NamedTuple):
 
     @property
     def colon(self) -> str:
-        """What stands between a name and its value."""
+        """The characters between a name and its value."""
         return ": " if self.spaced else ":"
 
     def write(self, value: Any, indent: str | None) -> str:
-        """`value` as JSON; indent: of the line it begins on, None to write it on one line."""
+        """Return a value as JSON.
+
+        indent: of the line on which it begins, None to write it on one line.
+        """
         if isinstance(value, dict) and value and indent is not None:
             lines = [
                 json.dumps(name, ensure_ascii=False) + self.colon + self.write(inner, indent + self.indent)
@@ -194,6 +208,6 @@ class Style(NamedTuple):
 
 
 def indent_of_line(text: str, at: int) -> str:
-    """The blank space that begins the line of the offset `at`."""
+    """Return the blank space at the beginning of the line of the offset `at`."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,7 +1,7 @@
-"""The host's settings files: where they are, read and replaced whole, and what they were before we came.
+"""Hooks files of hosts: read, replaced whole, and put back as they were before the hooks were added.
 
-A file reached through a symbolic link is replaced where the link leads, and the link stays: people keep their settings
-in a folder of dotfiles. What a file was before is kept beside the loops' private files, for `tailhook uninstall`.
+A file that a symbolic link leads to is replaced where it is, and the link stays: people keep their settings in a folder
+of dotfiles. The text of a file before the hooks is kept beside the loops' private files, for `tailhook uninstall`.
 """
 
 import hashlib
@@ -13,45 +13,40 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
-from tailhook.hook.payload import project_root
 from tailhook.install.hooks import SettingsError, values_of
+from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
-SCOPES = ("user", "project", "local")
 BOM = b"\xef\xbb\xbf"
 
 
-def settings_path(scope: str) -> str:
-    """The settings file of a scope: the user's own, the project's, or the project's that is not shared."""
-    if scope == "user":
-        folder = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-        return str(folder.absolute() / "settings.json")
-    name = "settings.json" if scope == "project" else "settings.local.json"
-    return f"{project_root({})}/.claude/{name}"
-
-
 class Settings:
-    """One settings file as it was when it was read.
+    """One hooks file as it was when it was read.
 
-    path: as the host names it.  target: where its bytes are.  text: of the file, with its byte order mark; None where
-    there is no file.
-    Raises SettingsError, with the position, where it is no JSON or has not the shape that the host reads; OSError.
+    file: the description of its host's hooks files.
+    path: as the host names it.
+    target: the path with links resolved.
+    text: its text with its byte order mark, None if it does not exist.
+
+    Raises SettingsError, with the position, if it is not JSON or does not have the shape that the host reads. Raises
+    OSError if it cannot be read.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, file: HooksFile, path: str) -> None:
+        self.file = file
         self.path = path
         self.target = os.path.realpath(path)
         self.text = read(self.target)
         if self.text is not None:
-            check(self.path, self.text)
+            check(file, self.path, self.text)
 
     def reload(self) -> "Settings":
-        """The file as it is now."""
-        return Settings(self.path)
+        """Return the file as it is now."""
+        return Settings(self.file, self.path)
 
 
 def read(target: str) -> str | None:
-    """The text of a settings file, None where there is none."""
+    """Return the text of a hooks file, None if it does not exist."""
     try:
         data = read_file(target)
     except FileNotFoundError:
@@ -65,16 +60,16 @@ def read(target: str) -> str | None:
     return data.decode("utf-8")
 
 
-def check(path: str, text: str) -> None:
-    """SettingsError where the settings have not the shape that the host reads."""
+def check(file: HooksFile, path: str, text: str) -> None:
+    """Raise SettingsError if the settings do not have the shape that the host reads."""
     try:
-        values_of(text)
+        values_of(file, text)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}. The file is left as it is.") from None
 
 
 def position(data: bytes, complaint: str) -> str:
-    """A complaint of `parse_json` with a line and a column instead of its byte."""
+    """Return a complaint of `parse_json` with a line and a column in place of its byte."""
     said = re.fullmatch(r"(.*) at byte (\d+)", complaint)
     if not said:
         return complaint
@@ -90,45 +85,47 @@ def position(data: bytes, complaint: str) -> str:
 class Receipt(NamedTuple):
     """What `tailhook install` did to a file.
 
-    before: its text without our hooks, None where there was no file.  written: SHA-256 of the text we wrote.  cap: the
-    limit on blocks in a row that we set, None for none.  folder: whether we made the file's folder.
+    before: its text without our hooks, None if there was no file.
+    written: SHA-256 of the text that was written.
+    cap: the limit on blocks in a row that was set, None for none.
+    folder: how many folders were made for the file. (Older versions wrote true or false.)
     """
 
     before: str | None
     written: str
     cap: int | None
-    folder: bool
+    folder: int
 
     def wrote(self, text: str | None) -> bool:
-        """Whether the text is the one we wrote, unedited."""
+        """Return whether the text is the one that was written, unedited."""
         return text is not None and digest(text) == self.written
 
 
 def digest(text: str) -> str:
-    """What a receipt remembers of a text."""
+    """Return the digest of a text that a receipt keeps."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def private_name(target: str) -> str:
-    """Return the name of the private files of a settings file, which may not exist yet: by a hash of its path."""
+    """Return the name of the private files for a hooks file, which may not exist yet: by a hash of its path."""
     digest = fingerprint(target.encode("utf-8", "surrogateescape"))
     return f"{target.rpartition('/')[2][-40:]}-{digest:016x}"
 
 
 def receipt_path(target: str) -> str:
-    """Where the receipt for a settings file is kept; the backup is beside it."""
+    """Return the path of the receipt for a hooks file; the backup is beside it."""
     folder = f"{state_folder()}/settings"
     make_folders(folder)
     return f"{folder}/{private_name(target)}"
 
 
 def backup_path(target: str) -> str:
-    """Where the file is kept as it was before our last change."""
+    """Return the path of the file's copy from before the last change."""
     return f"{receipt_path(target)}.backup"
 
 
 def backup(target: str) -> str | None:
-    """The text of the backup, None where there is none, or none that can be read."""
+    """Return the text of the backup, None if it is missing or cannot be read."""
     try:
         return read_file(backup_path(target)).decode("utf-8")
     except (OSError, ValueError):
@@ -136,10 +133,10 @@ def backup(target: str) -> str | None:
 
 
 def receipt_for(target: str) -> Receipt | None:
-    """The receipt for a settings file, None where there is none, or none that can be read."""
+    """Return the receipt for a hooks file, None if it is missing or cannot be read."""
     try:
         fields: Any = parse_json(read_file(receipt_path(target)))
-        return Receipt(fields["before"], fields["written"], fields["cap"], fields["folder"])
+        return Receipt(fields["before"], fields["written"], fields["cap"], int(fields["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -148,29 +145,31 @@ def receipt_for(target: str) -> Receipt | None:
 
 
 def lock(target: str) -> Lock:
-    """The lock to hold from the last look at a settings file to its change."""
+    """Return the lock to hold from the last read of a hooks file until it is changed."""
     return Lock(f"{state_folder()}/{private_name(target)}.lock")
 
 
 def write(settings: Settings, text: str, before: str | None, cap: int | None) -> None:
-    """Put the text in the file's place, and keep what it was. Only under the lock.
+    """Replace the file, and keep its old text. Call it only under the lock.
 
-    before: the text without our hooks, None for no file.  cap: the limit that we have set.  Raises OSError, and then
-    the old file stands.
+    before: the text without our hooks, None for no file.
+    cap: the limit on blocks in a row that was set, None for none.
+
+    Raises OSError; the old file then stays.
     """
     data = encoded(settings, text)
     old = receipt_for(settings.target)
     keep_backup(settings)
-    folder = Path(settings.target).parent
-    made = not folder.is_dir() or bool(old and old.folder)
-    receipt = Receipt(before, digest(text), cap, made)
+    folders = Path(settings.target).parents
+    missing = sum(not folder.is_dir() for folder in folders)
+    receipt = Receipt(before, digest(text), cap, missing or (old.folder if old else 0))
     replace_file(receipt_path(settings.target), json.dumps(receipt._asdict()).encode("ascii"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folders[0].mkdir(parents=True, exist_ok=True)
     replace_file(settings.target, data)
 
 
 def restore(settings: Settings, text: str | None) -> None:
-    """Put the text in the file's place, None for no file, and forget it. Only under the lock."""
+    """Replace the file by the text, None for no file, and forget it. Call it only under the lock."""
     keep_backup(settings)
     if text is None:
         remove_file(settings.target)
@@ -180,20 +179,20 @@ def restore(settings: Settings, text: str | None) -> None:
 
 
 def forget(target: str) -> None:
-    """Remove what is kept of a file without our hooks. Only under the lock.
+    """Remove what is kept for a file without our hooks. Call it only under the lock.
 
-    The receipt goes last: with it, what was killed on the way here can be completed.
+    The receipt is removed last: with it, an uninstall that was killed can be completed.
     """
     receipt = receipt_for(target)
-    if receipt and receipt.folder:
-        remove_empty(Path(target).parent)
+    for folder in Path(target).parents[: receipt.folder if receipt else 0]:
+        remove_empty(folder)
     if receipt and receipt.wrote(backup(target)):
-        remove_file(backup_path(target))  # nothing in it that a new install would not write
+        remove_file(backup_path(target))  # a new install would write the same
     remove_file(receipt_path(target))
 
 
 def encoded(settings: Settings, text: str) -> bytes:
-    """The text's bytes; SettingsError where a path in it is no text, which JSON cannot hold."""
+    """Return the text's bytes. Raises SettingsError if a path in it is not UTF-8, which JSON cannot hold."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -203,7 +202,7 @@ def encoded(settings: Settings, text: str) -> bytes:
 
 
 def keep_backup(settings: Settings) -> None:
-    """Keep the file's bytes as they are now."""
+    """Keep a copy of the file as it is now."""
     path = backup_path(settings.target)
     if settings.text is None:
         remove_file(path)
@@ -212,6 +211,6 @@ def keep_backup(settings: Settings) -> None:
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove a folder that nothing is in."""
+    """Remove a folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()

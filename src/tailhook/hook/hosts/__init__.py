@@ -6,6 +6,7 @@ these modules; the hook of another host imports that host's alone. To add a host
 """
 
 NAMES = ("claude-code", "codex", "gemini", "cursor", "copilot")
+DEFAULT = NAMES[0]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NAME = "claude-code"
+TITLE = "Claude Code"
 EVENTS: "Mapping[str, str]" = {}
 FIELDS: "Mapping[str, str]" = {}
 READS_EXIT_2 = True
@@ -14,6 +16,48 @@ RECORD_MARK = b"assistant"
 SHELL_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+BLOCK_CAP_COUNTS = "blocks in a row without tool use"
+# A compaction that the host starts itself happens during a turn, so only a person's own is registered.
+HOOKS_FILE: "Mapping[str, Any]" = {
+    "folder_variable": "CLAUDE_CONFIG_DIR",
+    "folder": ".claude",
+    "paths": {"user": "settings.json", "project": ".claude/settings.json", "local": ".claude/settings.local.json"},
+    "stop_event": "Stop",
+    "repeat_event": "SessionStart",
+    "repeat_matcher": "compact",
+    "reported_events": {
+        "UserPromptSubmit": None,
+        "PreToolUse": "*",
+        "PostToolUse": "*",
+        "PostToolUseFailure": "*",
+        "PermissionRequest": "*",
+        "PermissionDenied": "*",
+        "Elicitation": None,
+        "ElicitationResult": None,
+        "Notification": None,
+        "PostCompact": "manual",
+        "SubagentStop": None,
+        "StopFailure": None,
+        "SessionEnd": None,
+    },
+    "has_exec_form": True,  # 2.1.139 and later
+    "hook_members": {"timeout": 10},  # seconds; a hook waits at most 2 s for its input and 2 s for a lock
+    "event_members": {
+        "Stop": {"statusMessage": "tailhook: may the agent stop?"},
+        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+    },
+    "plugins_member": "enabledPlugins",
+    "off_switch": ("disableAllHooks",),
+    "off_value": True,
+    "project_variables": ("CLAUDE_PROJECT_DIR",),
+    "payload": {
+        "session_id": "doctor",
+        "cwd": "{folder}",
+        "hook_event_name": "{event}",
+        "source": "compact",
+        "last_assistant_message": "At work.",
+    },
+}
 
 
 def add_fields(payload: "dict[str, Any]") -> None:

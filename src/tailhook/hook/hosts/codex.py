@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NAME = "codex"
+TITLE = "Codex CLI"
 EVENTS: "Mapping[str, str]" = {}
 FIELDS: "Mapping[str, str]" = {}
 READS_EXIT_2 = True
@@ -14,6 +16,40 @@ RECORD_MARK = b"assistant"
 SHELL_VARIABLE = "CODEX_SESSION_ID"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
+BLOCK_CAP_COUNTS = ""
+HOOKS_FILE: "Mapping[str, Any]" = {
+    "folder_variable": "CODEX_HOME",
+    "folder": ".codex",
+    "paths": {"user": "hooks.json", "project": ".codex/hooks.json"},
+    "stop_event": "Stop",
+    "repeat_event": "SessionStart",
+    "repeat_matcher": "compact",
+    "reported_events": {
+        "UserPromptSubmit": None,
+        "PreToolUse": "*",
+        "PostToolUse": "*",
+        "PermissionRequest": "*",
+        "PostCompact": "manual",
+        "SubagentStop": None,
+        "SessionEnd": None,
+    },
+    "hook_members": {"timeout": 10},  # seconds
+    "event_members": {
+        "Stop": {"statusMessage": "tailhook: may the agent stop?"},
+        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+        "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
+    },
+    "note": "Codex runs a hook once you have said, in its own dialogue, that you trust it.",
+    "payload": {
+        "session_id": "doctor",
+        "transcript_path": None,
+        "cwd": "{folder}",
+        "hook_event_name": "{event}",
+        "source": "compact",
+        "stop_hook_active": False,
+        "last_assistant_message": "At work.",
+    },
+}
 
 
 def add_fields(payload: "dict[str, Any]") -> None:

@@ -5,10 +5,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NAME = "copilot"
+TITLE = "Copilot CLI"
 EVENTS = {"agentStop": "Stop", "userPromptSubmitted": "UserPromptSubmit"}
 FIELDS = {
     "sessionId": "session_id",
     "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolArgs": "tool_input",
     "agentName": "agent_id",
     "agent_name": "agent_id",  # for hooks that are registered under names in PascalCase
 }
@@ -19,6 +23,39 @@ RECORD_MARK = b"assistant"
 SHELL_VARIABLE = "COPILOT_CLI"
 BLOCK_CAP = 8  # with tool use or without
 BLOCK_CAP_VARIABLE = ""
+BLOCK_CAP_COUNTS = "blocks in a row"
+# Not permissionRequest: Copilot sends it before every tool, also if no person is asked.
+HOOKS_FILE: "Mapping[str, Any]" = {
+    "folder_variable": "COPILOT_HOME",
+    "folder": ".copilot",
+    "paths": {"user": "hooks/tailhook.json", "project": ".github/hooks/tailhook.json"},
+    "file_members": {"version": 1},
+    "stop_event": "agentStop",
+    "reported_events": {
+        "sessionStart": None,
+        "userPromptSubmitted": None,
+        "preToolUse": None,
+        "postToolUse": None,
+        "postToolUseFailure": None,
+        "notification": None,
+        "subagentStop": None,
+        "sessionEnd": None,
+    },
+    "names_events": False,
+    "has_groups": False,
+    "command_members": ("bash", "command"),
+    "hook_members": {"timeoutSec": 10},
+    "off_switch": ("disableAllHooks",),
+    "off_value": True,
+    "project_variables": ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+    "payload": {
+        "sessionId": "doctor",
+        "cwd": "{folder}",
+        "transcriptPath": "{folder}/events.jsonl",
+        "stopReason": "end_turn",
+        "stop_hook_active": False,
+    },
+}
 
 
 def add_fields(payload: "dict[str, Any]") -> None:

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NAME = "cursor"
+TITLE = "Cursor"
 EVENTS = {"beforeSubmitPrompt": "UserPromptSubmit"}  # `stop`, `sessionStart` and so on differ by a capital letter only
 FIELDS = {"conversation_id": "session_id"}
 READS_EXIT_2 = False
@@ -14,6 +16,33 @@ RECORD_MARK = b"assistant"
 SHELL_VARIABLE = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
 BLOCK_CAP_VARIABLE = ""
+BLOCK_CAP_COUNTS = "blocks in a row"
+HOOKS_FILE: "Mapping[str, Any]" = {
+    "folder": ".cursor",
+    "paths": {"user": "hooks.json", "project": ".cursor/hooks.json"},
+    "file_members": {"version": 1},
+    "stop_event": "stop",
+    "reported_events": {
+        "sessionStart": None,
+        "beforeSubmitPrompt": None,
+        "preToolUse": None,
+        "postToolUse": None,
+        "postToolUseFailure": None,
+        "subagentStop": None,
+        "sessionEnd": None,
+    },
+    "has_groups": False,
+    "hook_type": "",
+    "cap_member": "loop_limit",
+    "payload": {
+        "conversation_id": "doctor",
+        "hook_event_name": "{event}",
+        "workspace_roots": ["{folder}"],
+        "transcript_path": None,
+        "status": "completed",
+        "loop_count": 0,
+    },
+}
 
 
 def add_fields(payload: "dict[str, Any]") -> None:

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NAME = "gemini"
+TITLE = "Gemini CLI"
 EVENTS = {
     "AfterAgent": "Stop",
     "BeforeAgent": "UserPromptSubmit",
@@ -20,10 +22,40 @@ RECORD_MARK = b"gemini"
 SHELL_VARIABLE = "GEMINI_CLI"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
+BLOCK_CAP_COUNTS = ""
+HOOKS_FILE: "Mapping[str, Any]" = {
+    "folder_variable": "GEMINI_CLI_HOME",
+    "folder": "",  # the home folder itself
+    "paths": {"user": ".gemini/settings.json", "project": ".gemini/settings.json"},
+    "stop_event": "AfterAgent",
+    "reported_events": {
+        "SessionStart": None,
+        "BeforeAgent": None,
+        "BeforeTool": "*",
+        "AfterTool": "*",
+        "Notification": None,
+        "SessionEnd": None,
+    },
+    "hook_members": {"name": "tailhook", "timeout": 10_000},  # milliseconds
+    "off_switch": ("hooksConfig", "enabled"),
+    "off_value": False,
+    "project_variables": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
+    "payload": {
+        "session_id": "doctor",
+        "transcript_path": "{folder}/transcript.jsonl",
+        "cwd": "{folder}",
+        "hook_event_name": "{event}",
+        "prompt": "Try the hook.",
+        "prompt_response": "At work.",
+        "stop_hook_active": False,
+    },
+}
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Change nothing: renaming is enough."""
+    """Give the notification of a question about a tool the name that it has in Claude Code."""
+    if payload.get("notification_type") == "ToolPermission":
+        payload["notification_type"] = "permission_prompt"
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":

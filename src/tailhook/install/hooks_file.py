@@ -1,0 +1,109 @@
+"""Where a host reads its hooks from, and how a hook is written there."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tailhook.hook.hosts import DEFAULT, NAMES, find_host
+from tailhook.hook.payload import project_root
+from tailhook.hook.protocols import Host
+
+SCOPES = ("user", "project", "local")
+
+
+class HooksFile(NamedTuple):
+    """The description of a host's hooks file.
+
+    host: the host.
+    paths: the file by scope. The user's is below `folder`, the others are below the project's root.
+    folder: the host's folder, below the user's home.
+    stop_event: the event of an agent's stop, by the host's name.
+    reported_events: the events that plates needs besides, with the matcher of each, None if it needs none.
+    payload: of an event, for the doctor; "{folder}" stands for the project's folder, "{event}" for the event's name.
+    folder_variable: the environment variable with the whole path of `folder`, "" if there is none.
+    repeat_event: the event after a compaction, "" if the host has none.
+    repeat_matcher: what keeps `repeat_event` to compactions.
+    names_events: whether a payload has the event's name.
+    file_members: members that the file must have.
+    has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
+    hook_type: a hook's "type", "" if it has none.
+    command_members: the members of a hook that may have the shell command; install writes the first.
+    has_exec_form: whether a hook may have a program and "args" instead of a shell command.
+    hook_members: further members of a hook.
+    event_members: further members by event, which replace those of `hook_members`.
+    cap_member: the member of a stop hook that limits the blocks in a row, "" if it has none.
+    plugins_member: the member that says which plugins are enabled, "" if there is none.
+    off_switch: the path of the value that switches all hooks off, () if there is none.
+    off_value: the value that does so.
+    project_variables: the variables in which a hook gets the project's folder.
+    note: what a person must know after an install, "" for nothing.
+    """
+
+    host: Host
+    paths: Mapping[str, str]
+    folder: str
+    stop_event: str
+    reported_events: Mapping[str, str | None]
+    payload: Mapping[str, Any]
+    folder_variable: str = ""
+    repeat_event: str = ""
+    repeat_matcher: str = ""
+    names_events: bool = True
+    file_members: Mapping[str, Any] = {}
+    has_groups: bool = True
+    hook_type: str = "command"
+    command_members: Sequence[str] = ("command",)
+    has_exec_form: bool = False
+    hook_members: Mapping[str, Any] = {}
+    event_members: Mapping[str, Mapping[str, Any]] = {}
+    cap_member: str = ""
+    plugins_member: str = ""
+    off_switch: Sequence[str] = ()
+    off_value: object = None
+    project_variables: Sequence[str] = ()
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The host's name, as `--host` has it."""
+        return self.host.NAME
+
+    @property
+    def events(self) -> list[str]:
+        """Every event that an install may register."""
+        return [self.stop_event, *filter(None, [self.repeat_event]), *self.reported_events]
+
+    @property
+    def can_set_cap(self) -> bool:
+        """Whether the file can set the host's limit on blocks in a row."""
+        return bool(self.cap_member or self.host.BLOCK_CAP_VARIABLE)
+
+    @property
+    def install_command(self) -> str:
+        """The command that installs the hooks into the file."""
+        return "tailhook install" if self.name == DEFAULT else f"tailhook install --host {self.name}"
+
+    def path(self, scope: str) -> str:
+        """Return the path of the file of a scope.
+
+        scope: one of `paths`.
+        """
+        if scope != "user":
+            return f"{project_root({})}/{self.paths[scope]}"
+        named = os.environ.get(self.folder_variable) if self.folder_variable else None
+        return str(Path(named or Path.home() / self.folder).absolute() / self.paths[scope])
+
+
+def hooks_file_of(name: str) -> HooksFile:
+    """Return the description of a host's hooks file.
+
+    name: one of `tailhook.hook.hosts.NAMES`.
+    """
+    host = find_host(name)
+    return HooksFile(host, **host.HOOKS_FILE)
+
+
+def hooks_files() -> list[HooksFile]:
+    """Return the descriptions for all hosts; that of Claude Code is the first."""
+    return [hooks_file_of(name) for name in NAMES]

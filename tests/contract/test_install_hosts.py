@@ -1,0 +1,347 @@
+"""`tailhook install --host NAME`, as processes on the hooks files of other hosts than Claude Code."""
+
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.host import Stop
+from support.host_payloads import codex, copilot, cursor, gemini
+
+from tailhook.install.hooks_file import hooks_file_of
+
+PAYLOADS = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
+USER_FILES = {
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/hooks.json",
+    "copilot": ".copilot/hooks/tailhook.json",
+}
+PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json"}
+GROUPS = (
+    '{{\n\t"theme" : "\\u0064ark",\n\t"hooks": '
+    '{{"{}": [{{"hooks": [{{"type": "command", "command": "make stop"}}]}}]}}\n}}'
+)
+FLAT = '{{"version":1,"hooks":{{"{}":[{{"{}":"make stop"}}]}}}}\n'
+THEIRS = {
+    "codex": GROUPS.format("Stop"),
+    "gemini": GROUPS.format("AfterAgent"),
+    "cursor": FLAT.format("stop", "command"),
+    "copilot": FLAT.format("agentStop", "bash"),
+}
+EACH = pytest.mark.parametrize("name", USER_FILES)
+
+
+def install(project, name, *words, **env):
+    return project.tailhook("install", "--yes", "--host", name, *words, **env)
+
+
+def uninstall(project, name, *words):
+    return project.tailhook("uninstall", "--yes", "--host", name, *words)
+
+
+def write(path: Path, text: str) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path.read_bytes()
+
+
+def commands(name, path, event) -> list[str]:
+    """Return the shell commands of an event."""
+    file = hooks_file_of(name)
+    entries = json.loads(path.read_text())["hooks"][event]
+    hooks = [hook for entry in entries for hook in entry["hooks"]] if file.has_groups else entries
+    return [hook[file.command_members[0]] for hook in hooks]
+
+
+def run_command(project, command, payload) -> Stop:
+    """Run a shell command of a hooks file as the host does."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        input=json.dumps(payload),
+        env=project.env,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Stop(done.returncode, done.stdout, done.stderr)
+
+
+def findings(project, check):
+    """Return what the doctor finds of one check, and its exit code."""
+    done = project.tailhook("doctor", "--json")
+    found = json.loads(done.stdout)["findings"]
+    return [finding for finding in found if finding["check"] == check], done.returncode
+
+
+# ---- what is written ---------------------------------------------------------
+
+
+@EACH
+def test_the_installed_hook_keeps_a_loop_going_and_lets_it_end(project, name):
+    assert install(project, name).returncode == 0
+    (command,) = commands(name, project.home / USER_FILES[name], hooks_file_of(name).stop_event)
+    project.loop()
+    blocked = run_command(project, command, PAYLOADS[name](project, "Hm."))
+    assert (blocked.exit_code, "[ITERATION 2/10]" in blocked.stdout) == (0, True)
+    ended = run_command(project, command, PAYLOADS[name](project, "<loop-done>COMPLETE</loop-done>"))
+    assert (ended.exit_code, "[ITERATION" in ended.stdout) == (0, False)
+
+
+def test_codex_gets_the_loop_again_after_a_compaction_only(project):
+    install(project, "codex")
+    path = project.home / USER_FILES["codex"]
+    (group,) = json.loads(path.read_text())["hooks"]["SessionStart"]
+    assert group["matcher"] == "compact"
+    project.loop()
+    (command,) = commands("codex", path, "SessionStart")
+    payload = {**codex(project, None), "hook_event_name": "SessionStart", "source": "compact"}
+    assert "A loop is running" in run_command(project, command, payload).stdout
+
+
+@pytest.mark.parametrize("name", ["gemini", "cursor", "copilot"])
+def test_a_host_without_an_event_after_a_compaction_has_the_stop_only(project, name):
+    install(project, name)
+    hooks = json.loads((project.home / USER_FILES[name]).read_text())["hooks"]
+    assert list(hooks) == [hooks_file_of(name).stop_event]
+
+
+@EACH
+def test_plates_is_registered_for_the_events_that_the_host_has(project, name):
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    before = write(path := project.home / USER_FILES[name], THEIRS[name])
+    assert install(project, name, "--with", "plates").returncode == 0
+    file = hooks_file_of(name)
+    assert set(json.loads(path.read_text())["hooks"]) == set(file.events)
+    assert install(project, name, "--with", "plates").stdout.startswith("Nothing to change")
+    for event in file.reported_events:
+        payload = {**PAYLOADS[name](project, "Hm."), "notification_type": "permission_prompt", "trigger": "manual"}
+        if "hook_event_name" in payload:
+            payload["hook_event_name"] = event
+        (command,) = commands(name, path, event)
+        reported = run_command(project, command, payload)
+        assert (reported.exit_code, reported.stdout, reported.stderr) == (0, "", "")
+    spool = project.home / ".local" / "state" / "tailhook" / "events"
+    assert len(spool.read_text().splitlines()) == len(file.reported_events)
+    assert install(project, name, "--without", "plates").returncode == 0
+    assert uninstall(project, name).returncode == 0
+    assert path.read_bytes() == before
+
+
+def test_gemini_asking_about_a_tool_is_a_wait_on_the_board(project):
+    project.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    payload = {**gemini(project, ""), "hook_event_name": "Notification", "notification_type": "ToolPermission"}
+    project.argv = [*project.argv[:-1], "plates"]
+    project.hook(json.dumps(payload).encode(), "--host", "gemini", read=False)
+    spool = project.home / ".local" / "state" / "tailhook" / "events"
+    assert json.loads(spool.read_text())["event_type"] == "permission_asked"
+
+
+@EACH
+def test_each_scope_has_its_file(project, name):
+    assert install(project, name, "--scope", "project").returncode == 0
+    path = project.folder / PROJECT_FILES[name]
+    assert path.exists()
+    assert uninstall(project, name, "--scope", "project").returncode == 0
+    assert not (project.folder / PROJECT_FILES[name].partition("/")[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "path"),
+    [
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "hooks/tailhook.json"),
+    ],
+)
+def test_the_hosts_own_folder_is_used_if_a_variable_names_it(project, tmp_path, name, variable, path):
+    assert install(project, name, **{variable: str(tmp_path / "elsewhere")}).returncode == 0
+    assert (tmp_path / "elsewhere" / path).exists()
+    assert not (project.home / USER_FILES[name]).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["codex", "--scope", "local"], "has no file for --scope local; it has: user, project"),
+        (["copilot", "--form", "exec"], "runs hooks as shell commands only"),
+        (["gemini", "--block-cap", "0"], "a limit on blocks in a row does not exist"),
+        (["copilot", "--block-cap", "0"], "a limit on blocks in a row cannot be changed"),
+        (["emacs"], "invalid choice"),
+    ],
+)
+def test_what_a_host_does_not_have_is_a_usage_error(project, words, reason):
+    done = install(project, *words)
+    assert (done.returncode, reason in done.stderr) == (2, True)
+    assert not [path for path in USER_FILES.values() if (project.home / path).exists()]
+
+
+def test_the_limit_of_cursor_is_a_member_of_its_stop_hook(project):
+    path = project.home / USER_FILES["cursor"]
+    assert "after 5 blocks in a row" in install(project, "cursor").stdout
+
+    def limit():
+        (hook,) = json.loads(path.read_text())["hooks"]["stop"]
+        return hook.get("loop_limit", "unset")
+
+    assert limit() == "unset"
+    for words, expected in ((["--block-cap", "0"], None), ([], None), (["--block-cap", "30"], 30), ([], 30)):
+        assert "after 5 blocks" not in install(project, "cursor", *words).stdout
+        assert limit() == expected
+    (found,), _ = findings(project, "cap")
+    assert (found["status"], "after 30 blocks in a row" in found["what"]) == ("ok", True)
+    uninstall(project, "cursor")
+    assert not path.parent.exists()
+
+
+def test_a_limit_that_cannot_be_changed_is_reported(project):
+    assert "prompt it again: the loop goes on" in install(project, "copilot").stdout
+    (found,), code = findings(project, "cap")
+    assert (found["status"], "8 blocks in a row" in found["what"], code) == ("note", True, 0)
+
+
+def test_codex_asks_for_trust(project):
+    assert "that you trust it" in install(project, "codex").stdout
+
+
+# ---- once, and back ----------------------------------------------------------
+
+
+@EACH
+def test_a_second_install_changes_nothing_and_uninstall_restores_every_byte(project, name):
+    before = write(path := project.home / USER_FILES[name], THEIRS[name])
+    assert install(project, name).returncode == 0
+    installed = path.read_bytes()
+    stop, theirs = hooks_file_of(name).stop_event, "make stop"
+    assert [command == theirs for command in commands(name, path, stop)] == [True, False]
+    assert "Nothing to change" in install(project, name).stdout
+    assert path.read_bytes() == installed
+    assert "byte for byte" in uninstall(project, name).stdout
+    assert path.read_bytes() == before
+
+
+@EACH
+def test_a_file_and_folders_that_were_made_are_removed(project, name):
+    install(project, name)
+    assert (project.home / USER_FILES[name]).exists()
+    assert uninstall(project, name).returncode == 0
+    assert not (project.home / USER_FILES[name].partition("/")[0]).exists()
+    assert "Nothing to remove" in uninstall(project, name).stdout
+
+
+@EACH
+def test_what_a_person_added_meanwhile_stays(project, name):
+    before = write(path := project.home / USER_FILES[name], THEIRS[name])
+    install(project, name)
+    edit = ('"make stop"', '"make  end"')
+    path.write_text(path.read_text().replace(*edit))
+    assert uninstall(project, name).returncode == 0
+    assert path.read_text() == before.decode().replace(*edit)
+
+
+@EACH
+def test_hooks_of_several_hosts_come_and_go_by_themselves(project, name):
+    install(project, "claude-code")
+    claude_code = (project.home / ".claude" / "settings.json").read_bytes()
+    install(project, name)
+    uninstall(project, name)
+    assert (project.home / ".claude" / "settings.json").read_bytes() == claude_code
+
+
+@EACH
+def test_a_broken_file_is_left_alone(project, name):
+    before = write(path := project.home / USER_FILES[name], '{\n  // mine\n  "hooks": {}\n}')
+    for command in (install, uninstall):
+        done = command(project, name)
+        assert (done.returncode, path.read_bytes()) == (1, before)
+        assert "line 2, column 3" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["gemini", "cursor"])
+def test_many_installs_at_once_are_one(project, name):
+    before = write(path := project.home / USER_FILES[name], THEIRS[name])
+    with ThreadPoolExecutor(4) as pool:
+        assert {done.returncode for done in pool.map(lambda _: install(project, name), range(4))} == {0}
+    assert len(commands(name, path, hooks_file_of(name).stop_event)) == 2
+    uninstall(project, name)
+    assert path.read_bytes() == before
+
+
+# ---- the doctor --------------------------------------------------------------
+
+
+@EACH
+def test_the_doctor_runs_the_hooks_as_the_host_does(project, name):
+    install(project, name)
+    found, code = findings(project, "hook")
+    assert code == 0, found
+    assert {finding["status"] for finding in found} <= {"ok", "warning"}  # a busy machine is slow
+    assert all(str(project.home / USER_FILES[name]) in finding["what"] for finding in found)
+    assert findings(project, "installed") == ([], 0)
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (" -I -S ", " -I -S /nowhere/", "package is gone"),
+        ("--host NAME", "--host claude-code", "got no answer"),
+        ('"/', '"/nowhere/', "interpreter is gone"),
+    ],
+)
+def test_the_doctor_finds_a_hook_that_does_not_run(project, name, old, new, complaint):
+    if name == "codex" and "--host" in old:
+        pytest.skip("Codex has the words of Claude Code")
+    install(project, name)
+    path = project.home / USER_FILES[name]
+    text = path.read_text()
+    path.write_text(text.replace(old.replace("NAME", name), new))
+    assert path.read_text() != text
+    found, code = findings(project, "hook")
+    assert code == 1
+    failed = [finding for finding in found if finding["status"] == "failure"]
+    assert failed
+    assert all(complaint in finding["what"] for finding in failed)
+    assert all(f"tailhook install --host {name}" in finding["advice"] for finding in failed)
+
+
+@EACH
+def test_the_doctor_leaves_the_files_of_hosts_without_our_hooks_alone(project, name):
+    install(project, "claude-code", "--block-cap", "0")
+    text = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "make"}]}]}} // mine'
+    write(project.home / USER_FILES[name], text)
+    done = project.tailhook("doctor", "--json")
+    assert done.returncode == 0
+    assert USER_FILES[name] not in done.stdout
+
+
+@EACH
+def test_the_doctor_reports_a_file_with_our_hooks_that_cannot_be_read(project, name):
+    install(project, name)
+    path = project.home / USER_FILES[name]
+    path.write_text(f"{path.read_text()} // mine")
+    (found,), code = findings(project, "settings")
+    assert (code, str(path) in found["what"]) == (1, True)
+
+
+def test_two_hosts_that_ask_the_same_machines_are_fine(project):
+    install(project, "claude-code")
+    install(project, "codex")
+    assert findings(project, "twice") == ([], 0)
+    install(project, "codex", "--scope", "project")
+    found, code = findings(project, "twice")
+    assert code == 1
+    assert all("uninstall --host codex --scope user|project" in finding["advice"] for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("gemini", {"hooksConfig": {"enabled": False}}), ("copilot", {"disableAllHooks": True})]
+)
+def test_the_doctor_finds_hooks_that_the_host_does_not_run(project, name, values):
+    install(project, name)
+    path = project.home / USER_FILES[name]
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    (found,), code = findings(project, "off")
+    assert (code, str(path) in found["what"]) == (1, True)
