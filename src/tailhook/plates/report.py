@@ -14,6 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 LATEST = 8_640_000_000_000_000  # as far as a browser's clock goes (ECMA-262, 21.4.1)
 Milliseconds = Annotated[int, Field(ge=0, le=LATEST)]
+MAX_FILE_SIZE = 1 << 53  # bytes; larger whole numbers are not exact in every reader of JSON
 MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
 MAX_DETAIL_CHARS = 200  # of what tells one use of a tool from another
 MAX_UPTIME_MS = 100 * 366 * 86_400_000  # no machine has run for longer
@@ -46,6 +47,11 @@ def possible_time(at: int) -> int:
 def possible_uptime(mono: int | None) -> int | None:
     """Return milliseconds since a machine's start, or None instead of more than a machine can have run."""
     return mono if mono is None or mono <= MAX_UPTIME_MS else None
+
+
+def possible_size(size: int | None) -> int | None:
+    """Return the size of a file in bytes, or None instead of more than the database keeps or JSON readers agree on."""
+    return size if size is None or size <= MAX_FILE_SIZE else None
 
 
 Timestamp = Annotated[Milliseconds, AfterValidator(possible_time)]
@@ -123,7 +129,7 @@ class Report(BaseModel):
     agent_id: Name | None = None
     source: Word | None = None
     by_host: bool = False
-    transcript_size: Annotated[int, Field(ge=0, le=1 << 62)] | None = None
+    transcript_size: Annotated[int | None, Field(ge=0), AfterValidator(possible_size)] = None
     ts: Timestamp = Field(default_factory=milliseconds)
     mono: Uptime = None
     run_id: Name | None = None
