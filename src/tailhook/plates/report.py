@@ -27,7 +27,8 @@ def can_be_a_path(name: str) -> str:
     return name
 
 
-SessionName = Annotated[Name, AfterValidator(can_be_a_path)]
+DOTS = r"(^|/)\.{1,2}(/|$)"  # what `can_be_a_path` refuses, for the description of the interface
+SessionName = Annotated[Name, AfterValidator(can_be_a_path), Field(json_schema_extra={"not": {"pattern": DOTS}})]
 
 
 def milliseconds() -> int:
