@@ -823,3 +823,9 @@ def test_one_that_is_killed_while_it_makes_the_tables_is_no_hindrance(url):
 def test_several_at_once_make_the_tables_once(url):
     processes = [opening(OPEN, url) for _ in range(6)]
     assert [process.communicate()[1] for process in processes] == [""] * 6
+
+
+@pytest.mark.parametrize(("size", "kept"), [(None, None), (0, 0), (2**53, 2**53), (2**53 + 1, None), (2**80, None)])
+def test_an_event_with_an_impossible_size_of_its_transcript_counts_without_it(database, size, kept):
+    database.record(report("stop", transcript_size=size))
+    assert (status(database), database.get("s")["transcript_size"]) == ("idle", kept)

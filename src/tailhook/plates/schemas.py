@@ -14,6 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 MAX_TIME_MS = 8_640_000_000_000_000  # the last time that a browser's clock knows (ECMA-262, 21.4.1)
 Milliseconds = Annotated[int, Field(ge=0, le=MAX_TIME_MS)]
+MAX_TRANSCRIPT_SIZE = 1 << 53  # of a transcript; larger whole numbers are not exact in every reader of JSON
 MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
 MAX_DETAIL_CHARS = 200  # of the text that distinguishes two uses of a tool
 MAX_UPTIME_MS = 100 * 366 * 86_400_000
@@ -26,7 +27,10 @@ def check_session_name(name: str) -> str:
     return name
 
 
-SessionName = Annotated[Name, AfterValidator(check_session_name)]
+DOT_SEGMENTS = r"(^|/)\.{1,2}(/|$)"  # what `check_session_name` refuses, for the description of the interface
+SessionName = Annotated[
+    Name, AfterValidator(check_session_name), Field(json_schema_extra={"not": {"pattern": DOT_SEGMENTS}})
+]
 
 
 def unix_ms() -> int:
@@ -46,6 +50,11 @@ def limit_time(at: int) -> int:
 def limit_uptime(mono: int | None) -> int | None:
     """Return milliseconds since a machine's start, or None instead of more than a machine can have run."""
     return mono if mono is None or mono <= MAX_UPTIME_MS else None
+
+
+def limit_size(size: int | None) -> int | None:
+    """Return the size of a file in bytes, or None if it is more than MAX_TRANSCRIPT_SIZE."""
+    return size if size is None or size <= MAX_TRANSCRIPT_SIZE else None
 
 
 Timestamp = Annotated[Milliseconds, AfterValidator(limit_time)]
@@ -126,7 +135,7 @@ class Report(BaseModel):
     agent_id: Name | None = None
     source: Word | None = None
     by_host: bool = False
-    transcript_size: Annotated[int, Field(ge=0, le=1 << 62)] | None = None
+    transcript_size: Annotated[int | None, Field(ge=0), AfterValidator(limit_size)] = None
     ts: Timestamp = Field(default_factory=unix_ms)
     mono: Uptime = None
     run_id: Name | None = None
