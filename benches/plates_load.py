@@ -53,7 +53,7 @@ class Board:
                 time.sleep(0.05)
 
     def ingest(self, response):
-        """The lag of each change, told in the name of its branch: the time when its event was made."""
+        """Keep the lag of each change, whose branch is named by the time of its event."""
         for line in response.iter_lines():
             if line.startswith('data: {"session_id": "s'):  # not the real hooks' session
                 made = float(json.loads(line[6:])["git_branch"])

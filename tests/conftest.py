@@ -30,7 +30,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def hook_argv(tmp_path_factory) -> list[str]:
-    """The argv that a host is told to run."""
+    """Return the argv that a host should run."""
     done = tailhook("hook-command", "idle", env={}, cwd=tmp_path_factory.mktemp("argv"))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

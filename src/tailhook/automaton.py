@@ -5,7 +5,7 @@ Three steps, each a section below:
 1. a pattern is folded as its set asks, and an *anchor* is chosen in it: a part that has few spellings
    in bytes. A plain pattern is its own anchor;
 2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton (pyahocorasick), and that
-   one dense table: a row a state, a column a class of bytes that no literal tells apart;
+   one dense table: a row a state, a column a class of bytes that all literals treat alike;
 3. a window of up to four bytes of each literal goes into one of eight *buckets*, from which the SIMD
    prefilter sees where a literal may stand.
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = 0x74616231
 CELL_LIMIT = 1 << 28  # of 4 bytes each: 1 GiB
-NO_CLASS = 2  # columns of a row that are no classes: the state's depth and its first output
+NO_CLASS = 2  # columns of a row besides the classes: the state's depth and its first output
 
 
 def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, word: bool) -> bytes:
@@ -202,7 +202,7 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
 # A literal is looked for by a window of its bytes. Windows go into buckets: for each place of a window and each
 # half of a byte (nibble), which buckets hold a window with it there? Two shuffles and an AND answer that for 32 or
 # 64 bytes of text at once. A bucket also lets through what mixes its windows; so windows are chosen, and put
-# together, such that ordinary prose passes as rarely as the model below can tell. What passes is looked up by a
+# together, such that ordinary prose passes as rarely as the model below can estimate. What passes is looked up by a
 # hash of the window, and eight bytes about it are compared with those that the literals of that hash share.
 
 BUCKETS = 8  # of a group
@@ -272,7 +272,7 @@ def spread(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
 
 
 class Bucket:
-    """Literals that the prefilter does not tell apart, and the nibbles that their windows have."""
+    """Literals that the prefilter treats alike, and the nibbles that their windows have."""
 
     def __init__(self, width: int) -> None:
         self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal

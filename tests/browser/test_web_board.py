@@ -46,19 +46,19 @@ def focused(page):
 
 @pytest.mark.parametrize("path", ["/", "/web/board.js", "/web/board.css", "/plates", "/health", "/nothing", "/stream"])
 @pytest.mark.parametrize("signed_in", [True, False])
-def test_every_answer_tells_the_browser_how_little_it_may_do(daemon, path, signed_in):
+def test_every_answer_restricts_the_browser(daemon, path, signed_in):
     headers = {"authorization": f"Bearer {daemon.token}"} if signed_in else {}
     with httpx.stream("GET", f"{daemon.base}{path}", headers=headers) as answer:
-        told = answer.headers
-    policy = told["content-security-policy"]
+        reported = answer.headers
+    policy = reported["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    assert (told["x-content-type-options"], told["x-frame-options"]) == ("nosniff", "DENY")
-    assert (told["referrer-policy"], told["cache-control"]) == ("no-referrer", "no-store")
+    assert (reported["x-content-type-options"], reported["x-frame-options"]) == ("nosniff", "DENY")
+    assert (reported["referrer-policy"], reported["cache-control"]) == ("no-referrer", "no-store")
 
 
-def test_the_files_of_the_board_are_no_way_to_other_files(daemon):
+def test_the_files_of_the_board_are_not_way_to_other_files(daemon):
     for headers, codes in (({"authorization": f"Bearer {daemon.token}"}, (404,)), ({}, (401, 404))):
         for path in ("/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web/", "/web/nothing"):
             answer = httpx.get(f"{daemon.base}{path}", headers=headers)
@@ -213,7 +213,7 @@ def test_a_plate_is_dismissed_by_its_button_and_by_its_key(daemon, board):
     assert daemon.plates() == {}
 
 
-def test_a_plate_whose_name_is_no_path_is_dismissed_too(daemon, board):
+def test_a_plate_whose_name_is_not_a_path_is_dismissed_too(daemon, board):
     name = "a/b?c=d#e %2F é"
     daemon.post("stop", name, project_path="/odd")
     row(board, "odd").locator(".open").focus()
@@ -394,7 +394,7 @@ def test_light_and_dark_follow_the_browser(daemon, open_board):
     assert brightness("dark") < 150
 
 
-def test_a_screen_reader_is_told_of_attention_and_finds_names(daemon, board):
+def test_a_screen_reader_gets_the_attention_and_finds_names(daemon, board):
     daemon.post("prompt_submit", project_path="/src/parser", git_branch="fuzz", ts=1)
     expect(row(board, "parser")).to_be_visible()
     daemon.post("permission_asked", project_path="/src/parser", ts=2)

@@ -279,7 +279,7 @@ def test_a_filter_is_typed_kept_and_taken_back(daemon):
     assert set(daemon.plates()) == {"working", "resting", "failing", "over"}
 
 
-def test_letters_in_the_filter_are_no_keys(daemon):
+def test_letters_in_the_filter_are_not_keys(daemon):
     populate(daemon)
 
     async def play(person):
@@ -304,7 +304,7 @@ def test_d_dismisses_the_chosen_session(daemon):
     assert set(daemon.plates()) == {"asking", "working", "resting", "over"}
 
 
-def test_a_dismissal_that_cannot_be_done_is_told(daemon):
+def test_a_dismissal_that_cannot_be_done_is_reported(daemon):
     populate(daemon)
 
     async def play(person):
@@ -452,7 +452,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_the_desktop_is_told_by_its_own_program(daemon, tmp_path, program, flags, path):
+def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
@@ -487,7 +487,7 @@ def test_where_no_daemon_is_wanted_and_none_runs_it_says_so(daemon):
     assert refused(daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
 
 
-def test_a_desktop_without_a_program_for_it_is_told(daemon, tmp_path):
+def test_a_desktop_without_a_program_for_it_is_reported(daemon, tmp_path):
     assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 

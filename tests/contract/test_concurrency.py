@@ -147,22 +147,22 @@ def memorable(project):
     return project
 
 
-def test_of_64_hooks_at_once_one_tells_what_to_save(memorable):
+def test_of_64_hooks_at_once_one_reports_what_to_save(memorable):
     assert len(stop_all_at_once(memorable)) == 1
 
 
-def test_a_hook_that_another_overtakes_while_it_reads_tells_nothing(memorable):
+def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable):
     assert memorable.stop().exit_code == 2
     private = memorable.home / ".local/state/tailhook"
     (mark,), (lock,) = private.glob("*.memory"), private.glob("*.lock")
-    told = mark.read_bytes()
+    reported = mark.read_bytes()
     mark.unlink()
     (memorable.folder / ".claude/.stop_hook_active").unlink()
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         hook = start_hook(memorable)
         time.sleep(0.5)  # it has read the transcript by then, and waits
-        mark.write_bytes(told)
+        mark.write_bytes(reported)
     hook.communicate(timeout=60)
     assert hook.returncode == 0
 

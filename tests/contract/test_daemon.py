@@ -101,8 +101,8 @@ def test_a_subagents_events_are_on_the_timeline_and_move_nothing(daemon):
     daemon.post("tool_call", "sub", tool_name="Bash", tool_use_id="b", agent_id="x")
     details = daemon.ask("GET", "/plates/sub?events=9").json()
     assert details["status"] == "awaiting_input"
-    told = [(event["event_type"], event["agent_id"], event["status"]) for event in details["events"]]
-    assert told == [
+    reported = [(event["event_type"], event["agent_id"], event["status"]) for event in details["events"]]
+    assert reported == [
         ("tool_start", None, "awaiting_input"),
         ("tool_start", "x", None),
         ("tool_call", "x", None),
@@ -222,19 +222,19 @@ def test_who_asks_does_not_say_where_he_is(own):
     assert own.plates()["s"]["host"] == os.uname().nodename
 
 
-def test_the_stream_tells_all_plates_and_then_each_change(daemon):
+def test_the_stream_sends_all_plates_and_then_each_change(daemon):
     daemon.post("stop", "streamed", ts=1)
     with daemon.client() as client, client.stream("GET", "/stream") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
-        told = sse(response)
-        name, plates = next(told)
+        reported = sse(response)
+        name, plates = next(reported)
         assert name == "plates"
         assert {plate["session_id"]: plate["status"] for plate in plates}["streamed"] == "idle"
         daemon.post("prompt_submit", "streamed", ts=2)
-        name, plate = next(told)
+        name, plate = next(reported)
         assert (name, plate["session_id"], plate["status"]) == ("plate", "streamed", "running")
         daemon.ask("DELETE", "/plates/streamed")
-        assert next(told) == ("removed", {"session_id": "streamed"})
+        assert next(reported) == ("removed", {"session_id": "streamed"})
 
 
 def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daemon):
@@ -274,13 +274,13 @@ def test_every_status_is_described(daemon):
 # ---- one process -----------------------------------------------------------
 
 
-def test_a_port_that_is_taken_is_told(own):
+def test_a_port_that_is_taken_is_reported(own):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = refused(own, "--port", str(taken.getsockname()[1]))
     assert "--port N" in words
 
 
-def test_a_database_that_cannot_be_opened_is_told(own):
+def test_a_database_that_cannot_be_opened_is_reported(own):
     assert "the database cannot be opened" in refused(own, "--db", "sqlite:////nowhere/plates.db")
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
 
@@ -299,7 +299,7 @@ def test_days_that_no_date_has_are_wrong_usage(own):
     assert json.loads((own.state / "daemon-settings").read_text())["retention"] == 36500
 
 
-def test_a_database_of_a_newer_version_is_told(own):
+def test_a_database_of_a_newer_version_is_reported(own):
     own.start().stop()
     with sqlite3.connect(own.state / "plates.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -307,7 +307,7 @@ def test_a_database_of_a_newer_version_is_told(own):
     assert "made by a newer tailhook" in refused(own, "--port", "0")
 
 
-def test_a_socket_whose_path_is_too_long_is_told(own, tmp_path):
+def test_a_socket_whose_path_is_too_long_is_reported(own, tmp_path):
     (tmp_path / ("long" * 30)).mkdir()
     own.env["XDG_RUNTIME_DIR"] = str(tmp_path / ("long" * 30))
     assert "set XDG_RUNTIME_DIR to a folder whose path is shorter" in refused(own, "--port", "0")
@@ -322,7 +322,7 @@ def test_a_user_without_a_name_is_a_number(own):
     assert (done.stdout, done.stderr) == ("54321\n", "")
 
 
-def test_a_daemon_that_hangs_is_told_from_one_that_is_away(own):
+def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_away(own):
     away = tailhook("plates", "list", env=own.env, cwd=own.home)
     assert "no daemon answers" in away.stderr
     own.start()
@@ -479,7 +479,7 @@ def test_it_ends_when_its_server_does(own):
     assert not (own.runtime / "http").exists()
 
 
-def test_what_a_killed_daemon_left_is_no_hindrance(own):
+def test_what_a_killed_daemon_left_is_not_a_hindrance(own):
     own.start().post("stop")
     own.stop(signal.SIGKILL)
     assert (own.runtime / "http").exists()
@@ -541,8 +541,8 @@ def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
     assert ages[0] == "2h"
     assert 50 <= int(ages[1].removesuffix("s")) < 60
     assert int(ages[2].removesuffix("s")) < 30
-    told = json.loads(tailhook("plates", "list", "--json", env=own.env, cwd=own.home).stdout)["plates"]
-    assert {plate["session_id"]: plate["since"] for plate in told}["first"] < told[0]["since"]
+    reported = json.loads(tailhook("plates", "list", "--json", env=own.env, cwd=own.home).stdout)["plates"]
+    assert {plate["session_id"]: plate["since"] for plate in reported}["first"] < reported[0]["since"]
 
 
 def test_a_hook_is_on_the_board_at_once(own, project):
@@ -550,10 +550,10 @@ def test_a_hook_is_on_the_board_at_once(own, project):
     project.argv = [*project.argv[:-1], "plates"]
     project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
     with own.client() as client, client.stream("GET", "/stream") as response:
-        told = sse(response)
-        next(told)
+        reported = sse(response)
+        next(reported)
         project.hook(json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(), read=False)
-        name, plate = next(told)
+        name, plate = next(reported)
     assert (name, plate["session_id"], plate["status"]) == ("plate", "mine", "running")
 
 

@@ -55,7 +55,7 @@ def test_no_module_of_the_project_runs(started, project):
     assert not (project.home / "ran").exists()
 
 
-def test_it_holds_nothing_of_whoever_started_it(started, project):
+def test_it_holds_nothing_of_the_process_that_started_it(started, project):
     process = Path(f"/proc/{started.pid}")
     assert (process / "cwd").readlink() == Path("/")
     assert select.select([started.pipe], [], [], 10)[0]

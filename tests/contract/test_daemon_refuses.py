@@ -201,7 +201,7 @@ class TestPathTraversalInIds:
     @pytest.mark.parametrize(
         "path", ["../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..", "/etc/passwd", "%00", "a%00b"]
     )
-    def test_is_no_plate(self, daemon, method, path):
+    def test_is_not_a_plate(self, daemon, method, path):
         assert raw(daemon, method, f"/plates/{path}") == (404, {"error": "no such plate"})
 
     @pytest.mark.parametrize("path", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "%2fetc%2fpasswd", "//etc/passwd"])
@@ -274,10 +274,10 @@ class TestSymbolicLinksInPlaceOfState:
 
 
 class TestOversizedBodies:
-    @pytest.mark.parametrize("told", [True, False])
-    def test_over_8_mb_are_refused(self, daemon, told):
+    @pytest.mark.parametrize("with_length", [True, False])
+    def test_over_8_mb_are_refused(self, daemon, with_length):
         body = b" " * (MAX_BODY_BYTES + 1)
-        content = body if told else iter([body[: 1 << 20]] * 9)
+        content = body if with_length else iter([body[: 1 << 20]] * 9)
         response = daemon.ask("POST", "/events", content=content)
         assert (response.status_code, set(response.json())) == (413, {"error"})
         assert daemon.ask("GET", "/health").status_code == 200
@@ -317,7 +317,7 @@ class TestAHostileProjectsConfig:
         assert not says.exists()
         assert not (own.runtime / "started").exists()
 
-    def test_changes_neither_where_events_go_nor_who_is_told(self, hostile, own):
+    def test_changes_neither_where_events_go_nor_who_is_reported(self, hostile, own):
         own.start()
         hostile.hook(json.dumps(hostile.payload()).encode(), read=False)
         wait_until(lambda: "mine" in own.plates())

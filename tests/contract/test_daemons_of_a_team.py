@@ -34,19 +34,19 @@ def test_each_takes_its_own_spool(team):
         assert daemon.plates().keys() == {"of-0", "of-1"}
 
 
-def test_who_listens_to_one_is_told_what_another_one_took(team):
+def test_who_listens_to_one_gets_what_another_one_took(team):
     one, two = team
     with one.client() as client, client.stream("GET", "/stream") as response:
-        told = sse(response)
-        assert next(told) == ("plates", [])
+        reported = sse(response)
+        assert next(reported) == ("plates", [])
         two.post("prompt_submit", "s")
-        name, plate = next(told)
+        name, plate = next(reported)
         assert (name, plate["session_id"], plate["status"]) == ("plate", "s", "running")
         two.ask("DELETE", "/plates/s")
-        assert next(told) == ("removed", {"session_id": "s"})
+        assert next(reported) == ("removed", {"session_id": "s"})
         one.post("stop", "own")
         two.post("stop", "theirs")
-        assert [next(told)[1]["session_id"] for _ in range(2)] == ["own", "theirs"]  # its own once
+        assert [next(reported)[1]["session_id"] for _ in range(2)] == ["own", "theirs"]  # its own once
 
 
 def test_one_goes_on_when_its_connections_are_cut(team, postgres_url):
@@ -62,9 +62,9 @@ def test_one_goes_on_when_its_connections_are_cut(team, postgres_url):
 
     def is_heard():
         with one.client() as client, client.stream("GET", "/stream") as response:
-            told = sse(response)
-            next(told)
+            reported = sse(response)
+            next(reported)
             two.post("stop", "again")
-            return next(told, ("end",))[0] == "plate"
+            return next(reported, ("end",))[0] == "plate"
 
     assert wait_until(is_heard)

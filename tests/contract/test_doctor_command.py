@@ -97,7 +97,7 @@ def test_a_hook_that_does_not_run_is_a_failure(settings, examined, change, compl
     assert [complaint in finding["what"] for finding in found if complaint] == [True] * bool(complaint)
 
 
-def test_an_interpreter_that_may_not_be_run_is_told_apart(settings, examined, tmp_path):
+def test_an_interpreter_that_may_not_be_run_is_distinguished(settings, examined, tmp_path):
     (tmp_path / "python").write_text("")
     edit(settings, lambda values: hook_of(values).update(command=str(tmp_path / "python")))
     (finding,), code = examined("hook")
@@ -105,7 +105,7 @@ def test_an_interpreter_that_may_not_be_run_is_told_apart(settings, examined, tm
     assert code == 1
 
 
-def test_a_package_without_its_core_is_told_apart(settings, examined, tmp_path):
+def test_a_package_without_its_core_is_distinguished(settings, examined, tmp_path):
     package = tmp_path / "broken" / "tailhook"
     (package / "hook").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -168,7 +168,7 @@ def test_other_tools_stop_hooks_are_named(settings, examined):
     assert ["npm run check" in found[0]["what"], "http://[::1]/" in found[1]["what"], code] == [True, True, 0]
 
 
-def test_the_hosts_limit_is_told_of(settings, examined):
+def test_the_hosts_limit_is_reported(settings, examined):
     edit(settings, lambda values: values.pop("env"))
     (finding,), code = examined("cap")
     assert "8 blocks" in finding["what"]
@@ -182,7 +182,7 @@ def test_the_hosts_limit_is_told_of(settings, examined):
     assert "inf, not a whole number" in examined("cap")[0][0]["what"]
 
 
-def test_what_keeps_hooks_from_acting_is_told_of(settings, examined):
+def test_what_keeps_hooks_from_acting_is_reported(settings, examined):
     assert "TAILHOOK_DISABLE" in examined("off", TAILHOOK_DISABLE="1")[0][0]["what"]
     edit(settings, lambda values: values["env"].update(IDLE_LOOP_DISABLE="1"))
     assert "IDLE_LOOP_DISABLE" in examined("off")[0][0]["what"]
@@ -223,7 +223,7 @@ def test_a_configuration_is_read_through(settings, examined, tmp_path, text, com
         assert str(path) in finding["what"]
 
 
-def test_a_projects_key_that_only_the_user_may_set_is_told_of(project, settings, examined):
+def test_a_projects_key_that_only_the_user_may_set_is_reported(project, settings, examined):
     (project.folder / ".claude").mkdir()
     (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x"}}')
     assert "user's own file only" in examined("config")[0][0]["what"]
@@ -243,14 +243,14 @@ def test_a_configuration_that_is_a_directory_is_named(project, settings, examine
     assert (finding["what"], code) == (f"{path}: Is a directory; the defaults are used", 1)
 
 
-def test_a_stale_loop_is_told_of(project, settings, examined):
+def test_a_stale_loop_is_reported(project, settings, examined):
     project.loop(age=10_000)
     (finding,), code = examined("loop")
     assert re.search("has not moved for 10[0-9]{3} s", finding["what"])
     assert (finding["status"], code) == ("warning", 0)
 
 
-def test_another_sessions_loops_are_told_of(project, settings, examined):
+def test_another_sessions_loops_are_reported(project, settings, examined):
     project.loop(frame(session_id="theirs"))
     ralph = project.folder / ".claude" / "ralph-loop.local.md"
     ralph.parent.mkdir()

@@ -67,7 +67,7 @@ def test_the_command_itself_answers_too(project):
         b"{" + b'"a": 1, ' * 1_000_000,
     ],
 )
-def test_input_that_is_no_object_lets_the_agent_go(project, data):
+def test_input_that_is_not_an_object_lets_the_agent_go(project, data):
     state = project.loop()
     stop = project.hook(data)
     assert stop.allowed
@@ -392,7 +392,7 @@ def test_each_machines_answer_has_the_layout_of_its_page(project):
 
 
 @pytest.mark.parametrize("path", [".jwz/messages.jsonl", ".claude/ralph-loop.local.md"])
-def test_a_state_that_cannot_be_read_is_told_with_its_path_and_the_next_machine_asked(project, path):
+def test_a_state_that_cannot_be_read_is_reported_with_its_path_and_the_next_machine_asked(project, path):
     pipeline = project.triage({"phase": "triage", "entries": [{"status": "pending", "name": "x"}]})
     project.argv = project.argv[:-1]
     (project.folder / path).mkdir(parents=True)

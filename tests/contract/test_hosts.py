@@ -31,7 +31,7 @@ def stop(project):
 
 
 def blocked(name, ended):
-    """The reason of a block, as the host is told to go on."""
+    """Return the reason of a block, in the host's words."""
     if name == "codex":
         assert set(ended.answer) <= {"decision", "reason", "systemMessage"}  # any other key fails the hook
         assert ended.answer["decision"] == "block"
@@ -125,11 +125,11 @@ def test_the_event_can_be_named_in_the_hosts_words(project, stop):
     assert stop("copilot", payload, "--event", "agentStop").answer["decision"] == "block"
 
 
-def test_codex_tells_of_a_compaction(project, stop):
+def test_codex_reports_a_compaction(project, stop):
     project.loop()
     payload = {**codex(project, None), "hook_event_name": "SessionStart", "source": "compact"}
-    told = stop("codex", payload).answer["hookSpecificOutput"]
-    assert set(told) == {"hookEventName", "additionalContext"}
+    reported = stop("codex", payload).answer["hookSpecificOutput"]
+    assert set(reported) == {"hookEventName", "additionalContext"}
 
 
 def test_codex_without_a_last_message_has_it_in_its_transcript(project, stop):

@@ -45,7 +45,7 @@ def test_completion_ends_the_loop_without_a_word(run_idle):
     assert stop.state["mine"] == 1.5
 
 
-def test_with_announce_the_end_of_a_loop_is_told_to_the_user(run_idle):
+def test_with_announce_the_end_of_a_loop_is_reported_to_the_user(run_idle):
     stop = run_idle(DONE, "--announce", state=looping())
     assert stop.exit_code == 0
     assert set(stop.answer) == {"systemMessage"}
@@ -76,7 +76,7 @@ def test_a_corrupted_count_aborts(run_idle):
 
 
 @pytest.mark.parametrize("body", ["not json", "[]", '"STATE"', "null", '{"schema": 1, "stack": [', ""])
-def test_a_body_that_is_no_object_aborts_once(project, body):
+def test_a_body_that_is_not_an_object_aborts_once(project, body):
     jwz.post(project.folder, body)
     first, second = project.stop("Hm."), project.stop("Hm.")
     assert (first.exit_code, first.stdout, first.state["event"]) == (0, "", "ABORT")
@@ -325,7 +325,7 @@ def test_a_file_at_the_projects_root_disables_the_machine(project, run_idle):
 # ---- compaction --------------------------------------------------------------
 
 
-def test_after_a_compaction_the_loop_is_told_again(project):
+def test_after_a_compaction_the_loop_is_repeated(project):
     done = project.tailhook("loop", "start", "--max", "7", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
     assert done.returncode == 0, done.stderr
     before = jwz.newest(project.folder)
@@ -336,13 +336,13 @@ def test_after_a_compaction_the_loop_is_told_again(project):
     assert stop.state == before
 
 
-def test_after_a_compaction_a_disabled_machine_tells_nothing(project):
+def test_after_a_compaction_a_disabled_machine_reports_nothing(project):
     project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
     (project.folder / ".idle-disabled").touch()
     assert project.stop(hook_event_name="SessionStart", source="compact").allowed
 
 
 @pytest.mark.parametrize("fields", [{"source": "startup"}, {"source": "compact", "session_id": "other"}])
-def test_no_other_start_of_a_session_is_told_anything(project, fields):
+def test_no_other_start_of_a_session_gets_anything(project, fields):
     project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
     assert project.stop(hook_event_name="SessionStart", **fields).allowed

@@ -218,7 +218,7 @@ def test_the_fallback_files_clock_is_its_own_time(project, fallback):
     assert not path.exists()
 
 
-def test_a_message_that_is_no_state_leaves_the_fallback_file_to_decide(project, fallback):
+def test_a_message_that_is_not_a_state_leaves_the_fallback_file_to_decide(project, fallback):
     fallback()
     jwz.post(project.folder, '{"note": "of another kind"}')
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 4/10]")

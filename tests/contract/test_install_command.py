@@ -74,8 +74,8 @@ def test_what_was_installed_into_an_empty_home_answers_a_stop_and_a_compaction(p
     done = run_installed(project, settings, last_assistant_message="Hm.")
     assert done.returncode == 0
     assert json.loads(done.stdout)["decision"] == "block"
-    told = run_installed(project, settings, "SessionStart", source="compact")
-    assert "A loop is running" in json.loads(told.stdout)["hookSpecificOutput"]["additionalContext"]
+    reported = run_installed(project, settings, "SessionStart", source="compact")
+    assert "A loop is running" in json.loads(reported.stdout)["hookSpecificOutput"]["additionalContext"]
     ended = run_installed(project, settings, last_assistant_message="<loop-done>COMPLETE</loop-done>")
     assert "COMPLETE" in json.loads(ended.stdout)["systemMessage"]
 
@@ -169,7 +169,7 @@ def test_the_entries_can_be_printed_alone(project, settings, written):
     assert settings.read_bytes() == before
 
 
-def test_the_hosts_limit_is_told_of_until_it_is_set(project, settings):
+def test_the_hosts_limit_is_reported_until_it_is_set(project, settings):
     assert "--block-cap 0" in install(project).stdout
     done = install(project, "--block-cap", "0")
     assert "--block-cap 0" not in done.stdout.rpartition("\n@@")[2].rpartition("The hooks are in")[2]
@@ -373,7 +373,7 @@ def test_a_failed_write_names_the_file(project, settings, written, command):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_told_of(project, settings, written):
+def test_a_folder_that_may_not_be_written_is_reported(project, settings, written):
     before = written(THEIRS)
     settings.parent.chmod(0o500)
     done = install(project)
@@ -448,7 +448,7 @@ def test_a_person_is_asked(project, settings, answer, written_to):
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_where_nobody_can_be_asked_the_change_is_shown_and_not_done(project, settings, command):
+def test_without_a_terminal_the_change_is_shown_and_not_done(project, settings, command):
     if command == "uninstall":
         install(project)
     before = settings.read_bytes() if settings.exists() else None

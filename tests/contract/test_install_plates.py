@@ -144,7 +144,7 @@ def test_the_doctor_sees_an_interpreter_that_is_gone(installed):
     assert (found["status"], "/gone/python" in found["what"]) == ("failure", True)
 
 
-def test_the_doctor_sees_events_that_nobody_takes(installed):
+def test_the_doctor_sees_events_that_no_daemon_takes(installed):
     spool = installed.home / ".local" / "state" / "tailhook" / "events.17"
     with spool.open("wb") as out:
         out.truncate(40 << 20)

@@ -37,7 +37,7 @@ def test_start_posts_a_state_that_the_hook_goes_on_from(project, loop):
 
 
 @pytest.mark.parametrize("mode", SIGNALS)
-def test_start_tells_the_agent_the_goal_the_limit_and_the_exact_signals(loop, mode):
+def test_start_gives_the_agent_the_goal_the_limit_and_the_exact_signals(loop, mode):
     done = loop("start", "--mode", mode, "Make it so.")
     assert "Make it so." in done.stdout
     assert ("at most 100" if mode == "grind" else "at most 10") in done.stdout
@@ -212,7 +212,7 @@ def test_a_worktree_that_cannot_be_written_in_an_order_is_refused(project, loop,
 
 
 @pytest.mark.parametrize("path", ["nowhere", "file", ""])
-def test_a_worktree_that_is_no_folder_is_refused_with_its_path(project, loop, path):
+def test_a_worktree_that_is_not_a_folder_is_refused_with_its_path(project, loop, path):
     (project.folder / "file").write_text("")
     done = loop("start", "--worktree", path, "Go.")
     assert (done.returncode, done.stdout) == (1, "")
@@ -287,9 +287,9 @@ def test_a_limit_over_the_hosts_cap_is_warned_of(loop):
     ("env", "advice"), [("CODEX_SESSION_ID", ""), ("GEMINI_CLI", ""), ("COPILOT_CLI", "prompt it again")]
 )
 def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(loop, env, advice):
-    told = loop("start", "--max", "9", "Go.", **{env: "1"}).stderr
-    assert (advice in told) if advice else (told == "")
-    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" not in told
+    reported = loop("start", "--max", "9", "Go.", **{env: "1"}).stderr
+    assert (advice in reported) if advice else (reported == "")
+    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" not in reported
     assert loop("start", "--replace", "--max", "8", "Go.", **{env: "1"}).stderr == ""
     claude_in_it = loop("start", "--replace", "--max", "9", "Go.", session="mine", **{env: "1"})
     assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in claude_in_it.stderr
@@ -329,7 +329,7 @@ def test_status_of_a_stale_loop_says_what_will_happen_to_it_and_changes_nothing(
 
 
 @pytest.mark.parametrize("body", ["broken", "[]", '{"schema": 1, "stack": [5]}', '{"schema": 1, "stack": "x"}'])
-def test_status_of_a_corrupted_loop_is_no_crash(project, loop, body):
+def test_status_of_a_corrupted_loop_is_not_a_crash(project, loop, body):
     jwz.post(project.folder, body)
     for words in (["status"], ["status", "--json"], ["cancel"], ["adopt"]):
         assert "Traceback" not in loop(*words).stderr

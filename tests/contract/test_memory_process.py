@@ -86,7 +86,7 @@ def test_the_last_message_is_enough_where_the_transcript_has_no_words_but_not_wh
     assert reported(memory.stop(MEMORABLE))
 
 
-def test_a_paused_session_is_told_nothing_and_its_flag_stays(memory):
+def test_a_paused_session_gets_no_report_and_its_flag_stays(memory):
     tasks = [{"type": "subagent", "status": "running"}]
     assert memory.stop("Done.", background_tasks=tasks).allowed
     assert reported(memory.stop("Done."))
@@ -129,7 +129,7 @@ def test_without_a_transcript_the_agent_may_stop(memory, path):
         {"type": "progress", "data": assistant(MEMORABLE)},
     ],
 )
-def test_what_nobody_said_does_not_count(memory, record):
+def test_what_no_person_and_no_agent_said_does_not_count(memory, record):
     memory.transcript.write_text("")
     memory.write(assistant("Hello."), record, user("Bye."))
     assert memory.stop("Bye.").allowed
@@ -157,7 +157,7 @@ def test_bare_strings_in_a_content_list_are_words(memory, content, shape):
     assert reported(memory.stop("ok"))
 
 
-def test_a_bare_string_is_no_text_for_the_other_machines(project):
+def test_a_bare_string_is_not_a_text_for_the_other_machines(project):
     project.loop()
     project.write({"type": "assistant", "message": {"content": ["<loop-done>COMPLETE</loop-done>"]}})
     assert project.stop().exit_code == 2
@@ -272,7 +272,7 @@ def test_the_machine_can_be_switched_off_and_its_thresholds_set(memory):
     assert reported(memory.stop("ok"))
 
 
-def test_a_threshold_that_is_no_number_costs_that_threshold_only(memory):
+def test_a_threshold_that_is_not_a_number_costs_that_threshold_only(memory):
     configure(memory, '{"triage": {"thresholds": {"RUNBOOK": NaN, "DECISION": Infinity, "CONSTRAINT": -Infinity}}}')
     assert memory.stop("ok").allowed
 
@@ -358,7 +358,7 @@ def test_where_no_flag_can_be_made_the_agent_may_stop(memory):
 # ---- once per session --------------------------------------------------------
 
 
-def test_a_session_is_told_once_and_later_stops_score_only_what_came_after(memory):
+def test_a_session_gets_one_report_and_later_stops_score_only_what_came_after(memory):
     assert reported(memory.stop("ok"))
     flag(memory).unlink()
     memory.write(assistant("Fine.", id="m2"))
@@ -368,7 +368,7 @@ def test_a_session_is_told_once_and_later_stops_score_only_what_came_after(memor
     assert "- [DECISION] decided, because (score: 0.53)" in stop.answer["reason"]
 
 
-def test_a_message_that_the_transcript_got_late_is_not_told_twice(memory):
+def test_a_message_that_the_transcript_got_late_is_not_reported_twice(memory):
     memory.transcript.write_text("")
     memory.write(user("Go on."))
     assert reported(memory.stop(MEMORABLE))
@@ -378,7 +378,7 @@ def test_a_message_that_the_transcript_got_late_is_not_told_twice(memory):
     assert memory.stop("Fine.").allowed
 
 
-def test_sessions_are_told_each(memory):
+def test_each_session_gets_its_report(memory):
     assert reported(memory.stop("ok"))
     flag(memory).unlink()
     assert reported(memory.stop("ok", session_id="other"))
@@ -393,7 +393,7 @@ def test_a_broken_mark_counts_as_none(memory, text):
     assert reported(memory.stop("ok"))
 
 
-def test_sessions_without_an_id_are_told_apart_by_their_transcripts(memory):
+def test_sessions_without_an_id_are_distinguished_by_their_transcripts(memory):
     other = memory.home / "other.jsonl"
     other.write_bytes(memory.transcript.read_bytes())
     for path in (memory.transcript, other):
@@ -412,7 +412,7 @@ def test_a_transcript_that_began_anew_is_read_from_its_beginning(memory):
 
 
 @pytest.mark.parametrize("session", ["\ud800", "a\nb", "../../x", "x" * 5000])
-def test_a_session_of_any_name_is_told_once(memory, session):
+def test_a_session_of_any_name_gets_one_report(memory, session):
     assert reported(memory.stop("ok", session_id=session))
     flag(memory).unlink()
     assert memory.stop("ok", session_id=session).allowed

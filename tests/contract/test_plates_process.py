@@ -137,7 +137,7 @@ def test_a_session_without_an_id_has_no_plate(plates):
     assert send(plates, session_id="") is None
 
 
-def test_what_it_is_told_of_every_event(plates):
+def test_what_it_gets_of_every_event(plates):
     (plates.folder / ".git" / "HEAD").write_text("ref: refs/heads/feature/one\n")
     plates.env |= {"CLAUDE_PID": str(os.getpid()), "TAILHOOK_RUN_ID": "run"}
     before = time.time() * 1000
@@ -193,7 +193,7 @@ def test_a_start_names_its_source_and_no_other_event_does(plates):
     ("prompt", "is_hosts"),
     [("<task-notification>\n<task-id>a</task-id>", True), (" <task-notification>", False), ("", False)],
 )
-def test_a_prompt_of_the_hosts_own_is_told_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
+def test_a_prompt_of_the_hosts_own_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
     event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt)
     assert event.get("by_host", False) is is_hosts
     assert "task" not in json.dumps(event)
@@ -229,11 +229,11 @@ def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_p
 def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
     hook = f"{shlex.join(plates.argv)} < payload.json; "
     (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
-    host = ["/bin/sh", "-c", f"{hook * 2} echo told; read line"]
+    host = ["/bin/sh", "-c", f"{hook * 2} echo ready; read line"]
     with subprocess.Popen(
         host, env=plates.env, cwd=plates.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "told\n"
+        assert process.stdout.readline() == "ready\n"
         assert judged(plates, tmp_path) == ("running", process.pid)
         process.communicate("\n")
     assert judged(plates, tmp_path) == ("closed", process.pid)
@@ -328,7 +328,7 @@ def test_a_git_file_of_a_worktree_without_an_end_leads_nowhere(plates):
 # ---- the verdict of the others -----------------------------------------------
 
 
-def test_a_stop_that_a_machine_blocked_is_no_stop(plates):
+def test_a_stop_that_a_machine_blocked_is_not_a_stop(plates):
     plates.loop(frame(max=5))
     plates.argv = [*plates.argv[:-1], "idle,plates"]
     stop = plates.stop("Hm.")

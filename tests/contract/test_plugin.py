@@ -126,7 +126,7 @@ def test_a_package_whose_path_json_escapes_is_run_all_the_same(project, command,
     assert launch(PYTHONPATH=str(odd)).answer["decision"] == "block"
 
 
-def test_a_missing_tailhook_is_told_of_plainly_and_traps_nobody(project, launch):
+def test_a_missing_tailhook_is_reported_plainly_and_traps_no_agent(project, launch):
     project.loop()
     stop = launch()
     assert stop.exit_code == 0
@@ -143,7 +143,7 @@ def test_a_missing_tailhook_is_told_of_plainly_and_traps_nobody(project, launch)
 def test_a_command_of_the_plugin_says_how_to_install_tailhook(page):
     ways = [line for line in page.read_text().splitlines() if "install" in line]
     assert ways == [
-        "If the command is not found, tell the user: in a clone of tailhook's repository, run `pipx install .`"
+        "If the command is not found, say to the user: in a clone of tailhook's repository, run `pipx install .`"
     ]
 
 

@@ -151,7 +151,7 @@ def test_status_shows_every_value(project, ralph):
     assert (facts["active"], facts["state"]["iteration"], facts["prompt"]) == (True, "1", PROMPT)
 
 
-def test_status_of_bytes_that_are_no_utf_8_is_valid_json(project, ralph, path):
+def test_status_of_bytes_that_are_not_utf_8_is_valid_json(project, ralph, path):
     project.ralph()
     path.write_bytes(path.read_bytes().replace(b"TESTS GREEN", b"\xff"))
     facts = json.loads(ralph("status", "--json", PYTHONIOENCODING="utf-8:strict").stdout)

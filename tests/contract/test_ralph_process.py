@@ -47,7 +47,7 @@ def test_exit_2_can_be_asked_for(project, flags):
 
 
 def ended(stop, path, *words):
-    """The loop ended: the agent may stop, the file is gone, and the person is told why."""
+    """The loop ended: the agent may stop, the file is gone, and the person reads why."""
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert not path.exists()
     assert stop.stderr.count("\n") == 1
@@ -86,7 +86,7 @@ def test_words_beyond_what_is_read_back_leave_the_loop(project):
     assert project.stop().answer["reason"] == PROMPT
 
 
-def test_with_announce_the_end_is_told_on_stdout(project):
+def test_with_announce_the_end_is_reported_on_stdout(project):
     path = project.ralph()
     stop = project.stop(KEPT, "--announce")
     assert stop.answer == {"systemMessage": "tailhook: the ralph loop ended: the promise is kept: TESTS GREEN"}
@@ -96,7 +96,7 @@ def test_with_announce_the_end_is_told_on_stdout(project):
 # ---- fresh words -------------------------------------------------------------
 
 
-def test_words_from_before_the_file_was_written_are_no_promise_and_no_error(project):
+def test_words_from_before_the_file_was_written_are_not_promise_and_no_error(project):
     project.write(assistant(KEPT, at=time.time() - 60))
     project.ralph()
     assert project.stop().answer["reason"] == PROMPT
@@ -157,7 +157,7 @@ def test_while_idle_blocks_ralph_is_not_asked(project):
     assert path.read_text() == ralph_page()
 
 
-def test_when_idle_ends_ralph_is_asked_and_the_end_is_told_beside_it(project):
+def test_when_idle_ends_ralph_is_asked_and_the_end_is_reported_beside_it(project):
     project.loop()
     project.ralph()
     project.argv = project.argv[:-1]
@@ -167,7 +167,7 @@ def test_when_idle_ends_ralph_is_asked_and_the_end_is_told_beside_it(project):
     assert "iteration 2 of 10" in stop.answer["systemMessage"]
 
 
-def test_after_a_compaction_the_loop_is_told_again(project):
+def test_after_a_compaction_the_loop_is_repeated(project):
     path = project.ralph()
     stop = project.stop(hook_event_name="SessionStart", source="compact")
     context = stop.answer["hookSpecificOutput"]["additionalContext"]
@@ -180,7 +180,7 @@ def test_after_a_compaction_the_loop_is_told_again(project):
 @pytest.mark.parametrize(
     "values", [{"session_id": "other"}, {"active": "false"}, {"iteration": 10}, {"iteration": "x"}]
 )
-def test_after_a_compaction_a_loop_that_would_not_go_on_is_not_told(project, values):
+def test_after_a_compaction_a_loop_that_would_not_go_on_is_not_named(project, values):
     path = project.ralph(**values)
     for text in (path.read_text(), "no front matter"):
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""`tailhook run`: the command as without it, and its end told to the daemon."""
+"""`tailhook run`: the command as without it, and its end reported to the daemon."""
 
 import fcntl
 import json
@@ -134,7 +134,7 @@ def shell(daemon, command):
     return done.returncode
 
 
-def test_without_a_command_it_is_told_how(away):
+def test_without_a_command_it_says_how(away):
     done = subprocess.run(RUN, env=away.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "tailhook run -- claude" in done.stderr
@@ -152,7 +152,7 @@ def test_where_ended_children_are_ignored_the_exit_code_is_still_the_commands(aw
     assert done.returncode == 3
 
 
-def test_a_folder_that_is_gone_is_no_obstacle(away):
+def test_a_folder_that_is_gone_is_not_an_obstacle(away):
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
     argv = ["sh", "-c", script, "sh", *RUN, *python("raise SystemExit(4)")]
     done = subprocess.run(argv, env=away.env, cwd=away.home, capture_output=True, text=True, timeout=60, check=False)
@@ -192,7 +192,7 @@ def test_what_is_typed_reaches_the_command_once(away):
     assert terminal.seen.count("SIGINT") == 1
 
 
-def test_a_window_that_changes_is_told_once(away):
+def test_a_window_that_changes_is_reported_once(away):
     terminal = in_terminal(away, *python(LISTENER, "1", "SIGWINCH"))
     terminal.until("ready")
     fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
@@ -241,7 +241,7 @@ def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
     assert shell.wait() == 0
 
 
-def test_a_command_that_somebody_stops_for_a_while_is_waited_for_where_there_is_no_shell(away):
+def test_a_command_that_a_person_stops_for_a_while_is_waited_for_where_there_is_no_shell(away):
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP); print('resumed')"
     argv = [*RUN, *python("import os, sys; print(os.getpid(), flush=True);" + code)]
     with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
@@ -291,7 +291,7 @@ def test_the_commands_hooks_name_its_run(daemon):
 
 
 @pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
-def test_its_own_death_is_told_within_two_seconds(daemon, how):
+def test_its_own_death_is_reported_within_two_seconds(daemon, how):
     argv = [*RUN, sys.executable, "-c", "import time; time.sleep(60)"]
     with subprocess.Popen(
         argv,
@@ -342,7 +342,7 @@ def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):
 
 
 def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daemon):
-    """What the session told may wait there, too."""
+    """What the session reported may wait there, too."""
     with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
         plate = wait_until(lambda: plate_of(daemon))
         assert daemon.ask("DELETE", f"/plates/{quote(plate['session_id'])}").status_code == 200

@@ -159,7 +159,7 @@ def test_without_a_state_file_the_agent_may_stop(project):
     "text",
     ["", "{", "[]", "null", '"triage"', '{"phase": "triage"}', '{"phase": "triage", "entries": [5]}', "\0" * 10, "{}x"],
 )
-def test_a_broken_state_is_told_and_left(project, text):
+def test_a_broken_state_is_reported_and_left(project, text):
     path = project.triage(text)
     stop = project.stop("Hm.")
     assert (stop.exit_code, stop.stdout) == (0, "")
@@ -183,7 +183,7 @@ def test_with_announce_a_broken_state_is_announced_to_the_person(project):
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_a_state_that_is_no_file_is_told_with_its_path(project, make):
+def test_a_state_that_is_not_a_file_is_reported_with_its_path(project, make):
     path = project.triage(MOVING)
     path.unlink()
     make(path)
@@ -343,7 +343,7 @@ def test_status_shows_phase_counts_and_groups(project):
     "text",
     ["{", "[]", '{"phase": 5, "entries": 5, "fix_planning": {"groups": [1]}}', '{"phase": "\\ud800", "entries": []}'],
 )
-def test_status_of_a_broken_state_is_no_crash(project, text):
+def test_status_of_a_broken_state_is_not_a_crash(project, text):
     project.triage(text)
     for words in ([], ["--json"]):
         done = project.tailhook("triage", "status", *words, PYTHONIOENCODING="utf-8:strict")

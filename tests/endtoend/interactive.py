@@ -89,8 +89,8 @@ class Interactive(Terminal):
             self.daemon.client() as client,
             client.stream("GET", "/stream", timeout=None) as response,
         ):
-            for name, told in sse(response):
-                for plate in told if name == "plates" else [told] if name == "plate" else []:
+            for name, sent in sse(response):
+                for plate in sent if name == "plates" else [sent] if name == "plate" else []:
                     seen = self.statuses.setdefault(plate["session_id"], [])
                     if seen[-1:] != [plate["status"]]:
                         seen.append(plate["status"])

@@ -36,7 +36,7 @@ class Request:
         return "\n".join(texts(self.messages[-1]))
 
     @property
-    def told(self) -> str:
+    def prompted(self) -> str:
         """All text of the whole conversation, oldest first."""
         return "\n".join(texts(self.messages))
 

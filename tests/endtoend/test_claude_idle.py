@@ -11,8 +11,9 @@ START = bash(f"tailhook loop start --max 20 '{GOAL}'")
 
 
 def iterations(model: Model) -> list[int]:
-    """The iterations that the model was told of at the end of each request, 0 for a request that tells none."""
-    return [int(told[1]) if (told := re.search(r"\[ITERATION (\d+)/20\]", one.said)) else 0 for one in model.requests]
+    """Return the iteration at the end of each of the model's requests, 0 for a request without one."""
+    found = [re.search(r"\[ITERATION (\d+)/20\]", one.said) for one in model.requests]
+    return [int(one[1]) if one else 0 for one in found]
 
 
 def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(installed):
@@ -103,13 +104,13 @@ def test_an_old_signal_does_not_end_a_new_loop(installed):
     assert iterations(model) == [0, 0, 0, 0, 2]
 
 
-def test_a_loop_is_told_again_after_a_compaction(installed):
+def test_a_loop_is_repeated_after_a_compaction(installed):
     with Model(START, "First.", bash("echo interrupted")) as model:
         session = installed.run(model, "--max-turns", "3")
     with Model() as model:
         installed.run(model, prompt="/compact", resume=session.id)
     with Model("Where were we?", DONE) as model:
         installed.run(model, prompt="Go on.", resume=session.id)
-    assert f"Goal: {GOAL}" in model.requests[0].told
-    assert "Iteration 2 of at most 20" in model.requests[0].told
+    assert f"Goal: {GOAL}" in model.requests[0].prompted
+    assert "Iteration 2 of at most 20" in model.requests[0].prompted
     assert iterations(model) == [0, 3]

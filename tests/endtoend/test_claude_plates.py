@@ -34,7 +34,7 @@ def test_a_session_is_reported_from_its_start_to_its_end(reporting):
     assert len({event["pid"] for event in events}) == 1
 
 
-def test_a_stop_that_a_loop_blocks_is_no_stop(reporting):
+def test_a_stop_that_a_loop_blocks_is_not_a_stop(reporting):
     with Model(bash("tailhook loop start Work."), "One.", "<loop-done>COMPLETE</loop-done>") as model:
         reporting.run(model)
     stops = [event["event_type"] for event in reported(reporting) if event["event_type"].startswith("stop")]

@@ -17,8 +17,8 @@ def test_its_hooks_keep_a_loop_going(claude):
 def test_its_commands_reach_the_agent(claude):
     with Model("Understood.") as model:
         claude.run(model, "--plugin-dir", PLUGIN, prompt="/tailhook:loop Make the tests pass.")
-    assert "tailhook loop start" in model.requests[0].told
-    assert "Make the tests pass." in model.requests[0].told
+    assert "tailhook loop start" in model.requests[0].prompted
+    assert "Make the tests pass." in model.requests[0].prompted
 
 
 def test_it_says_plainly_that_tailhook_is_missing(claude):

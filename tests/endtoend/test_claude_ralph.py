@@ -54,5 +54,5 @@ def test_the_prompt_survives_a_compaction(installed):
         installed.run(model, prompt="/compact", resume=session.id)
     with Model(bash("tailhook ralph cancel"), "Cancelled.") as model:
         installed.run(model, prompt="Go on.", resume=session.id)
-    assert PROMPT in model.requests[0].told
+    assert PROMPT in model.requests[0].prompted
     assert len(model.requests) == 2

@@ -159,7 +159,7 @@ def test_a_denial_in_words_ends_the_wait_and_the_agent_goes_on(board):
         host.type(DOWN, DOWN, DOWN, TAB, "Use another file.", ENTER)
         host.comes_to("idle")
         assert "stop" in [event["event_type"] for event in host.events()]
-        assert "Use another file." in model.requests[1].told
+        assert "Use another file." in model.requests[1].prompted
 
 
 def test_a_denial_in_a_background_agent_ends_its_wait_within_twelve_seconds(board):

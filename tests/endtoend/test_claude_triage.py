@@ -1,4 +1,4 @@
-"""A whole triage pipeline in a session of Claude Code, whose agent launches the sub-agents that it is told to."""
+"""A whole triage pipeline in a session of Claude Code, whose agent launches the sub-agents that it is asked for."""
 
 import json
 import re

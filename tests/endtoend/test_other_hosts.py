@@ -179,7 +179,7 @@ def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
     assert set(copilot.sent()[0]) == set(ours)
 
 
-def test_codex_is_told_of_the_loop_again_after_a_compaction(codex):
+def test_codex_gets_the_loop_again_after_a_compaction(codex):
     codex.settings = "model_auto_compact_token_limit = 1000\n"
     codex.install()
     codex.tailhook("loop", "start", "--max", "20", "Make the tests pass.")

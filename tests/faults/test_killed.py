@@ -139,7 +139,7 @@ def test_with_fsync_a_save_waits_for_the_file_and_a_new_name_for_its_folder(proj
     assert calls["1"] == calls["0"] + times
 
 
-def test_killed_at_any_system_call_memory_tells_the_session_unless_all_is_kept_that_says_it_did(project, report):
+def test_killed_at_any_system_call_memory_reports_unless_it_is_kept_that_it_did(project, report):
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
     payload = project.home / "payload.json"
@@ -152,13 +152,13 @@ def test_killed_at_any_system_call_memory_tells_the_session_unless_all_is_kept_t
         flag.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
         run_until(project.argv, project.env, str(project.folder), str(payload), number.__eq__)
-        told, kept = flag.exists(), mark.exists()
-        assert not told or flag.read_text().endswith("\nmine\n"), f"killed at call {number} of {calls}"
-        assert not kept or (told and mark.read_bytes() == whole), f"killed at call {number} of {calls}"
-        seen.append(told + kept)
+        flagged, kept = flag.exists(), mark.exists()
+        assert not flagged or flag.read_text().endswith("\nmine\n"), f"killed at call {number} of {calls}"
+        assert not kept or (flagged and mark.read_bytes() == whole), f"killed at call {number} of {calls}"
+        seen.append(flagged + kept)
         # The lock died with its holder: the next stop is let go by the flag, the one after it by the mark.
-        stops = [project.stop() for _ in range(1 + told)]
-        assert [(stop.exit_code, stop.stderr == "") for stop in stops] == [(0, True)] * told + [(2 - 2 * kept, kept)]
+        stops = [project.stop() for _ in range(1 + flagged)]
+        assert [(stop.exit_code, stop.stderr == "") for stop in stops] == [(0, True)] * flagged + [(2 - 2 * kept, kept)]
     assert seen == sorted(seen), "once new, always new"
     assert {0, 2} <= set(seen)
     report(f"faults: memory killed at {min(len(seen), calls)} of its {calls} system calls, no session left untold")

@@ -184,7 +184,7 @@ def test_a_text_laid_out_anew_is_what_the_json_module_writes_however_it_is_cut(v
 
 
 @given(st.binary(max_size=40), st.integers(0, 39), st.integers(1, 255))
-def test_a_fingerprint_tells_a_change_of_any_byte(data, at, change):
+def test_a_fingerprint_shows_a_change_of_any_byte(data, at, change):
     changed = bytearray(data)
     if at < len(data):
         changed[at] ^= change

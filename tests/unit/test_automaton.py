@@ -101,7 +101,7 @@ def test_a_damaged_table_is_refused_or_harmless():
 
 
 @pytest.mark.parametrize("data", [b"", b"abc", bytes(64), bytes(4096 * 4)])
-def test_what_is_no_table_is_refused(data):
+def test_what_is_not_a_table_is_refused(data):
     with pytest.raises(ValueError, match="not a table"):
         Automaton(data, ("a",))
 

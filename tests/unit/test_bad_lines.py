@@ -76,7 +76,7 @@ def test_the_last_object_that_qualifies_is_the_record(line, record):
         b'{"type":"\xff"}',
     ],
 )
-def test_objects_within_a_torn_record_are_no_records(line):
+def test_objects_within_a_torn_record_are_not_records(line):
     assert record_of(line) is None
 
 

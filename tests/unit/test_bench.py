@@ -43,6 +43,6 @@ def test_a_hook_over_the_limit_is_timed_anew_alone(gate):
 
 
 def test_a_hook_that_stays_over_the_limit_fails(gate):
-    code, measured, told = gate(one=[FINE], two=[SLOW] * ATTEMPTS)
+    code, measured, reported = gate(one=[FINE], two=[SLOW] * ATTEMPTS)
     assert (code, len(measured)) == (1, ATTEMPTS)
-    assert told == "tailhook: two at 10 KB takes 1.50 times bare Python, over the limit of 1.35\n"
+    assert reported == "tailhook: two at 10 KB takes 1.50 times bare Python, over the limit of 1.35\n"

@@ -172,7 +172,7 @@ def test_a_session_that_appears_calls_if_it_needs_attention():
     ]
 
 
-def test_an_age_is_told_in_its_largest_unit():
+def test_an_age_is_reported_in_its_largest_unit():
     assert [format_age(seconds) for seconds in (-5, 0, 59.9, 60, 3599, 3600, 86399, 86400, 10**7)] == [
         "0s", "0s", "59s", "1m", "59m", "1h", "23h", "1d", "115d"
     ]  # fmt: skip

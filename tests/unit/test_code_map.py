@@ -201,7 +201,7 @@ def test_offsets_of_a_str_are_code_points_and_of_bytes_are_bytes():
     assert code_spans(text.encode()) == [Span("span", 7, 11), Span("indented", 17, 24), Span("span", 24, 27)]
 
 
-def test_lone_surrogates_and_bytes_that_are_no_utf_8_are_read():
+def test_lone_surrogates_and_bytes_that_are_not_utf_8_are_read():
     assert code_spans("\ud800`\udfff`") == [Span("span", 1, 4)]
     assert code_spans("[\ud800`][\udfff] `\n\n[\udfff]: x") == [Span("span", 2, 9)]
     assert code_spans(b"\xff`\xc3`\x80") == [Span("span", 1, 4)]
@@ -213,7 +213,7 @@ def test_nothing_has_no_code():
 
 
 @pytest.mark.parametrize("other", [None, 1, bytearray(b"`a`"), ["`a`"]])
-def test_what_is_no_text_is_a_type_error(other):
+def test_what_is_not_a_text_is_a_type_error(other):
     with pytest.raises(TypeError, match="a text is str or bytes, not"):
         code_spans(other)
 

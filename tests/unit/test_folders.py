@@ -105,7 +105,7 @@ def test_the_faults_text_can_hold_any_path(shared):
 
 
 @needs_root
-def test_a_user_trusts_root_and_itself_and_nobody_else(shared):
+def test_a_user_trusts_root_and_itself_and_no_other_user(shared):
     folder = shared / "home" / "state"
     folder.mkdir(parents=True)
     shared.joinpath("home").chmod(0o755)

@@ -90,7 +90,7 @@ def test_an_absent_key_becomes_the_first(newline):
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_line_that_belongs_to_another_key_is_no_key(before, newline):
+def test_a_line_that_belongs_to_another_key_is_not_a_key(before, newline):
     text = f"---\n{before}iteration: 1\n---\nGo."
     page = FrontMatter(text.replace("\n", newline))
     assert page["iteration"] == "1"

@@ -62,7 +62,7 @@ def test_the_entries_are_as_the_host_reads_them():
         assert hook["statusMessage"].startswith("tailhook")
 
 
-def test_machines_without_loops_are_not_told_of_compactions():
+def test_machines_without_loops_do_not_get_compactions():
     text = with_hooks(CLAUDE, "{}", ["triage", "memory"], "exec")
     assert [hook.event for hook in find_ours(CLAUDE, text)] == ["Stop"]
     assert with_hooks(CLAUDE, with_hooks(CLAUDE, "{}", None, "exec"), ["memory"], "exec") == text.replace("triage,", "")
@@ -74,7 +74,7 @@ WAITS = {"Elicitation", "ElicitationResult", "Notification", "SubagentStop", "Po
 PLATES = TOOLS | WAITS | {"UserPromptSubmit", "StopFailure", "SessionEnd"}
 
 
-def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():
+def test_plates_gets_every_event_and_the_others_only_stops():
     values = values_of(CLAUDE, with_hooks(CLAUDE, "{}", ["idle", "plates"], "exec"))["hooks"]
     assert set(values) == {"Stop", "SessionStart"} | PLATES
     for event, groups in values.items():
@@ -83,7 +83,7 @@ def test_plates_is_told_of_every_event_and_the_others_of_stops_alone():
         assert group.get("matcher") == MATCHERS.get(event)
 
 
-def test_plates_among_the_configured_machines_is_told_of_every_event():
+def test_plates_among_the_configured_machines_gets_every_event():
     text = with_hooks(CLAUDE, "{}", None, "exec", reports=True)
     assert {hook.event for hook in find_ours(CLAUDE, text)} == {"Stop", "SessionStart"} | PLATES
     assert with_hooks(CLAUDE, text, None, "exec", reports=True) == text
@@ -140,7 +140,7 @@ def test_settings_of_another_shape_are_refused(text):
 @pytest.mark.parametrize(
     "groups", [[None], [5, "x"], [{}], [{"hooks": None}], [{"hooks": [None, 5, {}]}], [{"hooks": [{"command": 5}]}]]
 )
-def test_what_is_no_hook_is_left_alone(groups):
+def test_what_is_not_a_hook_is_left_alone(groups):
     text = json.dumps({"hooks": {"Stop": groups, "Other": 5}})
     installed = with_hooks(CLAUDE, text, None, "exec")
     assert values_of(CLAUDE, installed)["hooks"]["Stop"][:-1] == groups

@@ -41,7 +41,7 @@ def saying(*words, **fields):
 
 
 @pytest.mark.parametrize("body", [None, 1, "text", [], [{}], True])
-def test_a_body_that_is_no_object_is_aborted(body):
+def test_a_body_that_is_not_an_object_is_aborted(body):
     verdict = decide(body, Facts(), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
     assert verdict.change == {
@@ -244,7 +244,7 @@ CORRUPT = [
 
 @pytest.mark.parametrize("value", CORRUPT)
 @pytest.mark.parametrize("field", ["iter", "max"])
-def test_a_count_that_is_no_whole_number_aborts(field, value):
+def test_a_count_that_is_not_a_whole_number_aborts(field, value):
     verdict = decide(looping(frame(**{field: value})), saying(DONE), NOW)
     assert (verdict.outcome, verdict.change["event"], verdict.change["reason"]) == ("allow", "ABORT", "CORRUPTED")
     assert verdict.change["stack"] == []
@@ -400,7 +400,7 @@ def test_the_state_that_is_given_is_never_changed():
     assert repr(state) == before
 
 
-def test_a_worktree_is_told_with_its_branch_and_issue():
+def test_a_worktree_is_reported_with_its_branch_and_issue():
     top = frame(worktree_path="/work/tree", branch="fix-1", base_ref="main", issue_id="T-1")
     verdict = decide(looping(top), Facts(folder=lambda path: path), NOW)
     first, _, place = verdict.reason.partition("\n\n")
@@ -408,7 +408,7 @@ def test_a_worktree_is_told_with_its_branch_and_issue():
     assert all(word in place for word in ("/work/tree", "fix-1", "main", "T-1", "absolute"))
 
 
-def test_a_worktree_that_is_no_folder_is_not_told():
+def test_a_worktree_that_is_not_a_folder_is_not_named():
     asked = []
     for path in ("/gone", "", 5, None):
         verdict = decide(looping(frame(worktree_path=path)), Facts(folder=asked.append), NOW)
@@ -572,5 +572,5 @@ def test_a_loop_that_ended_is_stale_or_cannot_be_read_is_not_live(state):
 
 
 @pytest.mark.parametrize("stack", [[], None, {}, "x", [5]])
-def test_what_is_no_stack_has_an_empty_top_frame(stack):
+def test_what_is_not_a_stack_has_an_empty_top_frame(stack):
     assert top_frame(stack) == {}

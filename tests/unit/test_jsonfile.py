@@ -39,7 +39,7 @@ def test_a_file_that_changed_since_it_was_read_is_not_edited(file, tmp_path):
     assert not file.has_changed()
 
 
-def test_an_own_edit_is_no_change(file):
+def test_an_own_edit_is_not_a_change(file):
     assert not file.has_changed()
     file.edit([(("phase",), "b")])
     assert not file.has_changed()

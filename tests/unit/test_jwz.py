@@ -109,7 +109,7 @@ def test_a_post_is_never_older_than_what_is_there(store):
         b"null",
     ],
 )
-def test_a_line_that_is_no_message_is_left_out(tmp_path, junk):
+def test_a_line_that_is_not_a_message_is_left_out(tmp_path, junk):
     jwz.post(tmp_path, "good", topic="t", created_at=5)
     path = tmp_path / ".jwz" / "messages.jsonl"
     topic_id = json.loads(path.read_text().splitlines()[0])["id"].encode()

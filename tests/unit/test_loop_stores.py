@@ -69,7 +69,7 @@ def test_a_store_without_a_state_is_passed_over(project, body):
 
 
 @pytest.mark.parametrize("body", ["not JSON", "null", "[]", '{"schema": 1}'])
-def test_a_body_that_is_no_object_is_a_broken_state_and_found(project, body):
+def test_a_body_that_is_not_an_object_is_a_broken_state_and_found(project, body):
     jwz.post(project, body)
     assert isinstance(loop.find_loop([str(project)]), JwzLoop)
 
@@ -235,7 +235,7 @@ def test_a_file_without_front_matter_is_a_broken_loop(project):
     assert home.goal == ""
 
 
-def test_a_file_that_is_gone_is_no_loop(project):
+def test_a_file_that_is_gone_is_not_a_loop(project):
     path = write(project, PAGE)
     home = FileLoop(str(project))
     path.unlink()

@@ -121,7 +121,7 @@ def test_code_does_not_count():
 
 
 @pytest.mark.parametrize("code", ["```\nx\n```\n", "    x\n\n    y\n", "~~~\nx\n~~~\n"])
-def test_a_block_of_code_is_no_line_and_the_blank_lines_around_it_are(code):
+def test_a_block_of_code_is_not_a_line_and_the_blank_lines_around_it_are(code):
     assert scored(f"because\n\n{code}\nchose")[1] == [0.3]
     assert scored(f"{code}because\n\nchose\n\n{code}")[1] == [0.5]
 
@@ -224,7 +224,7 @@ def test_a_category_passes_at_its_threshold(category):
         assert (found.outcome == "block") is passes
 
 
-def test_the_summary_is_told_once_and_not_of_nothing():
+def test_the_summary_is_reported_once_and_not_of_nothing():
     assert verdict(tool_uses=20, tools=1).change is True
     assert verdict(tool_uses=20, tools=1, summarized=True).outcome == "allow"
     assert verdict(BOTH, tool_uses=20, tools=1, summarized=True).change is False
@@ -257,7 +257,7 @@ def settings(**section):
 
 
 @pytest.mark.parametrize("config", [None, [], 5, {}, {"triage": None}, {"triage": []}, {"triage": {"thresholds": 5}}])
-def test_what_is_no_configuration_means_the_defaults(config):
+def test_what_is_not_a_configuration_means_the_defaults(config):
     found = MemorySettings(config)
     assert (found.enabled, found.max_messages, found.thresholds) == (True, 50, THRESHOLDS)
 

@@ -42,7 +42,7 @@ def test_an_empty_set_or_pattern_is_refused(patterns):
 
 
 @pytest.mark.parametrize("patterns", ["word", b"word", [b"word"], [1], {"a": 1}, {"a": [None]}, {1: "a"}, 7, None])
-def test_what_is_no_set_of_strings_is_refused(patterns):
+def test_what_is_not_a_set_of_strings_is_refused(patterns):
     with pytest.raises(TypeError):
         PatternSet(patterns)
 
@@ -111,7 +111,7 @@ def test_a_lone_surrogate_is_one_character():
     assert PatternSet(["\udfff"]).findall("a\udfff") == [("\udfff", 1, 2, 1, False)]
 
 
-def test_bytes_that_are_no_utf8_are_neither_words_nor_blank():
+def test_bytes_that_are_not_utf8_are_neither_words_nor_blank():
     for junk in (b"\xff", b"\x80", b"\xc3", b"\xe2\x84", b"\xf0\x9f\x98", b"\xed", b"\xc0\xaf", b"\xf5\x80\x80\x80"):
         text = junk + b"ja" + junk + b"Ja ja" + junk
         found = PatternSet(["ja"], word=True, ignore_case=True).findall(text)
@@ -175,7 +175,7 @@ def test_a_word_ends_where_no_letter_digit_or_underscore_follows(beside):
 @pytest.mark.parametrize(
     "beside", ["", " ", "-", ".", "\u0301", "\u0345", "\u200b", "😀", "\ufffd", chr(0xD83D), "\xa0"]
 )
-def test_marks_and_signs_are_no_part_of_a_word(beside):
+def test_marks_and_signs_are_not_part_of_a_word(beside):
     for text in (f"limit{beside}", f"{beside}limit", f"{beside}limit{beside}"):
         assert spans(["limit"], text, word=True) == ["limit"]
 
@@ -200,7 +200,7 @@ def test_a_longer_phrase_that_fails_hides_no_shorter_one():
     assert names(["api limit", "limit"], "xapi limit", word=True) == ["limit"]
 
 
-def test_an_end_that_is_no_word_wants_a_word_beside_it():
+def test_an_end_that_is_not_a_word_wants_a_word_beside_it():
     assert spans(["-x-"], "a-x-b", word=True) == ["-x-"]
     assert spans(["-x-"], " -x- ", word=True) == []
     assert spans([" x"], "a  x", word=True) == ["  x"]

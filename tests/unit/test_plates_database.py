@@ -50,10 +50,10 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """An open database; what it reports as changed is in `told`, and what it reports as gone in `gone`."""
-    told, gone = [], []
-    made = Database(url, told.append, gone.append)
-    made.told, made.gone = told, gone
+    """An open database; what it reports as changed is in `reported`, and what it reports as gone in `gone`."""
+    reported, gone = [], []
+    made = Database(url, reported.append, gone.append)
+    made.reported, made.gone = reported, gone
     yield made
     made.close()
 
@@ -89,7 +89,7 @@ def test_a_plate_follows_its_events(database):
     ]:
         assert database.record(report(kind))
         assert status(database) == expected
-        assert database.told[-1]["status"] == expected
+        assert database.reported[-1]["status"] == expected
     assert [event["status"] for event in database.events_of("s", 3)] == ["error", "closed", "running"]
 
 
@@ -251,7 +251,7 @@ def test_what_is_older_than_the_closing_does_not_open_again(database, kind):
 def test_an_unknown_type_begins_no_plate_and_is_counted_and_kept_once(database):
     first = report("coffee_break")
     assert database.record(first, SpoolOffset("file", 7))
-    assert (database.get("s"), database.told, database.offset("file")) == (None, [], 7)
+    assert (database.get("s"), database.reported, database.offset("file")) == (None, [], 7)
     assert not database.record(first)
     database.record(report("stop"))
     assert not database.record(first)
@@ -374,7 +374,7 @@ def test_eight_writers_at_once_lose_and_double_nothing(url):
         try:
             for one in reports:
                 database.record(one)
-        except Exception as error:  # told below, in the test's own thread
+        except Exception as error:  # reported below, in the test's own thread
             failed.append(error)
 
     threads = [threading.Thread(target=write, args=(databases[number % 4],)) for number in range(8)]
@@ -481,7 +481,7 @@ def test_the_permissions_tool_is_found_by_its_command_or_file(database):
     assert status(database) == "running"
 
 
-def test_what_tells_uses_of_a_tool_apart_is_bounded(database):
+def test_what_distinguishes_uses_of_a_tool_is_bounded(database):
     database.record(report("tool_start:" + "n" * 50_000, tool_params={"command": "c" * 50_000}))
     [(_, name, about, _, _)] = database.get("s")["tools"]
     assert (name, about) == ("n" * 200, "c" * 200)
@@ -636,7 +636,7 @@ def test_a_recovery_overwrites_no_newer_event(database):
     assert status(database) == "awaiting_input"
     assert database.apply(database.get("s"), parse_event("health_check_recovery"))
     assert status(database) == "idle"
-    assert database.told[-1]["status"] == "idle"
+    assert database.reported[-1]["status"] == "idle"
 
 
 def test_lags_are_those_of_the_hooks_events(database):
@@ -694,7 +694,7 @@ def test_a_run_that_is_over_before_its_first_event_came_is_over(database):
     assert [(plate["session_id"], plate["status"]) for plate in database.all()] == [("s", "closed")]
 
 
-def test_an_end_that_is_told_late_closes_nothing_that_went_on_since(database):
+def test_an_end_that_is_reported_late_closes_nothing_that_went_on_since(database):
     database.record(report("session_start", run_id="run", ts=100, mono=None))
     database.record(report("prompt_submit", ts=300, mono=None))
     assert database.close_sessions(run_id="run", at=Moment(200, None)) == []
@@ -730,7 +730,7 @@ def test_a_placeholder_of_a_run_that_is_over_makes_room(database):
 # ---- reading and forgetting --------------------------------------------------
 
 
-def test_plates_are_told_newest_first_and_filtered(database):
+def test_plates_are_listed_newest_first_and_filtered(database):
     for session, project in (("a", "/one"), ("b", "/two"), ("c", "/one")):
         database.record(report("session_start", session=session, project_path=project))
         time.sleep(0.002)
@@ -812,7 +812,7 @@ def opening(code, url):
     return subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True)
 
 
-def test_one_that_is_killed_while_it_makes_the_tables_is_no_hindrance(url):
+def test_one_that_is_killed_while_it_makes_the_tables_is_not_a_hindrance(url):
     killed = opening(DIES + OPEN, url)
     assert (killed.communicate()[1], killed.returncode) == ("", 7)
     again = Database(url)

@@ -75,10 +75,10 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize(("status", "look", "told"), JUDGED)
-def test_what_a_transcript_tells(status, look, told):
+@pytest.mark.parametrize(("status", "look", "expected"), JUDGED)
+def test_what_a_transcript_shows(status, look, expected):
     event = examine(Status(status), 100, look, now=120)
-    assert event == (parse_event(told) if told else None)
+    assert event == (parse_event(expected) if expected else None)
 
 
 # The same where the clock was set back, so that the event is still to come: what the transcript showed at the first
@@ -96,14 +96,14 @@ SET_BACK = [
 
 
 def test_an_event_of_this_very_moment_is_not_still_to_come():
-    told = examine(Status.RUNNING, 100, Look(100, at=100.0, interrupted=True), now=100, first=Look(99))
-    assert told is None
+    reported = examine(Status.RUNNING, 100, Look(100, at=100.0, interrupted=True), now=100, first=Look(99))
+    assert reported is None
 
 
-@pytest.mark.parametrize(("status", "first", "look", "told"), SET_BACK)
-def test_what_a_transcript_tells_when_the_clock_was_set_back(status, first, look, told):
+@pytest.mark.parametrize(("status", "first", "look", "expected"), SET_BACK)
+def test_what_a_transcript_shows_when_the_clock_was_set_back(status, first, look, expected):
     event = examine(Status(status), 100, look, now=50, first=first)
-    assert event == (parse_event(told) if told else None)
+    assert event == (parse_event(expected) if expected else None)
 
 
 # The tools that a session waits for since 100, what its transcript shows of them, and what that tells.
@@ -121,18 +121,18 @@ WAITED_FOR = [
 ]
 
 
-@pytest.mark.parametrize(("waits", "look", "told"), WAITED_FOR)
-def test_what_a_transcript_tells_about_tools_that_are_waited_for(waits, look, told):
+@pytest.mark.parametrize(("waits", "look", "expected"), WAITED_FOR)
+def test_what_a_transcript_shows_about_tools_that_are_waited_for(waits, look, expected):
     event = examine(Status.AWAITING_APPROVAL, 100, look, now=120, waits=frozenset(waits))
-    assert event == (parse_event(told) if told else None)
+    assert event == (parse_event(expected) if expected else None)
 
 
 def test_a_tool_that_is_waited_for_needs_no_clock():
     pending, ended = (Look(110, at=109, **{name: frozenset("a")}) for name in ("pending", "ended"))
     other = Look(30, at=29, pending=frozenset("a"))
     assert examine(Status.AWAITING_INPUT, 100, other, now=50, first=pending, waits=frozenset("a")) is None
-    told = examine(Status.AWAITING_INPUT, 100, ended, now=50, first=ended, waits=frozenset("a"))
-    assert told == parse_event("health_check_recovery")
+    reported = examine(Status.AWAITING_INPUT, 100, ended, now=50, first=ended, waits=frozenset("a"))
+    assert reported == parse_event("health_check_recovery")
 
 
 def write(path, *records):
@@ -396,7 +396,7 @@ def test_where_there_is_no_transcript_nothing_is_seen(path):
 
 
 @pytest.mark.parametrize("read", [look_at, last_words])
-def test_a_transcript_that_is_no_file_keeps_nobody_waiting(tmp_path, read):
+def test_a_transcript_that_is_not_a_file_blocks_no_reader(tmp_path, read):
     os.mkfifo(tmp_path / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
@@ -475,7 +475,7 @@ WAITING = ["tool_start:AskUserQuestion", "tool_start:ExitPlanMode", "stop_failur
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_recovery_takes_twelve_seconds_at_the_most_and_comes_to_nobody_else(world, seed, report):
+def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, seed, report):
     """Sessions come to wait at random times; of some the transcript goes on at a random time after that."""
     draw = random.Random(seed)
     moments = []  # when, what: an event of a session, or its transcript's advance
@@ -803,7 +803,7 @@ def test_a_session_without_a_prompt_in_which_a_subagent_waits_is_waiting(world):
     assert world.status("s") == "awaiting_approval"
 
 
-def test_a_subagents_tool_is_no_prompt(world):
+def test_a_subagents_tool_is_not_a_prompt(world):
     world.event("s", "session_start", source="resume")
     world.now += 1
     world.event("s", "tool_start:Bash", agent_id="x")
@@ -847,7 +847,7 @@ def test_the_check_after_the_next_one_judges_again(world):
     assert world.health.check() == 1
 
 
-def test_a_clock_that_is_set_is_no_sleep(world):
+def test_a_clock_that_is_set_is_not_a_sleep(world):
     world.event("s", "tool_start:ExitPlanMode")
     world.set_forward = 3600.0
     world.looks["s"] = Look(world.now + 3600, at=world.now + 3600)
@@ -943,7 +943,7 @@ def test_a_guess_that_outlives_its_hook_is_the_host(world):
 
 
 @pytest.mark.parametrize("later", [1, 6])
-def test_a_guess_that_does_not_is_no_host(world, later):
+def test_a_guess_that_does_not_is_not_a_host(world, later):
     world.event("s", "prompt_submit", pid=5, pid_started=1234, pid_is_guess=True)
     world.processes[5] = 1234 if later == 1 else 9999  # there with its hook; another process, later
     world.now += later

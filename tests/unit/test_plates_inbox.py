@@ -108,7 +108,7 @@ NO_EVENTS = [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"["
 
 
 @pytest.mark.parametrize("line", [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"])
-def test_what_is_no_event_is_counted_and_passed_over(inbox, line):
+def test_what_is_not_an_event_is_counted_and_passed_over(inbox, line):
     spool.append_record(line + b"\n")
     spool.append_record(event(1))
     assert inbox.ingest() == 1
@@ -285,7 +285,7 @@ def killed(*_):
     raise KeyboardInterrupt
 
 
-def test_a_name_that_is_no_spools_is_left_alone(inbox):
+def test_a_name_that_is_not_a_spools_is_left_alone(inbox):
     (inbox.folder / f"{spool.SPOOL_FILE}.\u00b2").write_bytes(event(1))
     assert inbox.ingest() == 0
 
@@ -364,7 +364,7 @@ def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monke
     assert "violates a constraint" in caplog.text
 
 
-def test_one_that_is_told_to_stop_stops_between_two_lines(inbox, monkeypatch):
+def test_one_that_gets_a_signal_stops_between_two_lines(inbox, monkeypatch):
     spool.append_record(event(0) + event(1) + event(2))
     (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
 

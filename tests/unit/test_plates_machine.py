@@ -87,7 +87,7 @@ def test_a_prompt_or_a_start_always_sets_a_session_running(sequence, last):
 
 
 @given(st.sampled_from(Status))
-def test_after_a_recovery_nobody_waits_for_attention(status):
+def test_after_a_recovery_no_session_needs_attention(status):
     after = transition(status, parse_event("health_check_recovery"))
     assert after not in (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)
 

@@ -169,7 +169,7 @@ def test_a_notification_while_a_permission_is_open_is_about_no_newer_tool():
     )
 
 
-def test_two_uses_of_one_tool_are_told_apart_by_what_they_work_on():
+def test_two_uses_of_one_tool_are_distinguished_by_what_they_work_on():
     play(
         ("tool_start:Bash=a(make)", RUNNING),
         ("tool_start:Bash=b(ls)", RUNNING),

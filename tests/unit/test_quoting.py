@@ -130,7 +130,7 @@ def test_a_url_with_a_user_is_masked_whole(url):
         "see https://example.org/a?page=2&of=3#part",
     ],
 )
-def test_what_is_no_secret_is_shown_in_a_command(command):
+def test_what_is_not_a_secret_is_shown_in_a_command(command):
     assert shown(command) == command
 
 

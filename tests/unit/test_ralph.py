@@ -31,7 +31,7 @@ def test_without_front_matter_the_loop_ends():
 
 @pytest.mark.parametrize("key", ["iteration", "max_iterations"])
 @pytest.mark.parametrize("value", ["", "ten", "-1", "1.5", "0x10", "1e3", "+1", "1_000", "\u0661", "true", "9" * 70])
-def test_a_count_that_is_no_whole_number_ends_the_loop_and_says_where(key, value):
+def test_a_count_that_is_not_a_whole_number_ends_the_loop_and_says_where(key, value):
     found = verdict(facts=asked(line=lambda name: {"iteration": 3, "max_iterations": 4}[name]), **{key: value})
     assert (found.outcome, found.ended) == ("allow", True)
     assert f'{key} is "{value}", not a whole number' in found.why
@@ -240,7 +240,7 @@ def test_what_is_not_needed_is_not_asked_for():
     assert verdict(facts=Facts(promises=never), completion_promise=None).outcome == "block"
 
 
-# ---- what is told ------------------------------------------------------------
+# ---- what the agent reads ----------------------------------------------------
 
 
 def test_a_briefing_names_the_iteration_the_promise_and_the_prompt():
@@ -256,7 +256,7 @@ def test_a_briefing_counts_from_0_and_names_no_limit_if_the_file_names_none():
     assert briefing({}, PROMPT).startswith("Ralph iteration 0. No promise")
 
 
-def test_a_long_promise_is_told_whole():
+def test_a_long_promise_is_shown_whole():
     promise = "GREEN " * 1000 + "indeed"
     assert f"<promise>{promise}</promise>" in verdict(completion_promise=promise).message
 

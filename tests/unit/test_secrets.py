@@ -214,7 +214,7 @@ def test_of_random_keys_few_are_shown(length, letters):
     assert all(MASK in mask(f"API_KEY={key}") for key in keys)
 
 
-def test_a_uuid_is_no_key_and_hides_none():
+def test_a_uuid_is_not_a_key_and_hides_none():
     uuid, key = "81cae66d-1a7b-4990-83c5-b3d6bc236756", "k1L2m3N4" * 4
     for text in (uuid, f"/tmp/{uuid}/x", f"a{uuid}b", f"{uuid}/{uuid}"):
         assert mask(f"rm {text}") == f"rm {text}"

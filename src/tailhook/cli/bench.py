@@ -268,8 +268,8 @@ def write_transcript(path: Path, size: int, said: str) -> None:
     """
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
     asked = [{"type": "text", "text": "Please go on with the next one."}]
-    told = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
-    turn = record("user", asked, 1) + record("assistant", told, 2) + record("user", result, 3)
+    text = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
+    turn = record("user", asked, 1) + record("assistant", text, 2) + record("user", result, 3)
     end = record("assistant", [{"type": "text", "text": said}], 4)
     with path.open("wb") as out:
         if size > 1 << 30:

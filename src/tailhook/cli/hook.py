@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
     parser.add_argument("--event", metavar="NAME", help="the event, when the payload does not name it")
     parser.add_argument("--exit", choices=("0", "2"), help=f"the exit code of a block ({exit_codes()})")
-    parser.add_argument("--announce", action="store_true", help="tell the user when a loop ends")
+    parser.add_argument("--announce", action="store_true", help="notify the user when a loop ends")
     parser.add_argument("--host", choices=HOSTS, help="whose payload it is, and whose answer (claude-code)")
 
     parser = command(

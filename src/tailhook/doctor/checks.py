@@ -392,7 +392,7 @@ def loops(settings: "config.Config") -> Iterator[Finding]:
         age = time.time() - changed
         if age > RALPH_ASLEEP:
             what = f"{path}: a ralph loop has not moved for {int(age // 3600)} hours"
-            yield Finding("loop", WARNING, what, "If nobody works on it:  tailhook ralph cancel")
+            yield Finding("loop", WARNING, what, "If it is abandoned:  tailhook ralph cancel")
         yield from owned_by("ralph loop", str(path), page.get("session_id"), "tailhook ralph")
 
 

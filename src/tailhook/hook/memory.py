@@ -52,7 +52,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
         return Verdict("allow", "paused: a background task is running")
     flag = Flag(event.root, event.session_id)
     if flag.lets_go(event.now):
-        return Verdict("allow", "this session was told a moment ago")
+        return Verdict("allow", "this session got a report a moment ago")
     mark = Mark(flag, event.session_id or event.transcript_path())
     try:
         session = Session(event, settings.max_messages, mark)

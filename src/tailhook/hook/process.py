@@ -163,7 +163,7 @@ def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") ->
 
 
 def block_answer(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
-    """Return the answer that sends the agent on and tells the person what ended.
+    """Return the answer that sends the agent on and notifies the person of what ended.
 
     Prints the reason on stderr at exit code 2: older hosts read it there, newer ones read the JSON.
     """
@@ -181,7 +181,7 @@ class Options:
     machines: the given names that are known, in the order in which they are asked; None if none were given.
     event: the event's name if the payload does not name it.
     exit_code: of a block; None if each machine has its own.
-    announce: whether to tell the person when a loop ends.
+    announce: whether to notify the person when a loop ends.
     host: the agent host.
 
     Prints unknown arguments on stderr and ignores them: a usage error must not block a host.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
-MAX_RECOVERY_TIME = 12  # seconds at the most from the transcript's advance to the recovery: the two together
+MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
 MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool that waits for nothing is forgotten
 
 
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 
 WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, "ExitPlanMode": Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look
-EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript can tell nothing new about the other statuses
+EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript says nothing new about the other statuses
 
 # The status after an event, whatever it was before ...
 AFTER = {
@@ -123,11 +123,11 @@ MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server asks o
 
 
 class Detail(NamedTuple):
-    """What the host tells about an event besides its kind. A field is "" if the host does not send it.
+    """What the host says about an event besides its kind. A field is "" if the host does not send it.
 
     tool_use_id: of the tool that the event is about.
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
-    about: what the tool works on, such as its command. It tells two uses of one tool apart.
+    about: what the tool works on, such as its command. It distinguishes two uses of one tool.
     agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
     is_hosts: the host wrote the prompt by itself, or started the session anew by itself after a compaction.
     """
@@ -342,7 +342,7 @@ def opened(tools: Tools, tool: OpenTool) -> Tools:
 
 
 def same_tool(tool: OpenTool) -> tuple[str, ...]:
-    """Return what tells a tool from others: its id, or without one its agent and name."""
+    """Return what distinguishes a tool from others: its id, or without one its agent and name."""
     return (tool.tool_use_id,) if tool.tool_use_id else (tool.agent_id, tool.name)
 
 

@@ -187,7 +187,7 @@ class Masker:
         return shown
 
     def note(self, word: str, bare: str, names: "Sequence[tuple[str, int]]", is_sign: bool, is_header: bool) -> None:
-        """Note what a word that is no secret says of the next one."""
+        """Note what a word that is not a secret says about the next one."""
         name, value = names[-1] if names else ("", 0)
         is_last = value == len(bare) and word.rstrip(QUOTES)[-1:] in ("=", ":") and word[-2:] not in ("''", '""')
         introduced = is_sign or (bare == "is" and "pass" in self.before.lower())
@@ -404,7 +404,7 @@ def is_authorization(name: str) -> bool:
 def has_user_info(word: str) -> bool:
     """Return whether a URL holds a password or a token: scheme://user:password@host, scheme://token@host.
 
-    A host that is too long for one counts as such; the user of ssh is no secret.
+    A host that is too long for one counts as such; the user of ssh is not a secret.
     """
     pieces = word.split("//")
     return any(is_login(pieces[place - 1], pieces[place]) for place in range(1, len(pieces)))

@@ -110,7 +110,7 @@ class Report(BaseModel):
 
     event_id: the same event is kept once.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
-    mono: milliseconds since the start of the hook's machine. They tell a late event from a clock that was set back.
+    mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
     agent_id: the sub-agent that the event belongs to.
     source: of session_start: startup, resume, clear, compact or fork.
