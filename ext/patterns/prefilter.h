@@ -6,7 +6,7 @@
    Large sets have two groups of buckets. The places that are left are looked up by a hash of the window: eight bytes
    around it must be what the literals with that hash have in common. The automaton does the rest.
 
-   A literal is never missed. A place may be reported where there is none. */
+   A literal is never missed. A reported place may have no literal. */
 
 #ifndef TAILHOOK_PREFILTER_H
 #define TAILHOOK_PREFILTER_H

@@ -7,8 +7,8 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 from support.browser import launch  # noqa: E402
 from support.daemon import daemon_in  # noqa: E402
 
-PATIENCE = 30_000  # milliseconds that a busy machine may take
-sync_api.expect.set_options(timeout=PATIENCE)
+BROWSER_TIMEOUT_MS = 30_000  # milliseconds that a busy machine may take
+sync_api.expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def open_board(browser):
     def open_one(daemon, **options):
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(BROWSER_TIMEOUT_MS)
         context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}')")
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
-from conftest import PATIENCE
+from conftest import BROWSER_TIMEOUT_MS
 from playwright.sync_api import expect
 from support.browser import row
 from support.daemon import answers, wait_until
@@ -77,7 +77,7 @@ def signed_in(browser, own):
     def open_link(link=None):
         context = browser.new_context()
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(BROWSER_TIMEOUT_MS)
         page = context.new_page()
         page.goto(link or own.link)
         page.get_by_text("live", exact=True).wait_for()

@@ -16,7 +16,7 @@ PASSWORDS = [
     f"postgresql+psycopg://me:{SECRET}@127.0.0.1/plates",
     f"postgresql+psycopg://127.0.0.1/plates?user=me&password={SECRET}",
     f"postgresql+psycopg://127.0.0.1/plates?sslpassword={SECRET}",
-    f"://me:{SECRET}@127.0.0.1",  # not a URL, and yet somebody's password
+    f"://me:{SECRET}@127.0.0.1",  # not a URL, and yet with a password
 ]
 
 

@@ -20,7 +20,7 @@ posix.write(2, b"\\n%d" % usage.ru_maxrss)
 
 
 def peak(project, argv):
-    """KiB that the process has in memory at the most."""
+    """Return the largest amount of memory, in KiB, that the process had."""
     payload = json.dumps(project.payload()).encode()
     done = subprocess.run(
         [argv[0], "-I", "-S", "-c", MEASURE, *argv], input=payload, env=project.env, capture_output=True, check=True

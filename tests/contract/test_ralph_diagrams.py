@@ -92,18 +92,18 @@ STATE_FILE = {
     "no completion_promise": goes_on("No promise is set", ralph_page(completion_promise=None), said=KEPT),
     "a line of none of them": goes_on("iteration 2 of 10", PAGE.replace("active: true", "# mine\nnotes\na: iteration")),
     "iteration < 0": ends('iteration is "-1", not a whole number (line 3)', ralph_page(iteration=-1)),
-    "an iteration that is no number": ends('iteration is "ten"', ralph_page(iteration="ten")),
+    "an iteration that is not a number": ends('iteration is "ten"', ralph_page(iteration="ten")),
     "max_iterations < 0": ends('max_iterations is "-1", not a whole number (line 4)', ralph_page(max_iterations=-1)),
     "iteration >= 0": goes_on("iteration 1 of 10", ralph_page(iteration=0), ralph_page(iteration=1)),
 }
 TRANSCRIPT = {
-    "input that is no JSON": ends("the payload is invalid JSON: expected a member's name", stdin=b'{"a": 1,}'),
+    "input that is not JSON": ends("the payload is invalid JSON: expected a member's name", stdin=b'{"a": 1,}'),
     "input that ends early": ends("the payload ends before it is complete", stdin=b'{"session_id": "mine"'),
     "input that is not an object": ends("the payload is not a JSON object", stdin=b"[]"),
     "no input": ends("the payload is empty", stdin=b""),
     "input that is JSON": goes_on("iteration 2 of 10"),
     "a file that is not there": ends("cannot be read: /nowhere", fields={"transcript_path": "/nowhere"}),
-    "a file that is none": ends("cannot be read: /tmp", fields={"transcript_path": "/tmp"}),
+    "a folder instead of a file": ends("cannot be read: /tmp", fields={"transcript_path": "/tmp"}),
     "a file that is not named": ends("its transcript is not named", fields={"transcript_path": None}),
     "a file that is there": goes_on("iteration 2 of 10"),
     "a line of the assistant's": ends("promise is kept", transcript=(says("Hm."), USER, says(KEPT, id="b"))),
@@ -141,7 +141,7 @@ GOING_ON = {
     "the prompt is empty": ends("the prompt is empty", ralph_page(" \n")),
 }
 ERRORS = {
-    "JSON that cannot be parsed": TRANSCRIPT["input that is no JSON"],
+    "JSON that cannot be parsed": TRANSCRIPT["input that is not JSON"],
     "a file that is not there": TRANSCRIPT["a file that is not there"],
     "a damaged state file": STATE_FILE["no front matter"],
     "a transcript of another format": ends("has no assistant record", transcript=("Not a transcript.",)),

@@ -161,4 +161,4 @@ def test_killed_at_any_system_call_memory_reports_unless_it_is_kept_that_it_did(
         assert [(stop.exit_code, stop.stderr == "") for stop in stops] == [(0, True)] * flagged + [(2 - 2 * kept, kept)]
     assert seen == sorted(seen), "once new, always new"
     assert {0, 2} <= set(seen)
-    report(f"faults: memory killed at {min(len(seen), calls)} of its {calls} system calls, no session left untold")
+    report(f"faults: memory killed at {min(len(seen), calls)} of its {calls} system calls, no session left unreported")

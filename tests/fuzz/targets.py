@@ -37,7 +37,7 @@ SCORERS = {False: Scorer("seed"), True: Scorer("tuned")}
 
 
 def no_constant(word):
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def standard(data):

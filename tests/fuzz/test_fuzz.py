@@ -8,7 +8,7 @@ import pytest
 from fuzz.targets import TARGETS, mutated, seeds
 
 SECONDS = 1.0
-MOST = 4000
+MAX_MUTATIONS = 4000
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -18,7 +18,7 @@ def test_fuzz(report, name):
         TARGETS[name](data)
     chance, deadline = Random(zlib.crc32(name.encode())), time.monotonic() + SECONDS
     done = 0
-    while done < 200 or (done < MOST and time.monotonic() < deadline):
+    while done < 200 or (done < MAX_MUTATIONS and time.monotonic() < deadline):
         data = mutated(chance, inputs)
         try:
             TARGETS[name](data)

@@ -226,10 +226,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/ralph.py",
         "",
-        "LONGEST_LINE = 500 # characters of a line of the log",
+        "MAX_LOG_LINE_CHARS = 500 # characters of a line of the log",
         (
-            "LONGEST_LINE = 499 # characters of a line of the log",
-            "LONGEST_LINE = 501 # characters of a line of the log",
+            "MAX_LOG_LINE_CHARS = 499 # characters of a line of the log",
+            "MAX_LOG_LINE_CHARS = 501 # characters of a line of the log",
         ),
         LOG,
     ),
@@ -431,10 +431,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/pem.py",
         "mask_keys",
-        'label, dashes, _ = text[start + 11 : start + 11 + LONGEST_LABEL].partition("-----")',
+        'label, dashes, _ = text[start + 11 : start + 11 + MAX_LABEL_CHARS].partition("-----")',
         (
-            'label, dashes, _ = text[start + 10 : start + 11 + LONGEST_LABEL].partition("-----")',
-            'label, dashes, _ = text[start + 11 : start + 10 + LONGEST_LABEL].partition("-----")',
+            'label, dashes, _ = text[start + 10 : start + 11 + MAX_LABEL_CHARS].partition("-----")',
+            'label, dashes, _ = text[start + 11 : start + 10 + MAX_LABEL_CHARS].partition("-----")',
         ),
         "The blank before the label changes where the search for the end begins by one; the other is a bound.",
     ),

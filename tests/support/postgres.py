@@ -43,7 +43,7 @@ def postgres():
             )
             yield f"postgresql+psycopg://tests@127.0.0.1:{port}/postgres"
         finally:
-            running.send_signal(signal.SIGQUIT)  # leaves at once, whoever is connected
+            running.send_signal(signal.SIGQUIT)  # leaves at once, with clients connected
             running.wait(30)
 
 

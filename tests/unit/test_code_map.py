@@ -40,7 +40,7 @@ RULES = {
     "2.4 a backslash before a letter is itself": (r"\a`b`", spans("`b`")),
     # 4.1 Thematic breaks
     "4.1 a thematic break ends a paragraph": ("a `b\n***\nc` d", []),
-    "4.1 a thematic break is no list item": ("* * *\n      a", [("indented", "      a")]),
+    "4.1 a thematic break is not a list item": ("* * *\n      a", [("indented", "      a")]),
     # 4.2 ATX headings
     "4.2 a heading's content is by itself": ("# a `b\nc` d", []),
     "4.2 seven number signs are a paragraph": ("####### a `b\nc`", spans("`b\nc`")),
@@ -104,7 +104,7 @@ RULES = {
     # 4.7 Link reference definitions
     "4.7 backticks in a definition are no code": ("[a]: `b` '`c`'\n", []),
     "4.7 a definition's title may be on the next line": ("[a]: b\n'`c`'\n`d`", spans("`d`")),
-    "4.7 a title that is none leaves a definition": ("[a]: b\n'`c`' d", spans("`c`")),
+    "4.7 an invalid title leaves a definition": ("[a]: b\n'`c`' d", spans("`c`")),
     "4.7 text after the destination makes it none": ("[a]: b c\n`d` [`e]: f`", spans("`d`", "`e]: f`")),
     "4.7 a definition cannot interrupt a paragraph": ("a\n[b]: `c`", spans("`c`")),
     "4.7 definitions may follow each other": ("[a]: `\n[b]:\n`\n`c`", spans("`c`")),

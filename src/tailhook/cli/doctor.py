@@ -3,7 +3,7 @@
 import argparse
 
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, say
-from tailhook.doctor.checks import examine
+from tailhook.doctor.checks import check_installation
 from tailhook.doctor.finding import FAILURE, Finding
 from tailhook.hook.answer import plain
 from tailhook.install.hooks_file import SCOPES
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 def doctor(arguments: argparse.Namespace) -> int:
     """Print every finding. Return 1 if one of them is a failure, else 0."""
     findings = []
-    for finding in examine([arguments.scope] if arguments.scope else SCOPES):
+    for finding in check_installation([arguments.scope] if arguments.scope else SCOPES):
         findings.append(finding)
         if not arguments.json:
             say(*lines(finding))

@@ -69,7 +69,7 @@ def add(commands: Commands) -> None:
     parser = command(
         commands,
         "run",
-        run_command,
+        run_session,
         "run a command and report its end to the boards",
         "tailhook run -- claude --resume",
     )
@@ -112,7 +112,7 @@ def refuse_token(_: str) -> None:
     raise argparse.ArgumentTypeError(f"every user can see a token among the arguments. {others}")
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def run_session(arguments: argparse.Namespace) -> int:
     """Run a command in the foreground."""
     argv = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not argv:

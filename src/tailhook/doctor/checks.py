@@ -74,7 +74,7 @@ class Installed(NamedTuple):
     machines: Sequence[str]
 
 
-def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
+def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     """Yield every finding about the hooks files of these scopes, and about what the hooks need."""
     found: list[Found] = []
     for file in hooks_files():
@@ -99,7 +99,7 @@ def examine(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from state_files()
     yield from loops(settings)
     if any("plates" in there.machines for there in installed):
-        yield from plates()
+        yield from check_plates()
 
 
 def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def names_tailhook(path: str) -> bool:
         return False
 
 
-def plates() -> Iterator[Finding]:
+def check_plates() -> Iterator[Finding]:
     """Yield what is found about the daemon; a file that cannot be used is a finding too."""
     try:
         yield from daemon.check_daemon()

@@ -145,7 +145,7 @@ class Stage:
         try:
             answer = json.loads(done.stdout) if done.stdout else {}
         except ValueError:
-            return f"its answer is no JSON: {done.stdout[:80]!r}"
+            return f"its answer is not JSON: {done.stdout[:80]!r}"
         if (machines is None or "idle" in machines) and not self.is_answered(answer):
             return f"a live loop got no answer: {said or 'nothing on stderr'}"
         return ""

@@ -20,7 +20,7 @@ THRESHOLDS = {**dict.fromkeys(CATEGORIES, 0.4), "CONSTRAINT": 0.5, SUMMARY: 0.6}
 BOOSTED, MAX_BOOSTED = 0.5, 2  # what a line with a booster counts, and how many of a category do
 PLAIN, MAX_PLAIN = 0.3, 3
 WHOLE = MAX_BOOSTED * BOOSTED + MAX_PLAIN * PLAIN
-MAX_MESSAGES, FEWEST_MESSAGES, MOST_MESSAGES = 50, 10, 200
+DEFAULT_MESSAGES, MIN_MESSAGES, MAX_MESSAGES = 50, 10, 200
 MAX_TEXT_BYTES = 256 << 10  # of the messages that are scored, the newest first
 FLAG_SECONDS = 300  # within which a second stop is let go
 MAX_LINE_CHARS = 120  # of a line that is shown
@@ -143,8 +143,8 @@ class MemorySettings:
         self.enabled = not (enabled is False or (isinstance(enabled, str) and enabled.strip().lower() == "false"))
         count = section.get("max_messages")
         if not isinstance(count, int) or isinstance(count, bool):
-            count = MAX_MESSAGES
-        self.max_messages = min(max(count, FEWEST_MESSAGES), MOST_MESSAGES)
+            count = DEFAULT_MESSAGES
+        self.max_messages = min(max(count, MIN_MESSAGES), MAX_MESSAGES)
         self.thresholds = dict(THRESHOLDS)
         given = section.get("thresholds")
         for name, value in given.items() if isinstance(given, dict) else ():

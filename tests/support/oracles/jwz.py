@@ -10,7 +10,7 @@ TOPIC = "loop:current"
 
 
 def records(project: Path) -> list[dict]:
-    """Every record of the project's store; fails on a line that is no JSON object."""
+    """Every record of the project's store; fails on a line that is not a JSON object."""
     text = (project / ".jwz" / "messages.jsonl").read_bytes().decode("utf-8")
     assert text.endswith("\n")
     found = [json.loads(line) for line in text.splitlines()]

@@ -44,7 +44,7 @@ function takeCode() {
   wakeUp();
 }
 
-// Exchange the link's code for a secret. Returns why there is no secret, "" if there is one.
+// Exchange the link's code for a secret. Returns the reason of a failure, "" after a success.
 async function signIn() {
   if (code) {
     const answer = await ask(SIGN_IN, { method: "POST" }, code);

@@ -1,0 +1,100 @@
+"""The words of the project: what CONTRIBUTING asks for, as far as a search can see it.
+
+The patterns are phrases that made readers stop. They hold for code, tests and documentation. An exception names a file
+and the text that stays.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tailhook.hook import protocols
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("src", "ext", "tests", "benches", "docs", "examples", "plugin")
+ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".md", ".js", ".css", ".html")
+PLAIN = {  # a phrase: what to write instead
+    r"\bfarthest\b": "MAX_..., the last",
+    r"\btold\b": "reported, printed, shown, repeated",
+    r"\buntold\b": "without a length, unreported",
+    r"what is none|that is none": "otherwise None, a malformed ...",
+    r"where there is none": "if there is none",
+    r"\b(is|are) no (object|string|array|list|number|folder|file|path|secret|table|whole|JSON)\b": "is not a ...",
+    r"\bwhoever\b|\bsomebody\b|\bof whom\b": "a process, the caller, a user",
+    r"\blent\b": "borrowed",
+    r"\bof git's\b": "below .git",
+    r"\bat the most\b": "at most",
+    r"\breverse solidus\b": "backslash",
+    r"\b(LONGEST|LARGEST|FARTHEST|FEWEST|MOST)(_[A-Z]+)*\b": "MAX_..., MIN_...",
+    r"\b(PATIENCE|SWEEP|OUTLIVED|TAKING_OVER)(_[A-Z]+)*\b": "..._TIMEOUT_S, ..._INTERVAL_S",
+}
+EXCEPTIONS = {
+    ("tests/unit/test_words.py", None),  # the patterns themselves
+    ("tests/support/passages.txt", None),
+    ("src/tailhook/machines/keywords.py", None),  # words that agents write
+    ("tests/support/keywords.py", None),
+}
+# A name at the top of several modules, and why it is the same thing in all of them.
+SHARED = {
+    "add": "every command group: declares its commands",
+    "decide": "a machine and its hook: MachineHook's decision, pure and with the facts found",
+    "Facts": "every machine: what it decides on",
+    "ask": "MachineHook",
+    "repeat": "MachineHook",
+    "report": "MachineHook",
+    "main": "the entry points of the command and of the hook",
+    "log": "a module's logger",
+    "is_live": "idle and ralph: whether a state is a running loop",
+    "briefing": "idle and ralph: what an agent in a loop must know",
+    "facts_of": "hooks: the facts of their machine",
+    "upgrade": "a migration",
+    "downgrade": "a migration",
+    "revision": "a migration",
+    "down_revision": "a migration",
+    "BOM": "the byte order mark; rooms that must not import each other",
+    **dict.fromkeys(vars(protocols.Host), "Host"),
+    **dict.fromkeys(protocols.Host.__annotations__, "Host"),
+}
+
+
+def sources():
+    """Yield the files whose words count."""
+    for path in [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]:
+        name = path.relative_to(ROOT).as_posix()
+        generated = "docs/decisions/" in name or name == "CHANGELOG.md" or "/node_modules/" in name
+        if path.suffix in ENDINGS and not generated and (name, None) not in EXCEPTIONS:
+            yield path
+
+
+@pytest.mark.parametrize("phrase", PLAIN)
+def test_a_phrase_that_stops_readers_is_not_used(phrase):
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:90]}"
+        for path in sources()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(phrase, line)
+    ]
+    assert not found, f"write instead: {PLAIN[phrase]}\n" + "\n".join(found)
+
+
+def top_level_names(path):
+    """Yield the names that a module defines at its top level."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def test_a_top_level_name_means_one_thing_in_the_package():
+    modules: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src" / "tailhook").rglob("*.py")):
+        for name in set(top_level_names(path)) - {"TYPE_CHECKING"}:
+            if not name.startswith("__"):
+                modules.setdefault(name, []).append(path.relative_to(ROOT / "src" / "tailhook").as_posix())
+    shared = {name: paths for name, paths in modules.items() if len(paths) > 1 and name not in SHARED}
+    assert not shared
