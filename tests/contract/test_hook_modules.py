@@ -1,5 +1,6 @@
 """What a hook's process loads: its machine's few modules, found without a search, and no other."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ OWN_MODULES = {
     "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
     "triage": {"tailhook.stores.jsonfile"},
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
+    "gate": {"tailhook.hook.config"},
 }
 
 
@@ -71,6 +73,16 @@ def begin_triage(project):
 def begin_memory(project):
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
+
+
+def begin_gate(project):
+    project.argv = [*project.argv[:-1], "gate"]
+    (project.folder / ".claude").mkdir()
+    rules = [{"edited": ["*"], "ran": "make"}]
+    (project.folder / ".claude" / "tailhook.json").write_text(json.dumps({"gate": {"rules": rules}}))
+    edit = {"type": "tool_use", "id": "e", "name": "Write", "input": {"file_path": "a"}}
+    result = {"type": "tool_result", "tool_use_id": "e"}
+    project.write(*({"message": {"content": [block]}} for block in (edit, result)))
 
 
 @pytest.mark.parametrize(("machine", "begin"), [(name, globals()[f"begin_{name}"]) for name in OWN_MODULES])

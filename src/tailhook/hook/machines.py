@@ -45,6 +45,7 @@ MACHINES: "dict[str, Machine]" = {
         "keys": {"while_active": "text", "state_dirs": "paths"},
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
+    "gate": {"marker_files": (), "marker_setting": "rules", "keys": {"rules": "objects"}},
     "plates": {"reports": True, "keys": {"autostart": "flag"}, "user_keys": ("autostart",)},
 }
 

@@ -1,0 +1,194 @@
+"""The gate machine as a whole process: what it reads from a transcript, and that it blocks once for each edit."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.host import assistant
+
+RULES = [{"edited": ["*.py"], "ran": "pytest"}]
+uses = iter(range(10**6))
+
+
+@pytest.fixture
+def gate(project):
+    """A project with a rule, whose hook asks the gate."""
+    project.argv = [*project.argv[:-1], "gate"]
+    configure(project, RULES)
+    return project
+
+
+def configure(project, rules):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"gate": {"rules": rules}}))
+
+
+def use(project, name, is_error=False, has_result=True, **given):
+    """Append a use of a tool and its result to the transcript."""
+    number = f"toolu_{next(uses)}"
+    block = {"type": "tool_use", "id": number, "name": name, "input": given}
+    project.write({"type": "assistant", "message": {"role": "assistant", "id": number, "content": [block]}})
+    if has_result:
+        result = {"type": "tool_result", "tool_use_id": number, "content": "…", "is_error": is_error}
+        project.write({"type": "user", "message": {"role": "user", "content": [result]}})
+
+
+def edit(project, path="src/app.py", name="Edit", **fields):
+    key = "notebook_path" if name == "NotebookEdit" else "file_path"
+    use(project, name, **{key: str(project.folder / path)}, **fields)
+
+
+def run(project, command="pytest -q", **fields):
+    use(project, "Bash", command=command, **fields)
+
+
+def blocked(stop):
+    assert stop.exit_code == 0
+    assert stop.allowed or stop.answer["decision"] == "block"
+    return not stop.allowed
+
+
+def test_an_edit_without_a_run_is_blocked_once(gate):
+    edit(gate)
+    stop = gate.stop("Done.")
+    assert blocked(stop)
+    assert "`pytest`: src/app.py was edited" in stop.answer["reason"]
+    assert gate.stop("Done.").allowed
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+
+
+def test_a_successful_run_after_the_edit_opens_the_gate(gate):
+    edit(gate)
+    run(gate)
+    assert gate.stop("Done.").allowed
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+
+
+@pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit"])
+def test_each_tool_that_edits_counts(gate, name):
+    edit(gate, name=name)
+    assert blocked(gate.stop("Done."))
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda project: edit(project, is_error=True),
+        lambda project: edit(project, has_result=False),
+        lambda project: edit(project, "README.md"),
+        lambda project: use(project, "Read", file_path=str(project.folder / "app.py")),
+        lambda project: project.write(assistant("I edited app.py.")),
+        lambda project: None,
+    ],
+    ids=["failed", "without a result", "another file", "only read", "only said", "nothing"],
+)
+def test_what_is_not_an_edit_blocks_nothing(gate, prepare):
+    run(gate)
+    prepare(gate)
+    assert gate.stop("Done.").allowed
+
+
+def test_a_run_that_failed_does_not_count(gate):
+    edit(gate)
+    run(gate, is_error=True)
+    assert blocked(gate.stop("Done."))
+
+
+def test_a_run_without_a_result_counts(gate):
+    edit(gate)
+    run(gate, has_result=False)
+    assert gate.stop("Done.").allowed
+
+
+def test_a_turn_that_was_blocked_before_is_let_go(gate):
+    edit(gate)
+    assert gate.stop("Done.", stop_hook_active=True).allowed
+
+
+def test_without_rules_or_without_its_name_it_is_not_asked(gate):
+    edit(gate)
+    for rules in ([], [{"edited": ["*.py"]}], "x"):
+        configure(gate, rules)
+        assert gate.stop("Done.").allowed
+    configure(gate, RULES)
+    gate.argv = [*gate.argv[:-1], "idle,ralph,triage"]
+    assert gate.stop("Done.").allowed
+
+
+def test_it_is_not_a_default_machine(gate):
+    gate.argv = gate.argv[:-1]
+    edit(gate)
+    assert gate.stop("Done.").allowed
+
+
+@pytest.mark.parametrize("path", ["/nowhere/t.jsonl", "/tmp", "/dev/null", ""])
+def test_a_transcript_that_cannot_be_read_blocks_nothing(gate, path):
+    edit(gate)
+    stop = gate.stop("Done.", transcript_path=path)
+    assert stop.allowed
+    assert stop.stderr == ""
+
+
+def test_broken_lines_and_odd_records_are_passed_over(gate):
+    edit(gate)
+    for line in ('{"type":"assistant","message":{"content":[{"type":"tool_use"', '{"message":[{"type":"tool_use"}]}'):
+        with gate.transcript.open("a") as out:
+            out.write(f"{line}\n")
+    for content in ([{"type": "tool_use", "input": 5}], [{"type": "tool_use", "name": [], "id": {}, "input": {}}], [5]):
+        gate.write({"type": "assistant", "message": {"content": content}})
+    assert blocked(gate.stop("Done."))
+
+
+def test_each_session_has_blocks_of_its_own(gate):
+    edit(gate)
+    assert blocked(gate.stop("Done.", session_id="one"))
+    assert blocked(gate.stop("Done.", session_id="two"))
+    assert gate.stop("Done.", session_id="one").allowed
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[5]", '["', "\x00"])
+def test_a_broken_state_counts_as_none_and_is_replaced(gate, text):
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+    (state,) = (gate.home / ".local/state/tailhook").glob("*.gate")
+    state.write_text(text)
+    assert blocked(gate.stop("Done."))
+    assert gate.stop("Done.").allowed
+
+
+def test_a_state_that_cannot_be_saved_lets_the_agent_stop(gate):
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+    (state,) = (gate.home / ".local/state/tailhook").glob("*.gate")
+    state.unlink()
+    state.mkdir()
+    stop = gate.stop("Done.")
+    assert stop.allowed
+    assert "could not be saved; the agent may stop" in stop.stderr
+
+
+def test_of_many_hooks_at_once_one_blocks(gate):
+    edit(gate)
+    with ThreadPoolExecutor(16) as pool:
+        stops = list(pool.map(lambda _: gate.stop("Done."), range(16)))
+    assert sum(map(blocked, stops)) == 1
+
+
+def test_sub_agents_and_other_events_are_not_asked(gate):
+    edit(gate)
+    assert gate.stop("Done.", agent_id="a").allowed
+    assert gate.stop("Done.", hook_event_name="PreToolUse").allowed
+
+
+def test_a_large_transcript_is_read_from_its_end(gate):
+    edit(gate)
+    with gate.transcript.open("r+b") as out:
+        os.truncate(out.fileno(), 0)
+        out.seek(5 << 30)
+        out.write(b"\n")
+    edit(gate)
+    assert blocked(gate.stop("Done."))
