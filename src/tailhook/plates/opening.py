@@ -80,7 +80,7 @@ def set_aside(url: str) -> Path:
     SQLite would remove them, or take them for its own.
     """
     path = Path(make_url(url).database or "")
-    second, nanosecond = divmod(time.time_ns(), 10**9)  # of one moment, or names of one second may be out of order
+    second, nanosecond = divmod(time.time_ns(), 10**9)  # one reading of the clock, so that the names sort by time
     clock = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
     aside = path.with_name(f"{path.name}{ASIDE}{clock}-{nanosecond:09}")
     for end in (*COMPANIONS, ""):

@@ -27,8 +27,10 @@ def can_be_a_path(name: str) -> str:
     return name
 
 
-DOTS = r"(^|/)\.{1,2}(/|$)"  # what `can_be_a_path` refuses, for the description of the interface
-SessionName = Annotated[Name, AfterValidator(can_be_a_path), Field(json_schema_extra={"not": {"pattern": DOTS}})]
+DOT_SEGMENTS = r"(^|/)\.{1,2}(/|$)"  # `can_be_a_path` refuses it; OpenAPI clients read it here
+SessionName = Annotated[
+    Name, AfterValidator(can_be_a_path), Field(json_schema_extra={"not": {"pattern": DOT_SEGMENTS}})
+]
 
 
 def milliseconds() -> int:
@@ -51,7 +53,7 @@ def possible_uptime(mono: int | None) -> int | None:
 
 
 def possible_size(size: int | None) -> int | None:
-    """Return the size of a file in bytes, or None instead of more than the database keeps or JSON readers agree on."""
+    """Return the size of a file in bytes, or None if it is over MAX_FILE_SIZE."""
     return size if size is None or size <= MAX_FILE_SIZE else None
 
 
