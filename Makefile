@@ -92,18 +92,19 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the READ
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Kills, crowds, random bytes and the browser are of one system, whatever the interpreter. What an older interpreter has
-# not got shows in the unit tests, the hook's process and the daemon's database.
-interpreters: ## the suite on the newest CPython at hand, the main part of it on the others from 3.10 up; BUT=3.11 without that
+# Every interpreter compiles the core anew, so all tests of the core run on each. The daemon's many processes run on the
+# newest one; kills, crowds, sizes and the browser depend on the system, not on the interpreter, and run in `make test`.
+interpreters: ## the suite on the newest CPython at hand, all but most process tests on the others from 3.10 up; BUT=3.11 without that
 	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    number=$$((number + 1)); \
 	    case $$number in \
-	        $$#) tests="tests/unit tests/property tests/contract" ;; \
-	        *) tests="tests/unit tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py" ;; \
+	        $$#) tests="tests/contract" ;; \
+	        *) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py" ;; \
 	    esac; \
 	    echo "== CPython $$version"; \
-	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version TESTS="-m 'not system' $$tests"; \
+	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
+	        TESTS="-m 'not system' tests/unit tests/property tests/corpora tests/fuzz $$tests"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers

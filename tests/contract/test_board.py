@@ -1,5 +1,6 @@
 """`tailhook board` on a running daemon: every key, as a person would press it."""
 
+import asyncio
 import os
 import posix
 import signal
@@ -12,7 +13,7 @@ from support.board_user import sit
 from support.daemon import daemon_in, wait_until
 from support.sessions import post_statuses_of_hours
 from support.terminal import Terminal
-from textual.widgets import Input
+from textual.widgets import Footer
 
 from tailhook.board import tui
 from tailhook.board.alerts import SCRIPT
@@ -271,9 +272,9 @@ def test_a_filter_is_typed_kept_and_taken_back(daemon):
         await person.sees("Nothing matches. Esc shows all.")
         await person.press("escape")
         await person.sees("docs", "parser")
-        assert person.app.query_one(Input).value == ""
+        assert person.app.filter.value == ""
         await person.press("slash", "enter")
-        assert person.app.focused is person.app.query_one(PlateList)
+        assert person.app.focused is person.app.list
 
     sit(play)
     assert set(daemon.plates()) == {"working", "resting", "failing", "over"}
@@ -285,7 +286,7 @@ def test_letters_in_the_filter_are_not_keys(daemon):
     async def play(person):
         await person.sees("shop")
         await person.press("slash", *"dcq?/")
-        assert person.app.query_one(Input).value == "dcq?/"
+        assert person.app.filter.value == "dcq?/"
 
     sit(play)
     assert len(daemon.plates()) == 5
@@ -517,3 +518,38 @@ def test_without_its_packages_it_says_what_to_install(daemon, missing):
     assert done.returncode == 1
     assert "needs more packages. Install them with:  pip install 'tailhook[board]' (" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def close_slowly(monkeypatch):
+    """The widgets of every screen take longer to close than the time between two drawings."""
+
+    async def linger(self):
+        await asyncio.sleep(1.5)
+
+    monkeypatch.setattr(Footer, "on_unmount", linger, raising=False)
+
+
+def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(daemon, monkeypatch):
+    populate(daemon)
+    close_slowly(monkeypatch)
+
+    async def play(person):
+        await person.sees("shop", "docs", "parser")
+        person.app.call_later(person.app.take, "removed", {"session_id": "asking"})
+
+    sit(play)
+
+
+def test_details_that_close_slowly_are_not_drawn_meanwhile(daemon, monkeypatch):
+    populate(daemon)
+    close_slowly(monkeypatch)
+
+    async def play(person):
+        await person.sees("shop")
+        await person.press("enter")
+        await person.sees("AskUserQuestion", "Timeline")
+        await person.press("escape")
+        daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
+        await person.sees("live", "Running 2")
+
+    sit(play)

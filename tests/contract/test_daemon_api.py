@@ -1,5 +1,7 @@
 """The daemon's OpenAPI description, and that every route answers as it says (schemathesis)."""
 
+import re
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +40,14 @@ ROUTES = [
 def test_every_route_answers_as_its_description_says(described, method, path, data):
     case = data.draw(described[path][method].as_strategy())
     case.call_and_validate()
+
+
+@pytest.mark.parametrize("name", [".", "..", "./a", "a/..", "a/./b", "/..", ".a", "a.", "a..b", "...", "a/.../b", "a"])
+def test_the_description_says_which_names_of_sessions_are_refused(described, name):
+    schemas = described.raw_schema["components"]["schemas"]
+    refused = schemas["Registration"]["properties"]["project_path"]["not"]["pattern"]
+    response = described["/plates/register"]["POST"].Case(body={"project_path": name}).call()
+    assert response.status_code == (422 if re.search(refused, name) else 200)
 
 
 def test_the_description_has_every_route(described):

@@ -316,7 +316,7 @@ def test_two_databases_that_are_set_aside_keep_their_own_names(tmp_path):
 
 
 def test_a_name_with_the_time_is_of_one_moment(tmp_path, monkeypatch):
-    """A second that ends between two looks at the clock put a later name before an earlier one."""
+    """With two readings of the clock, a later name could sort before an earlier one."""
     url = f"sqlite:///{tmp_path}/plates.db"
     moments = iter([1_700_000_000_999_999_999, 1_700_000_001_000_000_000])
     monkeypatch.setattr(time, "time_ns", lambda: next(moments))

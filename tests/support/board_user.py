@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from tailhook.board.source import DaemonSource
-from tailhook.board.tui import Board, PlateList
+from tailhook.board.tui import Board
 
 
 class Person:
@@ -48,7 +48,7 @@ class Person:
     @property
     def chosen(self):
         """The id of the selected session."""
-        return self.app.base.query_one(PlateList).chosen.session_id
+        return self.app.list.chosen.session_id
 
 
 def sit(play, size=(110, 30), **options):

@@ -64,18 +64,21 @@ class DetailsScreen(Screen[None]):
         self.now = now
         self.details: PlateDetails | None = None
         self.stale = True  # whether the daemon has newer details
+        # Kept, not searched for: a timer may still run while the screen loses its widgets.
+        self.facts, self.sums, self.words, self.events = (Static(markup=False) for _ in range(4))
+        self.timeline = Timeline()
 
     def compose(self) -> ComposeResult:
         """Yield the widgets, from top to bottom."""
         with VerticalScroll():
-            yield Static(markup=False, id="facts")
+            yield self.facts
             yield Static("Timeline", classes="heading")
-            yield Timeline()
-            yield Static(markup=False, id="sums")
+            yield self.timeline
+            yield self.sums
             yield Static("Last message", classes="heading")
-            yield Static(markup=False, id="words")
+            yield self.words
             yield Static("Events", classes="heading")
-            yield Static(markup=False, id="events")
+            yield self.events
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -101,8 +104,8 @@ class DetailsScreen(Screen[None]):
         except TailhookError as error:
             self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
             return
-        self.query_one("#events", Static).update(rows.draw_events(self.details.events))
-        self.query_one("#words", Static).update(Text(self.details.last_message or "None yet."))
+        self.events.update(rows.draw_events(self.details.events))
+        self.words.update(Text(self.details.last_message or "None yet."))
         self.show()
 
     def show(self) -> None:
@@ -110,9 +113,9 @@ class DetailsScreen(Screen[None]):
         if self.details:
             now = self.now()
             pieces = timeline(self.details.events, now)
-            self.query_one("#facts", Static).update(rows.draw_facts(self.details, now))
-            self.query_one(Timeline).show(pieces, now)
-            self.query_one("#sums", Static).update(rows.draw_sums(pieces))
+            self.facts.update(rows.draw_facts(self.details, now))
+            self.timeline.show(pieces, now)
+            self.sums.update(rows.draw_sums(pieces))
 
     def action_back(self) -> None:
         """Return to the list."""

@@ -16,7 +16,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Footer, Input, Static
@@ -249,12 +248,16 @@ class Board(App[None]):
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
+        # Kept, not searched for: a timer may still run while the screen loses its widgets.
+        self.first_line = Static(markup=False, id="summary")
+        self.list = PlateList(self.now)
+        self.filter = FilterField(placeholder="project, branch, status, tool …", id="filter", select_on_focus=False)
 
     def compose(self) -> ComposeResult:
         """Yield the widgets, from top to bottom."""
-        yield Static(markup=False, id="summary")
-        yield PlateList(self.now)
-        yield FilterField(placeholder="project, branch, status, tool …", id="filter", select_on_focus=False)
+        yield self.first_line
+        yield self.list
+        yield self.filter
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -308,8 +311,9 @@ class Board(App[None]):
         if self.known and started_waiting(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
-        if isinstance(self.screen, DetailsScreen) and self.screen.plate.session_id == plate.session_id:
-            self.screen.stale = True
+        for screen in self.screen_stack:
+            if isinstance(screen, DetailsScreen) and screen.plate.session_id == plate.session_id:
+                screen.stale = True
 
     def note_loss(self) -> None:
         """Note that the daemon does not answer."""
@@ -335,22 +339,17 @@ class Board(App[None]):
 
     def pass_time(self) -> None:
         """Draw the list again, because the ages have changed."""
-        self.base.query_one(PlateList).refresh()
-
-    @property
-    def base(self) -> "Screen[Any]":
-        """The screen with the list."""
-        return self.screen_stack[0]
+        self.list.refresh()
 
     def show(self) -> None:
         """Draw the plates as they are now."""
-        wanted = self.base.query_one("#filter", Input).value
+        wanted = self.filter.value
         plates = select_plates(self.plates.values(), wanted, self.closed)
         hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
         if self.plates and not wanted:
             hint = "\nAll sessions are closed. Press c to see them.\n"
-        self.base.query_one(PlateList).show(plates, hint)
-        self.base.query_one("#summary", Static).update(self.summary())
+        self.list.show(plates, hint)
+        self.first_line.update(self.summary())
 
     def summary(self) -> Text:
         """Return the first line: the number of sessions in each group, and whether the daemon answers."""
@@ -396,7 +395,7 @@ class Board(App[None]):
     @work
     async def action_dismiss(self) -> None:
         """Remove the selected plate."""
-        plate = self.query_one(PlateList).chosen
+        plate = self.list.chosen
         if plate is None:
             return
         try:
@@ -406,16 +405,14 @@ class Board(App[None]):
 
     def action_filter(self) -> None:
         """Open the input field of the filter."""
-        field = self.query_one("#filter", Input)
-        field.add_class("shown")
-        field.focus()
+        self.filter.add_class("shown")
+        self.filter.focus()
 
     def action_clear(self) -> None:
         """Clear the filter."""
-        field = self.query_one("#filter", Input)
-        field.value = ""
-        field.remove_class("shown")
-        self.query_one(PlateList).focus()
+        self.filter.value = ""
+        self.filter.remove_class("shown")
+        self.list.focus()
 
     @on(Input.Changed)
     def filter_changed(self) -> None:
@@ -425,6 +422,6 @@ class Board(App[None]):
     @on(Input.Submitted)
     def filter_done(self) -> None:
         """Keep the filter and return the keys to the list."""
-        if not self.query_one("#filter", Input).value:
+        if not self.filter.value:
             self.action_clear()
-        self.query_one(PlateList).focus()
+        self.list.focus()

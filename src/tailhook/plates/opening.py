@@ -83,7 +83,7 @@ def set_aside(url: str) -> Path:
     Beside a new database, SQLite would delete the companions or use them.
     """
     path = Path(make_url(url).database or "")
-    second, nanosecond = divmod(time.time_ns(), 10**9)  # both from one reading: otherwise names could be out of order
+    second, nanosecond = divmod(time.time_ns(), 10**9)  # one reading of the clock, so that the names sort by time
     clock = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
     aside = path.with_name(f"{path.name}{ASIDE}{clock}-{nanosecond:09}")
     for end in (*COMPANIONS, ""):

@@ -27,7 +27,7 @@ def check_session_name(name: str) -> str:
     return name
 
 
-DOT_SEGMENTS = r"(^|/)\.{1,2}(/|$)"  # what `check_session_name` refuses, for the description of the interface
+DOT_SEGMENTS = r"(^|/)\.{1,2}(/|$)"  # `check_session_name` refuses it; OpenAPI clients read it here
 SessionName = Annotated[
     Name, AfterValidator(check_session_name), Field(json_schema_extra={"not": {"pattern": DOT_SEGMENTS}})
 ]
