@@ -521,7 +521,7 @@ def test_without_its_packages_it_says_what_to_install(daemon, missing):
 
 
 def close_slowly(monkeypatch):
-    """The widgets of every screen take longer to close than the time between two drawings."""
+    """Make the widgets of every screen take longer to close than the time between two drawings."""
 
     async def linger(self):
         await asyncio.sleep(1.5)
@@ -535,7 +535,7 @@ def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(daemon, monkeypatch):
 
     async def play(person):
         await person.sees("shop", "docs", "parser")
-        person.app.call_later(person.app.take, "removed", {"session_id": "asking"})
+        person.app.call_later(person.app.handle, "removed", {"session_id": "asking"})
 
     sit(play)
 
