@@ -184,6 +184,28 @@ def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(daemon)
     sit(play, size=(100, 12))
 
 
+def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal(daemon):
+    for number in range(30):
+        daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
+
+    async def play(person):
+        await person.sees("project-00")
+        board = person.app
+        plates = board.list.plates
+
+        def grow():
+            board.list.show(plates, {}, "")
+            board.list.action_move(len(plates))
+
+        board.list.show(plates[:3], {}, "")
+        await person.misses("project-03")
+        await person.rests()
+        board.call_next(grow)
+        await person.sees("project-29")
+
+    sit(play, size=(100, 12))
+
+
 # ---- the keys ----------------------------------------------------------------
 
 

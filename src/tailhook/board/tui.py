@@ -157,7 +157,7 @@ class PlateList(ScrollView, can_focus=True):
         if self.tops:
             top = self.tops[self.at] if self.at else 0
             bottom = self.tops[self.at] + self.plate_height
-            self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, x_axis=False)
+            self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, force=True, x_axis=False)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
