@@ -76,12 +76,12 @@ cdef class ModuleFinder:
         An `import` statement then finds them in sys.modules and does not run importlib, which takes over 100,000
         instructions for a module. A module whose bytecode is missing or outdated is left to its `import` statement.
 
-        names: below the package, as "hook.answer"; a package before its modules.
+        names: below the package, as "hook.answer"; a package before its modules. Loaded ones are skipped.
         """
         cdef dict modules = <dict>PyImport_GetModuleDict()
         for name in names:
             name = f"tailhook.{name}"
-            if not self.load(name, modules):
+            if name not in modules and not self.load(name, modules):
                 return
 
     cdef bint load(self, str name, dict modules) except -1:

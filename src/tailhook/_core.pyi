@@ -456,7 +456,7 @@ class ModuleFinder:
         instructions for a module. A module whose bytecode is missing or outdated, and those after it, are left to their
         `import` statements.
 
-        names: below the package, as "hook.answer"; a package before its modules.
+        names: below the package, as "hook.answer"; a package before its modules. Loaded ones are skipped.
 
         Raises what a module raises.
         """

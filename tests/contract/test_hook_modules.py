@@ -13,6 +13,8 @@ from support.triage import entry, pipeline
 
 import tailhook
 from tailhook.hook.hosts import NAMES
+from tailhook.hook.machines import MACHINES
+from tailhook.hook.process import machine_modules
 
 ALWAYS = {
     "tailhook",
@@ -120,20 +122,40 @@ def test_python_searches_for_no_module_but_the_package_and_its_core(project):
     assert searched == {"tailhook", "tailhook._core"}
 
 
-def test_the_modules_of_every_event_are_loaded_in_the_order_in_which_they_import_each_other():
-    """Then importlib is not run for any of them."""
+def names_loaded_ahead():
+    """Return the modules that every hook loads before they are imported."""
     entry = Path(tailhook.__file__).with_name("hook").joinpath("entry.py").read_text()
-    names = re.findall(r'"([a-z.]+)"', re.search(r"preload\((.*)\)", entry)[1])
-    assert {f"tailhook.{name}" for name in names} == {name for name in ALWAYS if name.startswith("tailhook.hook")}
+    return re.findall(r'"([a-z.]+)"', re.search(r"preload\((.*)\)", entry)[1])
+
+
+def test_a_hook_loads_the_modules_of_every_event_ahead():
+    assert {f"tailhook.{name}" for name in names_loaded_ahead()} == {
+        name for name in ALWAYS if name.startswith("tailhook.hook")
+    }
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_modules_are_loaded_ahead_in_the_order_in_which_they_import_each_other(machine):
+    """Then importlib is not run for any of them."""
+    names = [*names_loaded_ahead(), *machine_modules(machine)]
     code = (
         "import sys; from tailhook._core import ModuleFinder; searched = []\n"
         "class Recorder:\n"
         "    def find_spec(name, path=None, target=None): searched.append(name)\n"
         "sys.meta_path.insert(0, Recorder)\n"
-        f"ModuleFinder().preload(*{names}); print([name for name in searched if name.startswith('tailhook')])"
+        f"ModuleFinder().preload(*{names}); import tailhook.hook.{machine}\n"
+        "print([name for name in searched if name.startswith('tailhook')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_module_is_loaded_ahead_that_the_machine_does_not_import(machine):
+    ahead = {f"tailhook.{name}" for name in machine_modules(machine)}
+    code = f"import sys, tailhook.hook.{machine}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ahead <= set(done.stdout.split())
 
 
 def test_a_source_that_changed_since_it_was_compiled_is_what_the_hook_runs(project, tmp_path):

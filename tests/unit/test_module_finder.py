@@ -159,6 +159,16 @@ def test_a_module_whose_bytecode_is_outdated_is_left_to_its_import(package):
     assert [name for name in sys.modules if name.startswith("tailhook.room")] == ["tailhook.room"]
 
 
+def test_a_module_that_is_loaded_already_is_not_loaded_again(package):
+    finder = ModuleFinder()
+    finder.preload("room", "room.first")
+    first = sys.modules["tailhook.room.first"]
+    first.WORD = "changed"
+    finder.preload("room", "room.first", "room.second")
+    assert sys.modules["tailhook.room.first"] is first
+    assert sys.modules["tailhook.room.second"].WORDS == ["changed", "two"]
+
+
 def test_a_module_that_fails_is_not_left_behind(package):
     path = package / "second.py"
     path.write_text("1 / 0\n")

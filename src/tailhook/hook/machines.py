@@ -24,6 +24,7 @@ MACHINES: "dict[str, Machine]" = {
         "exit_code": 2,
         "repeats": True,
         "keys": {"stale_after": "seconds", "next_issue": "text"},
+        "stores": ("jwz", "loop"),
     },
     "ralph": {
         "marker_files": (".claude/ralph-loop.local.md",),
@@ -31,6 +32,7 @@ MACHINES: "dict[str, Machine]" = {
         "style": COMPACT,
         "repeats": True,
         "takes_broken_payload": True,
+        "stores": ("frontmatter", "ralph"),
     },
     "triage": {
         "marker_files": (
@@ -43,10 +45,16 @@ MACHINES: "dict[str, Machine]" = {
         "default": True,
         "style": COMPACT,
         "keys": {"while_active": "text", "state_dirs": "paths"},
+        "stores": ("jsonfile",),
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "gate": {"marker_files": (), "marker_setting": "rules", "keys": {"rules": "objects"}},
-    "plates": {"reports": True, "keys": {"autostart": "flag"}, "user_keys": ("autostart",)},
+    "plates": {
+        "reports": True,
+        "keys": {"autostart": "flag"},
+        "user_keys": ("autostart",),
+        "stores": ("processes", "spool"),
+    },
 }
 
 
