@@ -1,5 +1,6 @@
 """The memory machine as the host meets it: the whole process, its flag, its mark."""
 
+import errno
 import json
 import os
 import sys
@@ -7,6 +8,8 @@ import time
 
 import pytest
 from support.host import MEMORABLE, SANITIZER, assistant
+
+from tailhook.hook.memory import Flag
 
 FLAG = ".claude/.stop_hook_active"
 
@@ -353,6 +356,28 @@ def test_a_flag_that_is_a_link_is_not_followed_and_the_agent_may_stop(memory):
 def test_where_no_flag_can_be_made_the_agent_may_stop(memory):
     (memory.folder / ".claude").write_text("a file")
     assert memory.stop("ok").allowed
+
+
+def test_a_flag_that_cannot_be_written_is_named_in_the_error(memory, monkeypatch):
+    def replace(name, data, folder):
+        raise OSError(errno.ENOSPC, "No space left on device", name)
+
+    monkeypatch.setattr("tailhook.hook.memory.replace_file", replace)
+    flag(memory).parent.mkdir()
+    with pytest.raises(OSError, match="No space") as raised:
+        Flag(str(memory.folder), "mine").make(0)
+    assert raised.value.filename == str(flag(memory))
+
+
+def test_a_flag_that_cannot_be_made_is_named_in_the_warning_and_in_the_log(memory):
+    flag(memory).mkdir(parents=True)
+    memory.env["TAILHOOK_LOG"] = str(memory.home / "log")
+    stop = memory.stop("ok")
+    assert stop.allowed
+    what = f"{flag(memory)}: Is a directory"
+    assert stop.stderr == f"tailhook: {what}. The state could not be saved; the agent may stop.\n"
+    _, machine, outcome, why, _ = (memory.home / "log").read_text().split("\t")
+    assert (machine, outcome, why) == ("memory", "allow", f"the state could not be saved: {what}")
 
 
 # ---- once per session --------------------------------------------------------

@@ -39,6 +39,14 @@ def test_a_file_that_changed_since_it_was_read_is_not_edited(file, tmp_path):
     assert not file.has_changed()
 
 
+def test_a_member_that_cannot_be_reached_is_an_os_error_and_nothing_is_written(file, tmp_path):
+    before = (tmp_path / "x.json").read_text()
+    with pytest.raises(OSError, match="the member 'of' is missing"):
+        file.edit([(("end",), 2), (("phase", "of", "moon"), "full")])
+    assert (tmp_path / "x.json").read_text() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
 def test_an_own_edit_is_not_a_change(file):
     assert not file.has_changed()
     file.edit([(("phase",), "b")])

@@ -4,7 +4,7 @@ Whatever lists machines reads it: the hook, its configuration, the commands, ins
 documentation. To add a machine, add a row here, `tailhook.hook.<name>` and `tailhook.machines.<name>`.
 """
 
-from tailhook.hook.answer import COMPACT, warn
+from tailhook.hook.answer import COMPACT, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,11 +72,10 @@ def configured_machines(config: "Mapping[str, Any]") -> list[str]:
 def decide_and_save(
     state: "State", decide: "Callable[[], Verdict[Change] | None]", save: "Callable[[Verdict[Change]], None]"
 ) -> "Verdict[Change] | None":
-    """Decide about a state and save its change; return the verdict, or None if it cannot be saved.
+    """Decide about a state and save its change; return the verdict: an allow with a warning if it cannot be saved.
 
     Decides first without the lock, as that may read a whole transcript. If there is something to save, takes the lock,
-    reads the state again, and decides again if another process has changed it meanwhile. Prints a warning if the state
-    cannot be saved.
+    reads the state again, and decides again if another process has changed it meanwhile.
 
     decide: returns the verdict on the state as it was last read.
     save: writes the change of a verdict. Raises OSError.
@@ -91,6 +90,10 @@ def decide_and_save(
             if verdict is not None and verdict.change is not None:
                 save(verdict)
     except OSError as error:
-        warn(f"tailhook: {state.path}: {error}. The state could not be saved; the agent may stop.")
-        return None
+        from tailhook.machines import Verdict
+
+        is_named = (error.filename or "").startswith("/")
+        what = describe(error) if is_named else f"{state.path}: {error.strerror or error}"
+        warning = f"tailhook: {what}. The state could not be saved; the agent may stop."
+        return Verdict("allow", f"the state could not be saved: {what}", warning=warning)
     return verdict

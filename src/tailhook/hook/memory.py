@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
 FLAG_NAME = ".stop_hook_active"
+FLAG_EXISTS = 17  # EEXIST
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
 MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 # What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
@@ -273,12 +274,19 @@ class Flag:
             posix.close(folder)
 
     def make(self, now: float) -> None:
-        """Make the flag; another session's stays. Only under the lock. Raises OSError, also where this session's is."""
+        """Make the flag; another session's stays. Only under the lock.
+
+        Raises FileExistsError if this session's flag exists, otherwise OSError, with the flag's path.
+        """
         folder = open_folder(self.root, ".claude")
         try:
-            if self.is_ours(folder):
-                raise FileExistsError(FLAG_NAME)
-        except FileNotFoundError:
-            replace_file(FLAG_NAME, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
+            try:
+                if self.is_ours(folder):
+                    raise FileExistsError(FLAG_EXISTS, "this session's flag exists")
+            except FileNotFoundError:
+                replace_file(FLAG_NAME, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
+        except OSError as error:
+            error.filename = f"{self.root}/.claude/{FLAG_NAME}"
+            raise
         finally:
             posix.close(folder)

@@ -88,8 +88,8 @@ class JsonFile:
     def edit(self, edits: "Sequence[tuple[tuple[str, ...], object]]") -> None:
         """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.
 
-        Only under the lock, and after `columns`. Raises OSError, also where someone without the lock wrote meanwhile,
-        and KeyError for a path that leads nowhere.
+        Only under the lock, and after `columns`. Raises OSError, also if a process without the lock has written to the
+        file, or if a value that would hold an edited one is missing.
         """
         fd = self.open()
         try:
@@ -102,7 +102,10 @@ class JsonFile:
             while hole in before or hole in after:
                 hole = hole[:-1] + b' "'
             rest = (before + hole + after if self.span else after).removeprefix(BOM)
-            rest = edit_json(rest, [(path, write_json(value)) for path, value in edits])
+            try:
+                rest = edit_json(rest, [(path, write_json(value)) for path, value in edits])
+            except KeyError as error:
+                raise OSError(f"the member {error} is missing") from None
             before, hole, after = (JsonIndenter().feed(rest) + b"\n").partition(hole)
             replace_pieces(self.name, text_around(before, rows(fd, start, end if hole else start), after), self.folder)
         finally:
