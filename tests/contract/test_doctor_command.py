@@ -262,6 +262,13 @@ def test_another_sessions_loops_are_reported(project, settings, examined):
     assert "theirs" not in str(examined("loop", CLAUDE_CODE_SESSION_ID="theirs")[0][0]["what"])
 
 
+def test_a_loop_that_cannot_be_read_is_a_failure(project, settings, examined):
+    ralph = project.folder / ".claude" / "ralph-loop.local.md"
+    ralph.mkdir(parents=True)
+    (finding,), code = examined("loop")
+    assert (finding["what"], code) == (f"{ralph}: Is a directory", 1)
+
+
 def test_words_of_settings_reach_the_terminal_plain(project, settings):
     theirs = {"hooks": [{"type": "command", "command": "echo \x1b[31m\u202e"}]}
     edit(settings, lambda values: values["hooks"]["Stop"].append(theirs))

@@ -11,6 +11,7 @@ from tailhook.hook.hosts import NAMES, find_host
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_hook
 from tailhook.hook.protocols import Host
+from tailhook.stores import FALLBACK_FILE, RALPH_FILE, STORE_FOLDERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tailhook"
@@ -84,6 +85,11 @@ def test_a_machine_has_the_functions_that_its_row_promises(name):
     promised = {"report" if row.get("reports") else "ask", *(["repeat"] if row.get("repeats") else [])}
     assert {word for word in ("ask", "repeat", "report") if hasattr(hook, word)} == promised
     assert set(row.get("user_keys", ())) <= set(row.get("keys", ()))
+
+
+def test_the_registry_and_the_stores_have_the_same_names_of_files():
+    assert MACHINES["idle"]["marker_files"] == (*STORE_FOLDERS, f".claude/{FALLBACK_FILE}")
+    assert MACHINES["ralph"]["marker_files"] == (f".claude/{RALPH_FILE}",)
 
 
 @pytest.mark.parametrize("name", NAMES)

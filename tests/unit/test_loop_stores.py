@@ -10,9 +10,9 @@ from support.oracles import jwz
 
 from tailhook._core import edit_json
 from tailhook.machines import iso
-from tailhook.stores import atomic, loop
+from tailhook.stores import FALLBACK_FILE, atomic, loop
 from tailhook.stores.fallback import FileLoop
-from tailhook.stores.loop import FALLBACK, JwzLoop
+from tailhook.stores.loop import JwzLoop
 from tailhook.stores.ralph import MAX_LOG_BYTES, MAX_LOG_LINE_CHARS, RalphFile
 from tailhook.stores.ralph import find_ralph as find_ralph
 
@@ -35,7 +35,7 @@ def project(tmp_path):
     return tmp_path / "project"
 
 
-def write(project, text, name=FALLBACK):
+def write(project, text, name=f".claude/{FALLBACK_FILE}"):
     """Write a state file of the project."""
     path = project / name
     path.parent.mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ def test_the_first_folder_with_a_loop_counts(project, tmp_path):
 
 def test_a_file_is_found_behind_folders_without_one(project, tmp_path):
     write(project, PAGE)
-    assert loop.find_loop([str(tmp_path), str(project)]).path == f"{project}/{FALLBACK}"
+    assert loop.find_loop([str(tmp_path), str(project)]).path == f"{project}/.claude/{FALLBACK_FILE}"
 
 
 def test_a_store_that_cannot_be_read_is_an_error_that_names_it(project):

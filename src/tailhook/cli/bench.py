@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
+from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
+from tailhook.hook.memory import FLAG_NAME
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
-from tailhook.stores.jwz import Store
+from tailhook.stores import RALPH_FILE
+from tailhook.stores.jwz import MESSAGES_FILE, Store
 from tailhook.stores.loop import TOPIC
 
 DEFAULT_ROUNDS = 200
@@ -65,14 +68,14 @@ def idle_loop(age: int) -> Callable[[Path], Path]:
         store = Store.make(str(folder))
         with store.lock():
             store.post(TOPIC, json.dumps(state, separators=(",", ":")), now - age)
-        return folder / ".jwz" / "messages.jsonl"
+        return Path(store.path) / MESSAGES_FILE
 
     return begin
 
 
 def ralph_loop(folder: Path) -> Path:
     """Make a ralph loop."""
-    path = folder / ".claude" / "ralph-loop.local.md"
+    path = folder / ".claude" / RALPH_FILE
     path.parent.mkdir()
     path.write_text("---\niteration: 3\nmax_iterations: 10\ncompletion_promise: GREEN\n---\n\nMake the tests pass.\n")
     return path
@@ -80,7 +83,7 @@ def ralph_loop(folder: Path) -> Path:
 
 def triage_pipeline(folder: Path) -> Path:
     """Make a pipeline with entries to investigate."""
-    path = folder / ".claude" / "triage_state" / "bench_triage.json"
+    path = folder / MACHINES["triage"].get("marker_files", ())[0] / f"bench{triage.ENDING}"
     path.parent.mkdir(parents=True)
     entries = [{"name": f"f{n}", "route": "llm-triage", "status": "pending", "result": None} for n in range(20)]
     path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))
@@ -90,7 +93,7 @@ def triage_pipeline(folder: Path) -> Path:
 def memory_folder(folder: Path) -> Path:
     """Make what the memory machine keeps: its flag."""
     (folder / ".claude").mkdir()
-    return folder / ".claude" / ".stop_hook_active"
+    return folder / ".claude" / FLAG_NAME
 
 
 WORKING = "Still at work: `make test` fails in two places."

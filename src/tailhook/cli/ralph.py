@@ -11,6 +11,7 @@ from tailhook.cli.session import add_actions, add_prompt, prompt_argument, sessi
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.machines import CLAIM, iso, ralph
+from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
 from tailhook.stores.frontmatter import quote_yaml
@@ -58,9 +59,9 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
     try:
-        with Lock(private_file(folder, store.RALPH_FILE, ".lock")):
+        with Lock(private_file(folder, RALPH_FILE, ".lock")):
             refuse_live(arguments.force)
-            replace_file(store.RALPH_FILE, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
+            replace_file(RALPH_FILE, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
     finally:
         os.close(folder)
     home = store.RalphFile(root)

@@ -32,7 +32,7 @@ from tailhook.install.settings import Settings
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.stores import loop
 from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
-from tailhook.stores.frontmatter import FrontMatter
+from tailhook.stores.ralph import find_ralph
 
 SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
 SLOW_START = 60.0  # milliseconds that bare Python may take
@@ -97,7 +97,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from switched_off(found)
     yield from configuration()
     yield from state_files()
-    yield from loops(settings)
+    yield from check_loops(settings)
     if any("plates" in there.machines for there in installed):
         yield from check_plates()
 
@@ -369,34 +369,43 @@ def state_files() -> Iterator[Finding]:
         yield Finding("state", WARNING, f"{root}: not writable, so no loop can be kept in this project", advice)
 
 
-def loops(settings: "config.Config") -> Iterator[Finding]:
-    """Yield the loops of this project that are stale or belong to another session."""
-    folders = list(project_folders({}))
-    home = loop.find_loop(folders)
-    state = home.state if home else None
-    stale_after = idle_hook.stale_after(settings)
-    if home and isinstance(state, dict) and state.get("event") not in ("DONE", "ABORT") and state.get("stack"):
-        now = time.time()
-        age = idle.age_of(state, now)
-        if age is not None and age > stale_after:
-            what = f"{home.path}: a loop has not moved for {int(age)} s; the next stop will end it as stale"
-            yield Finding("loop", WARNING, what, "End it:  tailhook loop cancel;  go on:  tailhook loop adopt")
-        else:
-            yield from owned_by("loop", home.path, idle.top_frame(state["stack"]).get("session_id"), "tailhook loop")
-    for path in (Path(folder) / ".claude" / "ralph-loop.local.md" for folder in folders):
+def check_loops(settings: "config.Config") -> Iterator[Finding]:
+    """Yield the loops of this project that cannot be read, are stale, or belong to another session."""
+    for check in (partial(check_idle_loop, idle_hook.stale_after(settings)), check_ralph_loop):
         try:
-            text, changed = path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mtime
-            page = FrontMatter(text)
-        except (OSError, ValueError):
-            continue
-        age = time.time() - changed
-        if age > RALPH_ASLEEP:
-            what = f"{path}: a ralph loop has not moved for {int(age // 3600)} hours"
-            yield Finding("loop", WARNING, what, "If it is abandoned:  tailhook ralph cancel")
-        yield from owned_by("ralph loop", str(path), page.get("session_id"), "tailhook ralph")
+            yield from check(list(project_folders({})))
+        except OSError as error:
+            yield Finding("loop", FAILURE, describe(error), "A hook cannot read it either, and lets the agent stop.")
 
 
-def owned_by(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:
+def check_idle_loop(stale_after: float, folders: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding about the idle machine's loop. Raises OSError if it cannot be read."""
+    found = loop.find_loop(folders)
+    state = found.state if found else None
+    if not found or not isinstance(state, dict) or state.get("event") in ("DONE", "ABORT") or not state.get("stack"):
+        return
+    age = idle.age_of(state, time.time())
+    if age is not None and age > stale_after:
+        what = f"{found.path}: a loop has not moved for {int(age)} s; the next stop will end it as stale"
+        yield Finding("loop", WARNING, what, "End it:  tailhook loop cancel;  go on:  tailhook loop adopt")
+    else:
+        owner = idle.top_frame(state["stack"]).get("session_id")
+        yield from check_owner("loop", found.path, owner, "tailhook loop")
+
+
+def check_ralph_loop(folders: Sequence[str]) -> Iterator[Finding]:
+    """Yield findings about the ralph loop. Raises OSError if its file cannot be read."""
+    found = find_ralph(folders)
+    if not found or not found.page:
+        return
+    age = time.time() - found.changed
+    if age > RALPH_ASLEEP:
+        what = f"{found.path}: a ralph loop has not moved for {int(age // 3600)} hours"
+        yield Finding("loop", WARNING, what, "If it is abandoned:  tailhook ralph cancel")
+    yield from check_owner("ralph loop", found.path, found.page.get("session_id"), "tailhook ralph")
+
+
+def check_owner(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:
     """Yield a note if a live loop belongs to another session.
 
     command: the group of commands that can take it over.

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tailhook.install.command import ENTRY, is_ours, machines_of, shell_command
 from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
+from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns
 RUN_TIMEOUT_S = 30.0  # a host would wait longer
@@ -97,7 +98,7 @@ class Stage:
         self.project = folder / "project"
         (self.project / ".git").mkdir(parents=True)
         (self.project / ".claude").mkdir()
-        (self.project / ".claude" / "idle-loop.local.md").write_text(LOOP)
+        (self.project / ".claude" / FALLBACK_FILE).write_text(LOOP)
         payload = json.dumps(dict(file.payload))
         for name, value in (("{folder}", str(self.project)), ("{event}", event)):
             payload = payload.replace(name, json.dumps(value)[1:-1])

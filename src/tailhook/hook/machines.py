@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Change = TypeVar("Change")
 
+# The marker files of idle and ralph are those of `tailhook.stores`, whose import every hook would pay for.
 MACHINES: "dict[str, Machine]" = {
     "idle": {
         "off_switch": b"IDLE_LOOP_DISABLE",

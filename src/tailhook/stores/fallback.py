@@ -2,13 +2,12 @@
 
 from time import gmtime, strftime
 
+from tailhook.stores import FALLBACK_FILE
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-FALLBACK_FILE = "idle-loop.local.md"
 
 
 class FileLoop(FrontMatterFile):

@@ -20,6 +20,7 @@ its first bytes hold, so that a stop reads only what was appended since.
 import posix
 
 from tailhook._core import forward_lines, parse_json, reverse_lines, write_json
+from tailhook.stores import STORE_FOLDERS
 from tailhook.stores.atomic import SAFE, Lock, open_folder, sync, write_all
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from tailhook.stores.jwz_index import RememberedStore
 
-STORE_FOLDERS = (".jwz", ".zawinski")  # the folder's name, and its older name
+MESSAGES_FILE = "messages.jsonl"
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
 UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
 # Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
@@ -104,7 +105,7 @@ class Store:
         by then is remembered, and the next call goes on from there.
         """
         try:
-            messages = posix.open("messages.jsonl", posix.O_RDONLY | SAFE, dir_fd=self.fd)
+            messages = posix.open(MESSAGES_FILE, posix.O_RDONLY | SAFE, dir_fd=self.fd)
         except FileNotFoundError:
             return None
         try:
@@ -135,7 +136,7 @@ class Store:
         Raises OSError, and then the store is as it was.
         """
         messages = posix.open(
-            "messages.jsonl", posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd
+            MESSAGES_FILE, posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd
         )
         try:
             topic_id = newest.topic_id if newest else None

@@ -7,8 +7,9 @@ change keeps its bytes.
 import posix
 
 from tailhook._core import edit_json, parse_json, write_json
+from tailhook.stores import FALLBACK_FILE
 from tailhook.stores.atomic import read_file, state_folder_path
-from tailhook.stores.jwz import Message, Store
+from tailhook.stores.jwz import MESSAGES_FILE, Message, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tailhook.stores.fallback import FileLoop
 
 TOPIC = "loop:current"
-FALLBACK = ".claude/idle-loop.local.md"
 
 
 class JwzLoop:
@@ -92,13 +92,13 @@ def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoo
         try:
             home = JwzLoop(store, store.newest(TOPIC, seconds))
         except OSError as error:
-            error.filename = f"{store.path}/messages.jsonl"
+            error.filename = f"{store.path}/{MESSAGES_FILE}"
             raise
         if home.newest and is_state(home.state):
             return home
     for folder in folders:
         try:
-            posix.lstat(f"{folder}/{FALLBACK}")
+            posix.lstat(f"{folder}/.claude/{FALLBACK_FILE}")
         except (FileNotFoundError, NotADirectoryError):
             continue
         from tailhook.stores.fallback import FileLoop

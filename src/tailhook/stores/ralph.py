@@ -2,6 +2,7 @@
 
 import posix
 
+from tailhook.stores import RALPH_FILE
 from tailhook.stores.atomic import SAFE, write_all
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
@@ -9,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-RALPH_FILE = "ralph-loop.local.md"
 LOG = "ralph-debug.log"
 MAX_LOG_BYTES = 1_000_000  # bytes; then it starts anew
 MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
