@@ -1,7 +1,8 @@
 # Sets or removes single values in a JSON text and leaves every other byte as it is.
 #
 # Gives: nothing to other parts. For Python: edit_json.
-# Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi).
+# Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi),
+# utf8_after_bom (text/utf8.pxi).
 #
 # Settings files and the state of other programs keep their white space, their order and their spelling of numbers and
 # escapes. An added member is laid out like its siblings.
@@ -112,7 +113,7 @@ cdef bytes json_add_member(Cursor start, Cursor end, JsonSlot* last, bytes colon
 cdef bytes json_edit_one(bytes data, tuple path, bytes value):
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
     cdef Cursor end = start + PyBytes_GET_SIZE(data)
-    cdef Cursor parent = json_skip_space(start, end)
+    cdef Cursor parent = json_skip_space(utf8_after_bom(start, end), end)
     cdef JsonFault fault
     cdef JsonSlot slot
     cdef bytes colon = b":"
@@ -138,7 +139,7 @@ cdef bytes json_edit_one(bytes data, tuple path, bytes value):
 
 cdef bytes json_edit(bytes data, object edits):
     cdef bytes before
-    json_require(data)
+    json_require(data, may_have_bom=True)
     for path, value in edits:
         if value is not None:
             json_require(value)
@@ -148,7 +149,7 @@ cdef bytes json_edit(bytes data, object edits):
             while data is not before:
                 before, data = data, json_edit_one(data, path, None)
         elif value is not None:
-            json_require(data)  # the value may nest too deeply where it stands now
+            json_require(data, may_have_bom=True)  # the value may nest too deeply where it stands now
     return data
 
 

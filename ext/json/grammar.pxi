@@ -2,7 +2,7 @@
 #
 # Gives: JsonFault and json_fail; json_skip and the json_skip_* functions; json_check, json_require; json_unescape,
 # json_read_character, json_decode; JSON_MAX_DEPTH.
-# Needs: json/strings.h, utf8_put (text/utf8.pxi).
+# Needs: json/strings.h, utf8_put and utf8_after_bom (text/utf8.pxi).
 #
 # json_skip knows the whole grammar. The reader and the editor first let it check a text, and then read what they know
 # to be valid.
@@ -226,8 +226,8 @@ cdef int json_check(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     return 0
 
 
-cdef int json_require(bytes text) except -1:
-    """Raise ValueError unless the bytes are one JSON text."""
+cdef int json_require(bytes text, bint may_have_bom=False) except -1:
+    """Raise ValueError unless the bytes are one JSON text, after a byte order mark if it may have one."""
     cdef JsonFault fault
     cdef Cursor start
     cdef Cursor end
@@ -237,7 +237,7 @@ cdef int json_require(bytes text) except -1:
     start = <Cursor>PyBytes_AS_STRING(text)
     end = start + PyBytes_GET_SIZE(text)
     with nogil:
-        status = json_check(start, end, &fault)
+        status = json_check(utf8_after_bom(start, end) if may_have_bom else start, end, &fault)
     if status < 0:
         raise ValueError(f"invalid JSON: {fault.what.decode()} at byte {fault.at - start}")
     return 0

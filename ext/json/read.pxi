@@ -1,7 +1,7 @@
 # Turns a JSON text into Python objects.
 #
 # Gives: json_build, json_scalar. For Python: parse_json.
-# Needs: the grammar (json/grammar.pxi).
+# Needs: the grammar (json/grammar.pxi), utf8_after_bom (text/utf8.pxi).
 
 cdef object json_integer(Cursor p, Cursor end, Cursor start):
     """Return an int. p, end: a valid number without fraction or exponent. start: of the text, for messages."""
@@ -40,8 +40,8 @@ cdef object json_scalar(Cursor* at, Cursor end, Cursor start):
 
 
 cdef object json_build(Cursor start, Cursor end):
-    """Return the value of a text that json_check accepts."""
-    cdef Cursor p = json_skip_space(start, end)
+    """Return the value of a text that json_check accepts, after a byte order mark if there is one."""
+    cdef Cursor p = json_skip_space(utf8_after_bom(start, end), end)
     cdef list stack = []
     cdef object root = None
     cdef object top = None
@@ -88,6 +88,6 @@ cdef object json_build(Cursor start, Cursor end):
 def parse_json(data):
     cdef bytes text = data.encode() if isinstance(data, str) else data
     cdef Cursor start
-    json_require(text)
+    json_require(text, may_have_bom=True)
     start = <Cursor>PyBytes_AS_STRING(text)
     return json_build(start, start + PyBytes_GET_SIZE(text))

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, TypeVar, final
 def parse_json(data: bytes | str) -> Any:
     r"""Return the value of one JSON text (RFC 8259), which is read strictly.
 
-    Objects become dict (the last of equal names wins), numbers int or float. UTF-8 is checked; a byte order mark is
-    an error; a surrogate escape without its partner is kept as a lone surrogate; a number beyond a float's range is
-    infinite. Containers may nest 1,024 deep.
+    Objects become dict (the last of equal names wins), numbers int or float. UTF-8 is checked; a byte order mark at the
+    beginning is skipped; a surrogate escape without its partner is kept as a lone surrogate; a number beyond a float's
+    range is infinite. Containers may nest 1,024 deep.
 
     Raises ValueError with the fault and its byte, also for an integer of more digits than
     `sys.get_int_max_str_digits()`.

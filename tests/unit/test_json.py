@@ -30,6 +30,14 @@ def test_only_str_and_bytes_are_read():
             parse_json(data)
 
 
+def test_one_byte_order_mark_is_skipped_and_counted():
+    assert parse_json(b'\xef\xbb\xbf {"a": 1}') == parse_json('\ufeff {"a": 1}') == {"a": 1}
+    with pytest.raises(ValueError, match="expected a value at byte 3"):
+        parse_json("\ufeff\ufeff1")
+    with pytest.raises(ValueError, match="expected a value at byte 4"):
+        parse_json("\ufeff ]")
+
+
 def test_the_last_of_equal_names_wins_however_it_is_spelt():
     assert parse_json(r'{"a": 1, "b": 2, "\u0061": 3}') == {"a": 3, "b": 2}
 
@@ -66,7 +74,6 @@ def test_a_surrogate_without_its_partner_is_kept():
         (b'"a\nb"', "control character in a string at byte 2"),
         (b'"abc', "string without end at byte 4"),
         (b'["\xff"]', "invalid UTF-8 at byte 2"),
-        (b"\xef\xbb\xbf{}", "expected a value at byte 0"),
     ],
 )
 def test_a_fault_says_what_and_where(text, fault):

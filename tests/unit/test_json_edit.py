@@ -66,6 +66,11 @@ def test_a_value_is_removed_with_one_comma(before, path, after):
     assert edited(before, (path, None)) == after
 
 
+def test_a_byte_order_mark_stays():
+    assert edited('\ufeff{"a":1}', (("a",), "2"), (("b",), "3")) == '\ufeff{"a":2,"b":3}'
+    assert edited("\ufeff 1", ((), "2")) == "\ufeff 2"
+
+
 def test_edits_are_done_in_order():
     assert edited("{}", (("a",), "{}"), (("a", "b"), "[1,2]"), (("a", "b", 0), None)) == '{"a":{"b":[2]}}'
 

@@ -53,7 +53,6 @@ SHARED = {
     "downgrade": "a migration",
     "revision": "a migration",
     "down_revision": "a migration",
-    "BOM": "the byte order mark; rooms that must not import each other",
     **dict.fromkeys(vars(protocols.Host), "Host"),
     **dict.fromkeys(protocols.Host.__annotations__, "Host"),
 }

@@ -83,7 +83,7 @@ def ralph_loop(folder: Path) -> Path:
 
 def triage_pipeline(folder: Path) -> Path:
     """Make a pipeline with entries to investigate."""
-    path = folder / MACHINES["triage"].get("marker_files", ())[0] / f"bench{triage.ENDING}"
+    path = folder / next(iter(MACHINES["triage"].get("marker_files", ()))) / f"bench{triage.ENDING}"
     path.parent.mkdir(parents=True)
     entries = [{"name": f"f{n}", "route": "llm-triage", "status": "pending", "result": None} for n in range(20)]
     path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))

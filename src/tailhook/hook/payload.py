@@ -16,7 +16,6 @@ PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole: a host that sen
 PIPE_BYTES = 1 << 16  # that are read at a time: what a pipe holds
 MAX_PAYLOAD_BYTES = 64 << 20
 WAKING_TASKS = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent
-BOM = b"\xef\xbb\xbf"
 
 
 def read_payload(fd: int = 0, first_byte_timeout: float = PAYLOAD_TIMEOUT_S) -> "Payload | None":
@@ -42,7 +41,7 @@ def read_payload(fd: int = 0, first_byte_timeout: float = PAYLOAD_TIMEOUT_S) -> 
         if end < 0 and left <= 0:
             return None
     try:
-        payload = parse_json(bytes(data[:end]).removeprefix(BOM))
+        payload = parse_json(bytes(data[:end]))
     except ValueError as error:
         raise ValueError(f"the payload is {error}") from None
     if not isinstance(payload, dict):

@@ -43,7 +43,7 @@ def values_of(file: HooksFile, text: str) -> dict[str, Any]:
 
     Raises SettingsError if they do not have the shape that the host reads, ValueError if the text is not JSON.
     """
-    values = parse_json(text.lstrip("\ufeff"))
+    values = parse_json(text)
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
     for name in ("hooks", *(["env"] if file.host.BLOCK_CAP_VARIABLE else [])):

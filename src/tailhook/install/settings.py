@@ -17,8 +17,6 @@ from tailhook.install.hooks import SettingsError, values_of
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
-BOM = b"\xef\xbb\xbf"
-
 
 class Settings:
     """One hooks file as it was when it was read.
@@ -54,7 +52,7 @@ def read(target: str) -> str | None:
     except IsADirectoryError:
         raise SettingsError(f"{target} is a directory. The host reads a file there. Move the directory away.") from None
     try:
-        parse_json(data.removeprefix(BOM))
+        parse_json(data)
     except ValueError as error:
         raise SettingsError(f"{target}: {position(data, str(error))}. The file is left as it is.") from None
     return data.decode("utf-8")
@@ -73,8 +71,8 @@ def position(data: bytes, complaint: str) -> str:
     said = re.fullmatch(r"(.*) at byte (\d+)", complaint)
     if not said:
         return complaint
-    text = data.removeprefix(BOM)
-    before = text[: int(said[2])].decode("utf-8", "replace")
+    text = data.decode("utf-8-sig", "replace")
+    before = data[: int(said[2])].decode("utf-8-sig", "replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     return f"{said[1]} at line {line}, column {column}" + ("" if text.strip() else " (the file is empty)")
 
