@@ -10,7 +10,8 @@ import pytest
 from tailhook.hook.hosts import NAMES, find_host
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_hook
-from tailhook.hook.protocols import Host
+from tailhook.hook.protocols import HooksFileFields, Host, RequiredHooksFileFields
+from tailhook.install.hooks_file import HooksFile
 from tailhook.stores import FALLBACK_FILE, RALPH_FILE, STORE_FOLDERS
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +91,12 @@ def test_a_machine_has_the_functions_that_its_row_promises(name):
 def test_the_registry_and_the_stores_have_the_same_names_of_files():
     assert MACHINES["idle"]["marker_files"] == (*STORE_FOLDERS, f".claude/{FALLBACK_FILE}")
     assert MACHINES["ralph"]["marker_files"] == (f".claude/{RALPH_FILE}",)
+
+
+def test_the_fields_of_a_hosts_file_are_those_of_its_type():
+    promised = {**RequiredHooksFileFields.__annotations__, **HooksFileFields.__annotations__}
+    assert sorted(promised) == sorted(set(HooksFile._fields) - {"host"})
+    assert HooksFileFields.__required_keys__ == set(HooksFile._fields) - {"host"} - set(HooksFile._field_defaults)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,7 +11,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.hosts import NAMES as HOSTS
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root
-from tailhook.install.command import hook_command
+from tailhook.install.command import hook_command, reporting_machines
 
 
 def add(commands: Commands) -> None:
@@ -48,7 +48,7 @@ def print_hook_command(arguments: argparse.Namespace) -> None:
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
         raise UsageError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
-    if "plates" in (words.split(",") if words else configured_machines(load_config(project_root({})))):
+    if reporting_machines(words.split(",") if words else configured_machines(load_config(project_root({})))):
         try:
             notes = prepare_daemon()
         except OSError as error:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, say
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, say, whole
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.event import load_config
@@ -15,9 +15,9 @@ from tailhook.hook.hosts import DEFAULT, NAMES
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
+from tailhook.install.command import reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
-from tailhook.machines import whole_number
 from tailhook.plates.paths import write_argv
 
 NEW = "{}\n"  # the text that a file which we make begins with
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--block-cap",
-        type=limit,
+        type=whole,
         metavar="N",
         help="let the host block N times in a row, 0 for any number (Claude Code and Cursor)",
     )
@@ -98,14 +98,6 @@ def machines(word: str) -> list[str]:
     return names
 
 
-def limit(word: str) -> int:
-    """Return an argument as a whole number from 0 on. Raises ArgumentTypeError."""
-    number = whole_number(word)
-    if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
-    return number
-
-
 # ---- install -----------------------------------------------------------------
 
 
@@ -155,7 +147,7 @@ def wanted(file: HooksFile, text: str, arguments: argparse.Namespace, before: st
     """
     form = arguments.form or hooks.installed_form(file, text)
     names = chosen(hooks.installed_machines(file, text), arguments)
-    reports = names is None and "plates" in machines_in_force(arguments.scope)
+    reports = names is None and bool(reporting_machines(machines_in_force(arguments.scope)))
     return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports)
 
 

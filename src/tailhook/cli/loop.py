@@ -15,13 +15,12 @@ from tailhook.cli.output import (
     group,
     positive,
     print_facts,
-    print_json,
-    say,
 )
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, session_id, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, warn_of_cap
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
+from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.machines import CLAIM, Verdict, clip_field, idle, iso
@@ -69,32 +68,34 @@ def start_loop(arguments: argparse.Namespace) -> None:
     """Post the first state of a loop and print what its agent must know."""
     goal = read_goal(arguments)
     now = time.time()
-    home = loops.find_loop(project_folders({}))
-    file = home if isinstance(home, FileLoop) and idle.is_live(home.state, now, project_stale_after()) else None
+    loop = loops.find_loop(project_folders({}))
+    file = loop if isinstance(loop, FileLoop) and idle.is_live(loop.state, now, project_stale_after()) else None
     if file and not arguments.replace:
         raise CommandError(f"{file.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
-    if not isinstance(home, JwzLoop):
-        home = JwzLoop(Store.make(project_root({})), None)
-    with home.lock():
-        home.reload()
-        before = state_before(home, arguments, now)
+    if not isinstance(loop, JwzLoop):
+        loop = JwzLoop(Store.make(project_root({})), None)
+    with loop.lock():
+        loop.reload()
+        before = state_before(loop, arguments, now)
         frame = new_frame(arguments, now)
         frame["prompt_file"] = store_prompt(frame["id"], goal)
         if before and arguments.push:
             state = {**before, "updated_at": iso(now), "stack": [*before["stack"], frame]}
-            home.save(state, now)
+            loop.save(state, now)
         else:
             if file:
                 end(file, "REPLACED", now)
             if before:
-                home.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
+                loop.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso(now), "stack": [frame]}
-            home.begin(state, now)
-    if arguments.json:
-        print_json({"path": home.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])})
-    else:
-        say(f"Loop started in {plain(home.path)}.", plain_lines(idle.briefing(state, goal, command_facts(state))))
+            loop.begin(state, now)
+    print_facts(
+        arguments,
+        {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
+        f"Loop started in {plain(loop.path)}.",
+        plain_lines(idle.briefing(state, goal, command_facts(state))),
+    )
     warn_of_cap(frame["max"])
 
 
@@ -106,12 +107,12 @@ def read_goal(arguments: argparse.Namespace) -> str:
     return goal
 
 
-def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
+def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
     """Return the state of the loop that the new one is nested in or replaces, None if there is none.
 
     Only under the lock. Raises CommandError if a loop runs and the arguments do not say what becomes of it.
     """
-    state = home.state
+    state = loop.state
     if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
         if arguments.push:
             raise CommandError("no loop runs that another could be nested in; start one without --push")
@@ -119,10 +120,10 @@ def state_before(home: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     if arguments.replace:
         return state
     top = state["stack"][-1]
-    stands = f"{plain(home.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
+    stands = f"{plain(loop.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
     if not arguments.push:
         raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
-    if not idle.is_owned(state, top, idle.Facts(session_id() or CLAIM)):
+    if not idle.is_owned(state, top, idle.Facts(current_session() or CLAIM)):
         raise CommandError(f"{stands}, and it is another session's. Take it over with `tailhook loop adopt` first.")
     return state
 
@@ -134,7 +135,7 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         "mode": arguments.mode,
         "iter": 1,
         "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
-        "session_id": session_id() or CLAIM,
+        "session_id": current_session() or CLAIM,
     }
     if arguments.issue:
         frame["issue_id"] = arguments.issue
@@ -186,32 +187,28 @@ def store_prompt(frame_id: str, goal: str) -> str:
 def print_loop_status(arguments: argparse.Namespace) -> None:
     """Print the state, its age, and what the next stop would get."""
     now = time.time()
-    home = loops.find_loop(project_folders({}))
-    state = home.state if home else None
+    loop = loops.find_loop(project_folders({}))
+    state = loop.state if loop else None
     verdict = (
-        idle.decide(state, command_facts(state), now, project_stale_after()) if home else Verdict("allow", "no loop")
+        idle.decide(state, command_facts(state), now, project_stale_after()) if loop else Verdict("allow", "no loop")
     )
     age = idle.age_of(state, now) if isinstance(state, dict) else None
-    if arguments.json:
-        print_json(
-            {
-                "path": home.path if home else None,
-                "state": state,
-                "age": age,
-                "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
-            }
-        )
-        return
-    if home is None or not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
-        say(f"No loop runs here ({verdict.why}).")
-        return
-    top = idle.top_frame(state["stack"])
-    say(
-        f"A loop runs in {plain(home.path)}, changed {int(age or 0)} s ago.",
-        plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
-        plain_lines(idle.briefing(state, home.goal, command_facts(state))),
-        f"The next stop: {verdict.outcome} ({verdict.why}).",
-    )
+    facts = {
+        "path": loop.path if loop else None,
+        "state": state,
+        "age": age,
+        "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
+    }
+    lines = [f"No loop runs here ({verdict.why})."]
+    if loop and isinstance(state, dict) and idle.is_live(state, now, project_stale_after()):
+        top = idle.top_frame(state["stack"])
+        lines = [
+            f"A loop runs in {plain(loop.path)}, changed {int(age or 0)} s ago.",
+            plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
+            plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
+            f"The next stop: {verdict.outcome} ({verdict.why}).",
+        ]
+    print_facts(arguments, facts, *lines)
 
 
 def command_facts(state: object) -> idle.Facts:
@@ -220,7 +217,7 @@ def command_facts(state: object) -> idle.Facts:
     owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
     owner = next((owner for owner in owners if isinstance(owner, str) and owner), "")
     return idle.Facts(
-        session_id=session_id() or owner,
+        session_id=current_session() or owner,
         folder=lambda path: path if Path(path).is_dir() else None,
         next_issue=load_config(project_root({})).get("idle", {}).get("next_issue", ""),
     )
@@ -228,53 +225,53 @@ def command_facts(state: object) -> idle.Facts:
 
 def adopt_loop(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
-    now, owner = time.time(), session_id() or CLAIM
-    home = find_live_loop(now)
-    with home.lock():
-        home.reload()
-        state = live(home, now)
+    now, owner = time.time(), current_session() or CLAIM
+    loop = find_live_loop(now)
+    with loop.lock():
+        loop.reload()
+        state = live(loop, now)
         frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
         adopted = {**state, "stack": frames, "updated_at": iso(now)}
         if "session_id" in state:
             adopted["session_id"] = owner
-        home.save(adopted, now)
+        loop.save(adopted, now)
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    print_facts(arguments, {"path": home.path, "session_id": owner}, f"The loop now belongs to {whose}.")
+    print_facts(arguments, {"path": loop.path, "session_id": owner}, f"The loop now belongs to {whose}.")
 
 
 def cancel_loop(arguments: argparse.Namespace) -> None:
     """End every frame of the loop."""
     now = time.time()
-    home = find_live_loop(now)
-    state = end(home, "USER_CANCELLED", now)
+    loop = find_live_loop(now)
+    state = end(loop, "USER_CANCELLED", now)
     top = idle.top_frame(state["stack"])
-    facts = {"path": home.path, "iteration": top.get("iter"), "max": top.get("max")}
+    facts = {"path": loop.path, "iteration": top.get("iter"), "max": top.get("max")}
     print_facts(arguments, facts, f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.")
 
 
-def end(home: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
+def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
     """Post the end of a live loop; returns the state before."""
-    with home.lock():
-        home.reload()
-        state = live(home, now)
-        home.save(idle.ended_state(state, "ABORT", now, reason), now)
+    with loop.lock():
+        loop.reload()
+        state = live(loop, now)
+        loop.save(idle.ended_state(state, "ABORT", now, reason), now)
     return state
 
 
 def find_live_loop(now: float) -> JwzLoop | FileLoop:
     """Return this project's live loop. Raises CommandError if there is none."""
-    home = loops.find_loop(project_folders({}))
-    if home is None:
+    loop = loops.find_loop(project_folders({}))
+    if loop is None:
         raise CommandError("no loop runs here")
-    live(home, now)
-    return home
+    live(loop, now)
+    return loop
 
 
-def live(home: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
+def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     """Return the state of a live loop. Raises CommandError if it is not live."""
-    state = home.state
+    state = loop.state
     if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
-        raise CommandError(f"{plain(home.path)}: no loop runs here")
+        raise CommandError(f"{plain(loop.path)}: no loop runs here")
     return state
 
 

@@ -11,10 +11,10 @@ from tailhook.cli.output import attempt
 def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
     arguments, rest = parser().parse_known_args(argv)
-    if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "prompt")):
+    if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "add_words")):
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
-        arguments.prompt += rest  # the words of a prompt that flags stand among
+        arguments.add_words(arguments, rest)
     return attempt(lambda: arguments.run(arguments))
 
 

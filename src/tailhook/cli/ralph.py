@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, session_id, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
+from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.machines import CLAIM, iso, ralph
 from tailhook.stores import RALPH_FILE
@@ -64,9 +65,12 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             replace_file(RALPH_FILE, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
     finally:
         os.close(folder)
-    home = store.RalphFile(root)
-    facts = {"path": home.path, "state": home.state, "prompt": home.prompt}
-    lines = [f"Ralph loop started in {plain(home.path)}.", plain_lines(ralph.briefing(home.state or {}, home.prompt))]
+    loop = store.RalphFile(root)
+    facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
+    lines = [
+        f"Ralph loop started in {plain(loop.path)}.",
+        plain_lines(ralph.briefing(loop.state or {}, loop.prompt)),
+    ]
     if not (promise or arguments.max_iterations):
         lines.append("Without a promise and without a limit this loop ends only by: tailhook ralph cancel")
     print_facts(arguments, facts, *lines)
@@ -87,7 +91,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
             "iteration: 1",
             f"max_iterations: {limit}",
             f"completion_promise: {quote_yaml(promise) if promise else 'null'}",
-            f"session_id: {quote_yaml(session_id() or CLAIM)}",
+            f"session_id: {quote_yaml(current_session() or CLAIM)}",
             f"started_at: {quote_yaml(iso(time.time()))}",
             "---",
             "",
@@ -99,12 +103,12 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 def refuse_live(force: bool) -> None:
     """Raise CommandError if a loop runs and is not to be ended. Only under the lock."""
-    home = store.find_ralph(project_folders({}))
-    state = home.state if home else None
-    if home and state and ralph.is_live(state) and not force:
+    loop = store.find_ralph(project_folders({}))
+    state = loop.state if loop else None
+    if loop and state and ralph.is_live(state) and not force:
         count = ralph.parse_count(state, "iteration")
         raise CommandError(
-            f"{plain(home.path)}: a ralph loop runs already, at iteration {count}. "
+            f"{plain(loop.path)}: a ralph loop runs already, at iteration {count}. "
             "End it with `tailhook ralph cancel`, or use --force."
         )
 
@@ -114,58 +118,58 @@ def refuse_live(force: bool) -> None:
 
 def print_ralph_status(arguments: argparse.Namespace) -> None:
     """Print the state file's values, and the prompt."""
-    home = store.find_ralph(project_folders({}))
-    state = home.state if home else None
+    loop = store.find_ralph(project_folders({}))
+    state = loop.state if loop else None
     active = ralph.is_live(state)
     facts = {
-        "path": home.path if home else None,
+        "path": loop.path if loop else None,
         "active": active,
         "state": state,
-        "prompt": home.prompt if home else None,
+        "prompt": loop.prompt if loop else None,
     }
-    if home is None:
+    if loop is None:
         lines = ["No ralph loop runs here."]
     elif state is None:
-        lines = [f"{plain(home.path)} has no front matter: the next stop removes it."]
+        lines = [f"{plain(loop.path)} has no front matter: the next stop removes it."]
     else:
         lines = [
-            f"A ralph loop {'runs' if active else 'is switched off or broken'} in {plain(home.path)}.",
+            f"A ralph loop {'runs' if active else 'is switched off or broken'} in {plain(loop.path)}.",
             *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
-            plain_lines(ralph.briefing(state, home.prompt)),
+            plain_lines(ralph.briefing(state, loop.prompt)),
         ]
     print_facts(arguments, facts, *lines)
 
 
 def adopt_ralph(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
-    home, owner = find_live_ralph(), session_id() or CLAIM
-    with home.lock():
-        home.reload()
-        if not ralph.is_live(home.state):
+    loop, owner = find_live_ralph(), current_session() or CLAIM
+    with loop.lock():
+        loop.reload()
+        if not ralph.is_live(loop.state):
             raise CommandError("no ralph loop runs here")
-        home.write({"session_id": owner})
+        loop.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    print_facts(arguments, {"path": home.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
+    print_facts(arguments, {"path": loop.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
 
 
 def cancel_ralph(arguments: argparse.Namespace) -> None:
     """Remove the state file, whatever is in it."""
-    home = find_live_ralph()
-    with home.lock():
-        home.reload()
-        state = home.state
-        home.remove()
+    loop = find_live_ralph()
+    with loop.lock():
+        loop.reload()
+        state = loop.state
+        loop.remove()
     count = ralph.parse_count(state, "iteration") if state else None
     print_facts(
         arguments,
-        {"path": home.path, "iteration": count},
+        {"path": loop.path, "iteration": count},
         f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}.",
     )
 
 
 def find_live_ralph() -> store.RalphFile:
     """Return this project's state file. Raises CommandError if there is none."""
-    home = store.find_ralph(project_folders({}))
-    if home is None:
+    loop = store.find_ralph(project_folders({}))
+    if loop is None:
         raise CommandError("no ralph loop runs here")
-    return home
+    return loop

@@ -7,18 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
-from tailhook.hook.hosts import NAMES, claude_code, find_host
-from tailhook.hook.protocols import Host
+from tailhook.hook.hosts import current_host
 from tailhook.machines import whole_number
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 Run = Callable[[argparse.Namespace], int | None]
-
-
-def session_id() -> str:
-    """Return the session whose agent runs this command, "" outside of one."""
-    return os.environ.get(claude_code.SHELL_VARIABLE, "")
 
 
 def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
@@ -35,6 +29,12 @@ def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that give a prompt."""
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
+    parser.set_defaults(add_words=add_to_prompt)
+
+
+def add_to_prompt(arguments: argparse.Namespace, words: list[str]) -> None:
+    """Add words of a prompt that follow flags."""
+    arguments.prompt += words
 
 
 def prompt_argument(arguments: argparse.Namespace) -> str:
@@ -71,9 +71,3 @@ def warn_of_cap(limit: int | None) -> None:
         own = "this loop has no limit" if limit is None else f"this loop after {limit}"
         count = f"{cap} {host.BLOCK_CAP_COUNTS}"
         sys.stderr.write(f"tailhook: the host ends a turn after {count}, {own}.\n          {advice}\n")
-
-
-def current_host() -> Host:
-    """Return the host whose agent runs this command; Claude Code if none can be recognized."""
-    hosts = [find_host(name) for name in NAMES]
-    return next((host for host in hosts if host.SHELL_VARIABLE and host.SHELL_VARIABLE in os.environ), hosts[0])

@@ -2,14 +2,16 @@
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from tailhook.cli.output import Commands, add_json, command, group, print_facts
 from tailhook.hook.answer import plain
-from tailhook.hook.event import HookEvent
+from tailhook.hook.event import load_config
+from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.triage import Pipeline, decide, find_pipeline
 from tailhook.machines import format_value
-from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries
+from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries, Facts
 
 
 def add(commands: Commands) -> None:
@@ -21,13 +23,13 @@ def add(commands: Commands) -> None:
 
 def print_triage_status(arguments: argparse.Namespace) -> None:
     """Print the phase, the counts, the groups, and what the next stop would get."""
-    event = HookEvent({}, "Stop")
-    pipeline = find_pipeline(event)
-    facts = pipeline_facts(event, pipeline)
+    config = load_config(project_root({}))
+    pipeline = find_pipeline(list(project_folders({})), config.get("triage", {}).get("state_dirs"))
+    facts = pipeline_facts(config, pipeline)
     print_facts(arguments, facts, *format_pipeline(facts))
 
 
-def pipeline_facts(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any]:
+def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict[str, Any]:
     """Return the facts for a program."""
     if pipeline is None:
         return {"path": None, "phase": None, "entries": None, "groups": [], "verdict": None}
@@ -36,9 +38,10 @@ def pipeline_facts(event: HookEvent, pipeline: Pipeline | None) -> dict[str, Any
     if not pipeline.problem:
         _, columns = pipeline.file.columns("entries", lambda _: ALL_COLUMNS)
         entries = None if columns is None else Entries(ALL_COLUMNS, columns)
-    if isinstance(owner := state.get("session_id"), str):
-        event.session_id = owner
-    verdict = decide(event, pipeline)
+    owner = state.get("session_id")
+    session_id = owner if isinstance(owner, str) else ""
+    unbound_acts = config.get("hook", {}).get("unbound") != "refuse"
+    verdict = decide(pipeline, Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts))
     fix_planning = state.get("fix_planning")
     groups = fix_planning.get("groups") if isinstance(fix_planning, dict) else None
     counts = None

@@ -22,10 +22,10 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import DEFAULT, NAMES, claude_code
+from tailhook.hook.hosts import DEFAULT, NAMES, current_session
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.install.command import ENTRY, is_tailhook, machines_of, shell_command
+from tailhook.install.command import ENTRY, is_tailhook, machines_of, reporting_machines, shell_command
 from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.settings import Settings
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     @property
     def env(self) -> Mapping[str, object]:
         """The environment that the file sets for hooks; empty if the host's files set none."""
-        env = self.values.get("env") if self.file.host.BLOCK_CAP_VARIABLE else None
+        env = self.values.get(self.file.env_member)
         return env if isinstance(env, dict) else {}
 
 
@@ -98,7 +98,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from configuration()
     yield from state_files()
     yield from check_loops(settings)
-    if any("plates" in there.machines for there in installed):
+    if any(reporting_machines(there.machines) for there in installed):
         yield from check_plates()
 
 
@@ -213,7 +213,7 @@ def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
 
     installed: the places of one host.
     """
-    events = {there.hook.event for there in installed if there.hook and "plates" in there.machines}
+    events = {there.hook.event for there in installed if there.hook and reporting_machines(there.machines)}
     missing = [event for event in installed[0].file.reported_events if event not in events] if events else []
     if missing:
         what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
@@ -410,8 +410,7 @@ def check_owner(kind: str, path: str, owner: object, command: str) -> Iterator[F
 
     command: the group of commands that can take it over.
     """
-    session = os.environ.get(claude_code.SHELL_VARIABLE, "")
-    if owner in (None, CLAIM) or owner == session:
+    if owner in (None, CLAIM) or owner == current_session():
         return
     advice = f"Its own session alone moves it. To take it over:  {command} adopt"
     yield Finding("loop", NOTE, f"{path}: a {kind} belongs to the session {owner}", advice)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tailhook.hook.machines import MACHINES
 from tailhook.install.command import ENTRY, is_ours, machines_of, shell_command
 from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
@@ -21,6 +22,8 @@ from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns
 RUN_TIMEOUT_S = 30.0  # a host would wait longer
+STAGED_FILE = f".claude/{FALLBACK_FILE}"
+STAGED_MACHINE = next(name for name, row in MACHINES.items() if STAGED_FILE in row.get("marker_files", ()))
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
 
 
@@ -98,7 +101,7 @@ class Stage:
         self.project = folder / "project"
         (self.project / ".git").mkdir(parents=True)
         (self.project / ".claude").mkdir()
-        (self.project / ".claude" / FALLBACK_FILE).write_text(LOOP)
+        (self.project / STAGED_FILE).write_text(LOOP)
         payload = json.dumps(dict(file.payload))
         for name, value in (("{folder}", str(self.project)), ("{event}", event)):
             payload = payload.replace(name, json.dumps(value)[1:-1])
@@ -147,7 +150,7 @@ class Stage:
             answer = json.loads(done.stdout) if done.stdout else {}
         except ValueError:
             return f"its answer is not JSON: {done.stdout[:80]!r}"
-        if (machines is None or "idle" in machines) and not self.is_answered(answer):
+        if (machines is None or STAGED_MACHINE in machines) and not self.is_answered(answer):
             return f"a live loop got no answer: {said or 'nothing on stderr'}"
         return ""
 

@@ -9,7 +9,7 @@ from tailhook.hook.payload import environment, exists, get_text, project_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from tailhook.hook.config import Config
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     # What `tailhook._core.last_message` returns: the outcome, and each text with its time.
     NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
-    # An open transcript, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES and MAX_RECORDS.
-    TranscriptReader = Callable[[int, int, int, int], NewestMessage]
 
 CLOCK_TOLERANCE_S = 2.0  # by which a record may be older than a state and still count
 MAX_TRANSCRIPT_BYTES = 64 << 20  # that are read, from the end
@@ -48,7 +46,6 @@ class HookEvent:
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
         self.newest: NewestMessage | None = None
-        self.reader: TranscriptReader = last_message
 
     def is_stop(self) -> bool:
         """Return whether the machines decide about it: an agent's own stop, not a sub-agent's."""
@@ -112,12 +109,16 @@ class HookEvent:
             except (OSError, ValueError):
                 return self.newest
             try:
-                self.newest = self.reader(fd, max_bytes, MAX_RECORD_BYTES, MAX_RECORDS)
+                self.newest = self.read_newest(fd, max_bytes)
             except OSError:
                 pass
             finally:
                 posix.close(fd)
         return self.newest
+
+    def read_newest(self, fd: int, max_bytes: int) -> "NewestMessage":
+        """Return the newest assistant message in an open transcript. Raises OSError."""
+        return last_message(fd, max_bytes, MAX_RECORD_BYTES, MAX_RECORDS)
 
     def transcript_path(self) -> str:
         """Return the path of the transcript that the payload names, "" if it names none."""

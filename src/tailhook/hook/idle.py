@@ -5,7 +5,7 @@ from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
-from tailhook.stores import loop
+from tailhook.stores.loop import find_loop
 
 FIRST_READ_TIMEOUT_S = 3.0  # for a large store that was not read before
 
@@ -27,27 +27,27 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     Reads the store (a large one for at most FIRST_READ_TIMEOUT_S when it is new) and the transcript (at most 64 MiB),
     and the store again under its lock if there is something to save. Raises OSError if the state cannot be read.
     """
-    home = find_enabled(event)
-    if home is None:
+    loop = find_enabled(event)
+    if loop is None:
         return None
 
     def save(verdict: "Verdict[dict[str, Any]]") -> None:
         if verdict.change is not None:
-            home.save(verdict.change, event.now)
+            loop.save(verdict.change, event.now)
 
-    return decide_and_save(home, lambda: decide(event, home), save)
+    return decide_and_save(loop, lambda: decide(event, loop), save)
 
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
     if exists(f"{event.root}/.idle-disabled"):
         return None
-    return loop.find_loop(event.folders, FIRST_READ_TIMEOUT_S)
+    return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 
 
-def decide(event: "HookEvent", home: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
+def decide(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
     """Decide what happens to the loop."""
-    state = home.state
+    state = loop.state
 
     def words() -> "Sequence[str]":
         return signals(event.final_text(idle.words_since(state, event.now, CLOCK_TOLERANCE_S)))
@@ -77,11 +77,11 @@ def stale_after(config: "Config") -> float:
 
 def repeat(event: "HookEvent") -> str:
     """Return what the agent must know of its loop after a compaction, "" if this session has none."""
-    home = find_enabled(event)
-    state = home.state if home else None
+    loop = find_enabled(event)
+    state = loop.state if loop else None
     facts = facts_of(event)
-    if home is None or not isinstance(state, dict):
+    if loop is None or not isinstance(state, dict):
         return ""
     if idle.decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
         return ""
-    return f"A loop is running in this session.\n{idle.briefing(state, home.goal, facts)}"
+    return f"A loop is running in this session.\n{idle.briefing(state, loop.goal, facts)}"

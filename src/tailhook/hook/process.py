@@ -51,18 +51,21 @@ def answer_event(argv: "Sequence[str]") -> int:
         payload, broken = {}, str(error)
     if payload is None:
         return 0
-    if options.host == "claude-code":
-        event, send = HookEvent(payload, options.event, broken), answer
-    else:
+    event: HookEvent
+    send: Answer = answer
+    block_code = options.exit_code
+    if options.other_host:
         from tailhook.hook.hosts import find_host
         from tailhook.hook.translated import TranslatedEvent
 
-        event = translated = TranslatedEvent(find_host(options.host), payload, options.event, broken)
+        event = translated = TranslatedEvent(find_host(options.other_host), payload, options.event, broken)
         send = translated.answer
-        options.exit_code = translated.exit_code(options.exit_code)
+        block_code = translated.exit_code(block_code)
+    else:
+        event = HookEvent(payload, options.event, broken)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     deciding = [name for name in machines if not MACHINES[name].get("reports")]
-    exit_code, blocked = ask_machines(event, deciding, options, send, started)
+    exit_code, blocked = ask_machines(event, deciding, send, block_code, options.announce, started)
     for name in machines:
         if MACHINES[name].get("reports"):
             report_event(name, event, blocked)
@@ -70,9 +73,14 @@ def answer_event(argv: "Sequence[str]") -> int:
 
 
 def ask_machines(
-    event: HookEvent, machines: "Sequence[str]", options: "Options", send: "Answer", started: float
+    event: HookEvent, machines: "Sequence[str]", send: "Answer", block_code: int | None, announce: bool, started: float
 ) -> tuple[int, bool]:
-    """Ask the machines until one blocks, and send the answer; return the exit code, and whether one blocked."""
+    """Ask the machines until one blocks, and send the answer; return the exit code, and whether one blocked.
+
+    block_code: the exit code of a block; None if each machine has its own.
+    announce: whether to notify the person when a loop ends.
+    started: when the hook was started, by `perf_counter`.
+    """
     if event.name == "SessionStart" and get_text(event.payload, "source") == "compact":
         return repeat_loops(event, machines, send), False
     if not event.is_stop():
@@ -90,12 +98,12 @@ def ask_machines(
         if verdict.warning:
             warn(verdict.warning)
         if verdict.outcome == "block":
-            code = MACHINES[name].get("exit_code", 0) if options.exit_code is None else options.exit_code
+            code = MACHINES[name].get("exit_code", 0) if block_code is None else block_code
             send(block_answer(verdict, code, announced), MACHINES[name].get("style", SPACED))
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
-        if options.announce and (verdict.ended or verdict.message):
+        if announce and (verdict.ended or verdict.message):
             announced.append(verdict.message or f"tailhook: {verdict.why}")
     if announced:
         send({"systemMessage": "\n".join(announced)}, SPACED)
@@ -195,7 +203,7 @@ class Options:
     event: the event's name if the payload does not name it.
     exit_code: of a block; None if each machine has its own.
     announce: whether to notify the person when a loop ends.
-    host: the agent host.
+    other_host: the agent host, "" for Claude Code.
 
     Prints unknown arguments on stderr and ignores them: a usage error must not block a host.
     """
@@ -205,7 +213,7 @@ class Options:
         self.event = ""
         self.exit_code: int | None = 0 if environment(b"TAILHOOK_EXIT") == "0" else None
         self.announce = False
-        self.host = "claude-code"
+        self.other_host = ""
         unknown = []
         words = iter(argv)
         for word in words:
@@ -219,8 +227,8 @@ class Options:
                 self.exit_code = int(value)
             elif name == "--announce" and not equals:
                 self.announce = True
-            elif name == "--host" and is_host(value):
-                self.host = value
+            elif name == "--host" and (host := find_other_host(value)) is not None:
+                self.other_host = host
             elif word.startswith("-"):
                 unknown.append(word)
             else:
@@ -233,8 +241,10 @@ class Options:
             warn(f"tailhook: not known, left out: {', '.join(unknown)}")
 
 
-def is_host(name: str) -> bool:
-    """Return whether a host has this name."""
-    from tailhook.hook.hosts import NAMES
+def find_other_host(name: str) -> str | None:
+    """Return the name if a host has it, "" for Claude Code's, None if no host has it."""
+    from tailhook.hook.hosts import DEFAULT, NAMES
 
-    return name in NAMES
+    if name not in NAMES:
+        return None
+    return "" if name == DEFAULT else name

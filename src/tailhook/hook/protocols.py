@@ -1,6 +1,6 @@
 """What the modules of a machine offer each other. For type checkers only: a hook never imports this module."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
 from tailhook.hook.event import HookEvent
@@ -78,6 +78,39 @@ class MachineHook(Protocol):
         ...
 
 
+class RequiredHooksFileFields(TypedDict):
+    """The fields of `tailhook.install.hooks_file.HooksFile`, which describes them, that have no default."""
+
+    paths: Mapping[str, str]
+    folder: str
+    stop_event: str
+    reported_events: Mapping[str, str | None]
+    payload: Mapping[str, Any]
+
+
+class HooksFileFields(RequiredHooksFileFields, total=False):
+    """The fields of `tailhook.install.hooks_file.HooksFile` that a host can set."""
+
+    folder_variable: str
+    repeat_event: str
+    repeat_matcher: str
+    names_events: bool
+    file_members: Mapping[str, Any]
+    has_groups: bool
+    hook_type: str
+    command_members: Sequence[str]
+    has_exec_form: bool
+    hook_members: Mapping[str, Any]
+    event_members: Mapping[str, Mapping[str, Any]]
+    env_member: str
+    cap_member: str
+    plugins_member: str
+    off_switch: Sequence[str]
+    off_value: object
+    project_variables: Sequence[str]
+    note: str
+
+
 class Host(Protocol):
     """The module `tailhook.hook.hosts.<name>` of an agent host.
 
@@ -89,7 +122,8 @@ class Host(Protocol):
     WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
     LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
     RECORD_MARK: what a line of the transcript contains if it has words of the agent.
-    SHELL_VARIABLE: an environment variable of the host's shells, "" if it has none.
+    SHELL_VARIABLE: an environment variable that the host sets in its shells, "" if there is none.
+    SESSION_VARIABLE: the one of its shells' variables with the session's id, "" if there is none.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
     BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
@@ -105,10 +139,11 @@ class Host(Protocol):
     LISTS_ANSWERS: bool
     RECORD_MARK: bytes
     SHELL_VARIABLE: str
+    SESSION_VARIABLE: str
     BLOCK_CAP: int
     BLOCK_CAP_VARIABLE: str
     BLOCK_CAP_COUNTS: str
-    HOOKS_FILE: Mapping[str, Any]
+    HOOKS_FILE: HooksFileFields
 
     def add_fields(self, payload: dict[str, Any]) -> None:
         """Add what renaming does not give, to a payload whose fields have Claude Code's names."""

@@ -23,31 +23,33 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     Reads the state file, and the transcript (at most 64 MiB) if the payload does not decide. Adds a line to the loop's
     log. Raises OSError if the state file cannot be read.
     """
-    home = find_ralph(event.folders)
-    if home is None:
+    loop = find_ralph(event.folders)
+    if loop is None:
         return None
     verdict = decide_and_save(
-        home, lambda: None if home.gone else decide(event, home), lambda verdict: save(home, verdict)
+        loop,
+        lambda: None if loop.gone else decide(event, loop),
+        lambda verdict: save(loop, verdict),
     )
     if verdict is not None:
-        home.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
+        loop.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
     return verdict
 
 
-def save(home: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
+def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
     """Rewrite or remove the state file; if it cannot be removed, make the verdict a failure. Raises OSError."""
     if verdict.change:
-        home.write(verdict.change)
+        loop.write(verdict.change)
         return
     try:
-        home.remove()
-        verdict.warning = f"tailhook: {home.path}: {verdict.why}. The state file is removed."
+        loop.remove()
+        verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:
         verdict.outcome, verdict.ended = "fail", False
-        verdict.warning = f"tailhook: {home.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
+        verdict.warning = f"tailhook: {loop.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
 
 
-def decide(event: "HookEvent", home: "RalphFile") -> "Verdict[ralph.Values]":
+def decide(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values]":
     """Decide what happens to the loop."""
 
     def problem() -> str:
@@ -64,7 +66,7 @@ def decide(event: "HookEvent", home: "RalphFile") -> "Verdict[ralph.Values]":
         return f"{missing}has {what}: {path}" if what else ""
 
     def kept(own_line: bool) -> "Sequence[str]":
-        since = None if home.changed > event.now else home.changed - CLOCK_TOLERANCE_S
+        since = None if loop.changed > event.now else loop.changed - CLOCK_TOLERANCE_S
         return promises(event.final_text(since), own_line)
 
     facts = ralph.Facts(
@@ -73,17 +75,17 @@ def decide(event: "HookEvent", home: "RalphFile") -> "Verdict[ralph.Values]":
         problem=problem,
         promises=kept,
         unbound_acts=event.unbound_acts(),
-        line=home.line_of,
+        line=loop.line_of,
     )
-    return ralph.decide(home.state, home.prompt, facts)
+    return ralph.decide(loop.state, loop.prompt, facts)
 
 
 def repeat(event: "HookEvent") -> str:
     """Return what the agent must know of its loop after a compaction, "" if this session has none."""
-    home = find_ralph(event.folders)
-    if home is None or home.state is None:
+    loop = find_ralph(event.folders)
+    if loop is None or loop.state is None:
         return ""
     silent = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())
-    if ralph.decide(home.state, home.prompt, silent).outcome != "block":
+    if ralph.decide(loop.state, loop.prompt, silent).outcome != "block":
         return ""
-    return f"A ralph loop is running in this session.\n{ralph.briefing(home.state, home.prompt)}"
+    return f"A ralph loop is running in this session.\n{ralph.briefing(loop.state, loop.prompt)}"

@@ -5,7 +5,7 @@ from time import monotonic, sleep
 
 from tailhook._core import parse_json, reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, answer
-from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
+from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.payload import get_text
 
 TYPE_CHECKING = False
@@ -42,7 +42,6 @@ class TranslatedEvent(HookEvent):
     def __init__(self, host: "Host", theirs: "Payload", name: str, broken: str) -> None:
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken)
         self.host = host
-        self.reader = self.read_newest
         self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
         if not self.transcript_path():
             self.newest = "unknown", []
@@ -81,16 +80,15 @@ class TranslatedEvent(HookEvent):
                 sleep(TRANSCRIPT_POLL_INTERVAL_S)
         return self.newest
 
-    def read_newest(self, fd: int, max_bytes: int, max_record_bytes: int, max_records: int) -> "NewestMessage":
-        """Return the newest message in an open transcript, as `tailhook._core.last_message` does.
+    def read_newest(self, fd: int, max_bytes: int) -> "NewestMessage":
+        """Return the newest message in an open transcript, as `tailhook._core.last_message` does. Raises OSError.
 
         Notes whether the transcript is late, by the time of its newest record.
         """
         start = max(0, posix.fstat(fd).st_size - max_bytes)
         newest = None
-        for _, line in reverse_lines(fd, start, None, max_record_bytes):
-            max_records -= 1
-            if max_records < 0:
+        for number, (_, line) in enumerate(reverse_lines(fd, start, None, MAX_RECORD_BYTES)):
+            if number >= MAX_RECORDS:
                 break
             if newest is None:
                 newest = unix_time(get_text(parse_record(line), "timestamp")) or 0

@@ -10,7 +10,7 @@ from tailhook.stores.jsonfile import JsonFile, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from tailhook.hook.event import HookEvent
@@ -37,6 +37,11 @@ class Pipeline:
     def path(self) -> str:
         """The file's path."""
         return self.file.path
+
+    @property
+    def plans(self) -> str:
+        """The folder of the fix plans, beside the file."""
+        return f"{self.path.rpartition('/')[0]}/fix_plans"
 
     def lock(self) -> "Lock":
         """Return the lock to hold from `reload` until the state is saved."""
@@ -84,7 +89,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
     Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
     the verdict is a block, keeps a hash of the state in the private state folder.
     """
-    pipeline = find_pipeline(event)
+    pipeline = find_pipeline(event.folders, event.setting("triage", "state_dirs"))
     if pipeline is None:
         return None
 
@@ -92,7 +97,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
         changed = (("updated_at",), triage.iso_milliseconds(event.now))
         pipeline.file.edit([*(verdict.change or ()), changed])
 
-    verdict = decide_and_save(pipeline, lambda: decide(event, pipeline), save)
+    verdict = decide_and_save(pipeline, lambda: decide(pipeline, facts_of(event, pipeline)), save)
     if verdict is not None and verdict.outcome == "block" and while_active(event):
         try:
             remember(pipeline.file)
@@ -103,12 +108,11 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
     return verdict
 
 
-def decide(event: "HookEvent", pipeline: Pipeline) -> "Verdict[triage.Edits]":
-    """Decide what happens to the pipeline."""
-    path = pipeline.path
-    facts = triage.Facts(
-        path=path,
-        plans=f"{path.rpartition('/')[0]}/fix_plans",
+def facts_of(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
+    """Return what the machine decides on."""
+    return triage.Facts(
+        path=pipeline.path,
+        plans=pipeline.plans,
         session_id=event.session_id,
         paused=is_paused(event.payload),
         stop_hook_active=event.payload.get("stop_hook_active") is True,
@@ -116,14 +120,22 @@ def decide(event: "HookEvent", pipeline: Pipeline) -> "Verdict[triage.Edits]":
         moved=lambda: seen(pipeline.file) != fingerprint(pipeline.file.data()),
         unbound_acts=event.unbound_acts(),
     )
+
+
+def decide(pipeline: Pipeline, facts: triage.Facts) -> "Verdict[triage.Edits]":
+    """Decide what happens to the pipeline."""
     if pipeline.problem:
         return triage.broken(pipeline.problem, facts)
     return triage.decide(pipeline.state, pipeline.entries, facts)
 
 
-def find_pipeline(event: "HookEvent") -> Pipeline | None:
-    """Return the first pipeline that is not complete: folders in order, in each the names in byte order."""
-    for folder, names in state_folders(event):
+def find_pipeline(folders: "Sequence[str]", state_dirs: "Sequence[str] | None") -> Pipeline | None:
+    """Return the first pipeline that is not complete: folders in order, in each the names in byte order.
+
+    folders: those in which a project's files are looked for.
+    state_dirs: the configured folders of states, absolute or below one of `folders`; None for the default ones.
+    """
+    for folder, names in state_folders(folders, state_dirs or MACHINES["triage"].get("marker_files", ())):
         for file in files(folder, names, ENDING):
             pipeline = Pipeline(file)
             if not pipeline.is_complete():
@@ -131,14 +143,13 @@ def find_pipeline(event: "HookEvent") -> Pipeline | None:
     return None
 
 
-def state_folders(event: "HookEvent") -> "Iterator[tuple[str, list[str]]]":
+def state_folders(folders: "Sequence[str]", state_dirs: "Sequence[str]") -> "Iterator[tuple[str, list[str]]]":
     """Yield where states are looked for: a folder, and the names below it that must not be links."""
-    configured = event.setting("triage", "state_dirs")
-    for path in configured or MACHINES["triage"].get("marker_files", ()):
-        if isinstance(path, str) and path.startswith("/"):
+    for path in state_dirs:
+        if path.startswith("/"):
             yield path, []
-        elif isinstance(path, str):
-            for folder in event.folders:
+        else:
+            for folder in folders:
                 yield folder, [name for name in path.split("/") if name not in ("", ".")]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tailhook.hook
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.machines import MACHINES, machines_with
 
 ENTRY = "/tailhook/hook/entry.py"
 
@@ -68,3 +68,8 @@ def machines_of(argv: Sequence[str]) -> list[str] | None:
     """Return the machines that the argv of a hook names; None if it leaves them to the configuration."""
     named = {name for word in argv if not word.startswith("-") for name in word.split(",")}
     return [name for name in MACHINES if name in named] or None
+
+
+def reporting_machines(machines: Sequence[str]) -> list[str]:
+    """Return those of the machines that report events to the board."""
+    return [name for name in machines_with("reports") if name in machines]

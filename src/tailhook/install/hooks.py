@@ -13,7 +13,7 @@ from tailhook.errors import TailhookError
 from tailhook.hook.hosts import DEFAULT
 from tailhook.hook.machines import machines_with
 from tailhook.install import json_text
-from tailhook.install.command import argv_of, hook_command, is_ours, machines_of
+from tailhook.install.command import argv_of, hook_command, is_ours, machines_of, reporting_machines
 from tailhook.install.hooks_file import HooksFile
 
 FLAGS = ("--exit", "0", "--announce")  # every version of a host obeys the answer at exit code 0
@@ -46,7 +46,7 @@ def values_of(file: HooksFile, text: str) -> dict[str, Any]:
     values = parse_json(text)
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
-    for name in ("hooks", *(["env"] if file.host.BLOCK_CAP_VARIABLE else [])):
+    for name in filter(None, ("hooks", file.env_member)):
         if not isinstance(values.get(name, {}), dict):
             raise SettingsError(f'"{name}" is not an object')
     for event, groups in values.get("hooks", {}).items():
@@ -83,7 +83,7 @@ def block_cap(file: HooksFile, text: str) -> Any:
     if file.cap_member:
         limits = [hook.fields[file.cap_member] for hook in stops(file, text) if file.cap_member in hook.fields]
         return next(("null" if limit is None else limit for limit in limits), None)
-    return values_of(file, text).get("env", {}).get(file.host.BLOCK_CAP_VARIABLE)
+    return values_of(file, text).get(file.env_member, {}).get(file.host.BLOCK_CAP_VARIABLE)
 
 
 def stops(file: HooksFile, text: str) -> list[Hook]:
@@ -132,7 +132,7 @@ class Wanted(NamedTuple):
 
 def wanted_hooks(file: HooksFile, machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
     """Return the hook of each event; the arguments are those of `with_hooks`."""
-    reports = reports or not set(machines_with("reports")).isdisjoint(machines or ())
+    reports = reports or bool(reporting_machines(machines or ()))
     repeats = machines is None or not set(machines_with("repeats")).isdisjoint(machines)
     wanted = {file.stop_event: Wanted(None, command_fields(file, file.stop_event, machines, form))}
     if file.repeat_event and (reports or repeats):
@@ -234,14 +234,14 @@ def with_cap(file: HooksFile, text: str, cap: int) -> str:
             elif json_text.raw(text, path) != written:
                 text = json_text.replace(text, path, written)
         return text
-    variable = file.host.BLOCK_CAP_VARIABLE
-    if not variable or block_cap(file, text) == str(cap):
+    path = (file.env_member, file.host.BLOCK_CAP_VARIABLE)
+    if not file.can_set_cap or block_cap(file, text) == str(cap):
         return text
-    if json_text.find(text, ("env", variable)):
-        return json_text.replace(text, ("env", variable), json.dumps(str(cap)))
-    if json_text.find(text, ("env",)):
-        return json_text.put(text, ("env",), str(cap), variable)
-    return json_text.put(text, (), {variable: str(cap)}, "env")
+    if json_text.find(text, path):
+        return json_text.replace(text, path, json.dumps(str(cap)))
+    if json_text.find(text, path[:1]):
+        return json_text.put(text, path[:1], str(cap), path[1])
+    return json_text.put(text, (), {path[1]: str(cap)}, path[0])
 
 
 # ---- removing ----------------------------------------------------------------
@@ -255,10 +255,10 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
     """
     for hook in reversed(find_ours(file, text)):
         text = without_hook(text, hook, before)
-    variable = file.host.BLOCK_CAP_VARIABLE
-    if variable and cap is not None and block_cap(file, text) == str(cap):
-        old = before and json_text.raw(before, ("env", variable))
-        text = json_text.replace(text, ("env", variable), old) if old else without(text, ("env", variable), before)
+    path = (file.env_member, file.host.BLOCK_CAP_VARIABLE)
+    if all(path) and cap is not None and block_cap(file, text) == str(cap):
+        old = before and json_text.raw(before, path)
+        text = json_text.replace(text, path, old) if old else without(text, path, before)
     for name in file.file_members:
         if before is not None and not json_text.find(before, (name,)) and json_text.find(text, (name,)):
             text = without(text, (name,), before)

@@ -32,6 +32,7 @@ class HooksFile(NamedTuple):
     has_exec_form: whether a hook may have a program and "args" instead of a shell command.
     hook_members: further members of a hook.
     event_members: further members by event, which replace those of `hook_members`.
+    env_member: the member that sets the environment of hooks, "" if there is none.
     cap_member: the member of a stop hook that limits the blocks in a row, "" if it has none.
     plugins_member: the member that says which plugins are enabled, "" if there is none.
     off_switch: the path of the value that switches all hooks off, () if there is none.
@@ -57,6 +58,7 @@ class HooksFile(NamedTuple):
     has_exec_form: bool = False
     hook_members: Mapping[str, Any] = {}
     event_members: Mapping[str, Mapping[str, Any]] = {}
+    env_member: str = ""
     cap_member: str = ""
     plugins_member: str = ""
     off_switch: Sequence[str] = ()
@@ -77,7 +79,7 @@ class HooksFile(NamedTuple):
     @property
     def can_set_cap(self) -> bool:
         """Whether the file can set the host's limit on blocks in a row."""
-        return bool(self.cap_member or self.host.BLOCK_CAP_VARIABLE)
+        return bool(self.cap_member or (self.env_member and self.host.BLOCK_CAP_VARIABLE))
 
     @property
     def install_command(self) -> str:

@@ -90,12 +90,12 @@ def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoo
         if store is None:
             continue
         try:
-            home = JwzLoop(store, store.newest(TOPIC, seconds))
+            loop = JwzLoop(store, store.newest(TOPIC, seconds))
         except OSError as error:
             error.filename = f"{store.path}/{MESSAGES_FILE}"
             raise
-        if home.newest and is_state(home.state):
-            return home
+        if loop.newest and is_state(loop.state):
+            return loop
     for folder in folders:
         try:
             posix.lstat(f"{folder}/.claude/{FALLBACK_FILE}")

@@ -5,6 +5,8 @@ these modules; the hook of another host imports that host's alone. To add a host
 `tailhook.hook.protocols.Host`, and its name to NAMES.
 """
 
+import posix
+
 NAMES = ("claude-code", "codex", "gemini", "cursor", "copilot")
 DEFAULT = NAMES[0]
 
@@ -21,3 +23,14 @@ def find_host(name: str) -> "Host":
     module = name.replace("-", "_")
     host: Host = __import__(f"tailhook.hook.hosts.{module}", None, None, ("EVENTS",))
     return host
+
+
+def current_host() -> "Host":
+    """Return the host whose agent runs this process; Claude Code if none can be recognized."""
+    hosts = [find_host(name) for name in NAMES]
+    return next((host for host in hosts if host.SHELL_VARIABLE.encode() in posix.environ), hosts[0])
+
+
+def current_session() -> str:
+    """Return the session whose agent runs this process, "" outside of one or if its host does not name it."""
+    return posix.environ.get(current_host().SESSION_VARIABLE.encode(), b"").decode("utf-8", "surrogateescape")

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HooksFileFields
+
 NAME = "claude-code"
 TITLE = "Claude Code"
 EVENTS: "Mapping[str, str]" = {}
@@ -13,12 +15,12 @@ READS_EXIT_2 = True
 WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
-SHELL_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 BLOCK_CAP_COUNTS = "blocks in a row without tool use"
 # A compaction that the host starts itself happens during a turn, so only a person's own is registered.
-HOOKS_FILE: "Mapping[str, Any]" = {
+HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CLAUDE_CONFIG_DIR",
     "folder": ".claude",
     "paths": {"user": "settings.json", "project": ".claude/settings.json", "local": ".claude/settings.local.json"},
@@ -46,6 +48,7 @@ HOOKS_FILE: "Mapping[str, Any]" = {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
         "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
     },
+    "env_member": "env",
     "plugins_member": "enabledPlugins",
     "off_switch": ("disableAllHooks",),
     "off_value": True,

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HooksFileFields
+
 NAME = "codex"
 TITLE = "Codex CLI"
 EVENTS: "Mapping[str, str]" = {}
@@ -13,11 +15,11 @@ READS_EXIT_2 = True
 WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
-SHELL_VARIABLE = "CODEX_SESSION_ID"
+SHELL_VARIABLE = SESSION_VARIABLE = "CODEX_SESSION_ID"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
-HOOKS_FILE: "Mapping[str, Any]" = {
+HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CODEX_HOME",
     "folder": ".codex",
     "paths": {"user": "hooks.json", "project": ".codex/hooks.json"},

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HooksFileFields
+
 NAME = "copilot"
 TITLE = "Copilot CLI"
 EVENTS = {"agentStop": "Stop", "userPromptSubmitted": "UserPromptSubmit"}
@@ -21,11 +23,12 @@ WRITES_LATE = True
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 SHELL_VARIABLE = "COPILOT_CLI"
+SESSION_VARIABLE = ""
 BLOCK_CAP = 8  # with tool use or without
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = "blocks in a row"
 # Not permissionRequest: Copilot sends it before every tool, also if no person is asked.
-HOOKS_FILE: "Mapping[str, Any]" = {
+HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "COPILOT_HOME",
     "folder": ".copilot",
     "paths": {"user": "hooks/tailhook.json", "project": ".github/hooks/tailhook.json"},

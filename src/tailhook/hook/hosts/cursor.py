@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HooksFileFields
+
 NAME = "cursor"
 TITLE = "Cursor"
 EVENTS = {"beforeSubmitPrompt": "UserPromptSubmit"}  # `stop`, `sessionStart` and so on differ by a capital letter only
@@ -14,10 +16,11 @@ WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 SHELL_VARIABLE = ""
+SESSION_VARIABLE = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = "blocks in a row"
-HOOKS_FILE: "Mapping[str, Any]" = {
+HOOKS_FILE: "HooksFileFields" = {
     "folder": ".cursor",
     "paths": {"user": "hooks.json", "project": ".cursor/hooks.json"},
     "file_members": {"version": 1},

@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HooksFileFields
+
 NAME = "gemini"
 TITLE = "Gemini CLI"
 EVENTS = {
@@ -20,10 +22,11 @@ WRITES_LATE = False
 LISTS_ANSWERS = True  # all answers to one prompt, blocked ones included; its transcript, never late, has each by itself
 RECORD_MARK = b"gemini"
 SHELL_VARIABLE = "GEMINI_CLI"
+SESSION_VARIABLE = ""
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
-HOOKS_FILE: "Mapping[str, Any]" = {
+HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "GEMINI_CLI_HOME",
     "folder": "",  # the home folder itself
     "paths": {"user": ".gemini/settings.json", "project": ".gemini/settings.json"},
