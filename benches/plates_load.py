@@ -22,9 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.daemon import daemon_in, spooled, wait_until
 
-from tailhook._core import poke
+from tailhook._core import iso_time, poke
 from tailhook.install.command import hook_command, real_interpreter
-from tailhook.machines import iso
 from tailhook.stores.processes import process_start
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")
@@ -84,7 +83,7 @@ def send(daemon, sessions, rate, seconds):
                 "pid": pid,
                 "pid_started": started,
             }
-            said = {"type": "assistant", "timestamp": iso(now / 1000), "message": MESSAGE}
+            said = {"type": "assistant", "timestamp": iso_time(now / 1000), "message": MESSAGE}
             with open(event["transcript_path"], "a") as transcript:
                 transcript.write(json.dumps(said) + "\n")
             os.write(fd, json.dumps(event, separators=(",", ":")).encode() + b"\n")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tailhook._core import iso_time
 from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, nothing, ralph_loop, triage_pipeline
-from tailhook.machines import iso
 
 NOT_YET = "Not yet."
 ALL = "idle,ralph,triage,memory"
@@ -31,7 +31,7 @@ Write = Callable[[IO[str]], object]
 def said(words: str, number: int = 0) -> str:
     """A line of a transcript in which the assistant says something."""
     message = {"id": f"m{number}", "role": "assistant", "content": [{"type": "text", "text": words}]}
-    return json.dumps({"type": "assistant", "message": message, "timestamp": iso(2e9)}) + "\n"
+    return json.dumps({"type": "assistant", "message": message, "timestamp": iso_time(2e9)}) + "\n"
 
 
 # ---- transcripts -------------------------------------------------------------

@@ -1,6 +1,6 @@
-# Parses dates and times of ISO 8601-1:2019.
+# Reads and writes dates and times of ISO 8601-1:2019.
 #
-# Gives: iso_read_time. For Python: unix_time.
+# Gives: iso_read_time. For Python: unix_time, iso_time.
 # Needs: Cursor (text/utf8.h).
 #
 # A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4); a time is hh, hh:mm or hh:mm:ss (5.3.1), and its
@@ -153,6 +153,39 @@ cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
     return True
 
 
+cdef void iso_write_digits(unsigned char* out, int64_t number, int count) noexcept nogil:
+    """Write a number with `count` digits."""
+    while count:
+        count -= 1
+        out[count] = <unsigned char>(c"0" + number % 10)
+        number //= 10
+
+
+cdef void iso_write_time(unsigned char* out, int64_t milliseconds) noexcept nogil:
+    """Write YYYY-MM-DDThh:mm:ss.sss for the milliseconds from 0000-01-01."""
+    cdef int64_t second = milliseconds // 1000
+    # Days from March 1 of the year -400, so that a leap day is a year's last one; 146,097 days are 400 years.
+    cdef int64_t day = second // 86400 + 146097 - 60
+    cdef int64_t era = day // 146097
+    cdef int64_t year, month
+    day %= 146097
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    year += 400 * (era - 1) + (month >= 10)
+    memcpy(out, b"YYYY-MM-DDThh:mm:ss.sss", 23)
+    iso_write_digits(out, year, 4)
+    iso_write_digits(out + 5, month + 3 if month < 10 else month - 9, 2)
+    iso_write_digits(out + 8, day + 1, 2)
+    iso_write_digits(out + 11, second // 3600 % 24, 2)
+    iso_write_digits(out + 14, second // 60 % 60, 2)
+    iso_write_digits(out + 17, second % 60, 2)
+    iso_write_digits(out + 20, milliseconds % 1000, 3)
+
+
+# ---- for Python ---------------------------------------------------------------
+
 def unix_time(unicode stamp not None):
     cdef Py_ssize_t size
     cdef Cursor text
@@ -161,3 +194,16 @@ def unix_time(unicode stamp not None):
         return None
     text = <Cursor>PyUnicode_AsUTF8AndSize(stamp, &size)
     return seconds if iso_read_time(text, text + size, &seconds) else None
+
+
+def iso_time(double seconds, bint milliseconds=False):
+    cdef unsigned char stamp[23]
+    cdef int64_t since_year_0
+    cdef double thousandths
+    if not -62167219200 <= seconds < 253402300800:  # 0000-01-01 and 10000-01-01
+        raise ValueError("a time outside of the years 0 to 9999")
+    thousandths = seconds * 1000 + 0.0005  # today's times are exact to 0.0002 ms: a whole millisecond stays what it was
+    since_year_0 = <int64_t>thousandths
+    since_year_0 -= since_year_0 > thousandths
+    iso_write_time(stamp, since_year_0 + 62167219200000)
+    return PyBytes_FromStringAndSize(<const char*>stamp, 23 if milliseconds else 19).decode("ascii") + "Z"

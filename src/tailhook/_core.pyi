@@ -172,6 +172,15 @@ def unix_time(stamp: str) -> float | None:
     True
     """
 
+def iso_time(seconds: float, milliseconds: bool = False) -> str:
+    """Return a Unix time in UTC as ISO 8601 has it, to the second or to the millisecond; what is beyond is cut off.
+
+    Raises ValueError outside of the years 0 to 9999.
+
+    >>> iso_time(1767312245.678), iso_time(1767312245.678, milliseconds=True)
+    ('2026-01-02T00:04:05Z', '2026-01-02T00:04:05.678Z')
+    """
+
 # ---- records -----------------------------------------------------------------
 
 @final

@@ -120,7 +120,7 @@ def test_a_package_without_its_core_is_distinguished(settings, examined, tmp_pat
     ("script", "complaint"),
     [
         ("exit 3", "ended with 3"),
-        ("echo not json", "no JSON"),
+        ("echo not json", "not JSON"),
         ("echo lost >&2", "lost"),
         ("exit 0", "a live loop got no answer"),
     ],

@@ -3,7 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tailhook.machines import iso, whole_number
+from tailhook._core import iso_time
+from tailhook.machines import whole_number
 from tailhook.machines.idle import SIGNALS, STALE_AFTER_S, Facts, age_of, decide
 
 NOW = 1_767_312_245
@@ -26,7 +27,7 @@ frames = st.fixed_dictionaries(
         "worktree_path": json_values,
     },
 )
-stamps = st.integers(-9000, 9000).map(lambda age: iso(NOW - age)) | json_values
+stamps = st.integers(-9000, 9000).map(lambda age: iso_time(NOW - age)) | json_values
 states = json_values | st.fixed_dictionaries(
     {},
     optional={

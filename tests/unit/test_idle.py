@@ -5,8 +5,9 @@ from argparse import Namespace
 
 import pytest
 
+from tailhook._core import iso_time
 from tailhook.cli.loop import new_frame
-from tailhook.machines import CLAIM, iso, whole_number
+from tailhook.machines import CLAIM, whole_number
 from tailhook.machines.idle import (
     MAX_BRIEFING_CHARS,
     SIGNALS,
@@ -30,7 +31,7 @@ def frame(**fields):
 def looping(*frames, age=60, **fields):
     """A live state of one frame or of those given, outer ones first."""
     stack = list(frames) or [frame()]
-    return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": iso(NOW - age), "stack": stack, **fields}
+    return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": iso_time(NOW - age), "stack": stack, **fields}
 
 
 def saying(*words, **fields):
@@ -48,7 +49,7 @@ def test_a_body_that_is_not_an_object_is_aborted(body):
         "schema": 1,
         "event": "ABORT",
         "stack": [],
-        "updated_at": iso(NOW),
+        "updated_at": iso_time(NOW),
         "reason": "CORRUPTED",
     }
     assert "corrupted" in verdict.warning
@@ -82,7 +83,7 @@ def test_an_aborted_state_with_frames_left_over_is_cleared_and_keeps_its_other_f
     assert verdict.change == {
         **looping(event="ABORT", reason="USER_CANCELLED", mine=[1]),
         "stack": [],
-        "updated_at": iso(NOW),
+        "updated_at": iso_time(NOW),
     }
 
 
@@ -170,7 +171,13 @@ def test_a_stale_loop_is_done_and_never_goes_on():
     verdict = decide(looping(age=7201), Facts(), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
     assert verdict.warning == "Warning: Loop state is stale (7201 seconds old), allowing exit"
-    assert verdict.change == {**looping(), "event": "DONE", "reason": "STALENESS", "stack": [], "updated_at": iso(NOW)}
+    assert verdict.change == {
+        **looping(),
+        "event": "DONE",
+        "reason": "STALENESS",
+        "stack": [],
+        "updated_at": iso_time(NOW),
+    }
 
 
 def test_a_loop_of_exactly_the_limit_is_fresh():
@@ -289,7 +296,7 @@ def test_every_signal_of_a_mode_completes_it(mode, signal, word):
         "event": "DONE",
         "reason": word,
         "stack": [],
-        "updated_at": iso(NOW),
+        "updated_at": iso_time(NOW),
     }
 
 
@@ -323,7 +330,7 @@ def test_the_outer_loop_survives_the_inner_ones_completion():
     outer, inner = frame(id="outer", iter=4, session_id="s", mine=1.50), frame(id="inner", session_id="s")
     verdict = decide(looping(outer, inner), saying(DONE, session_id="s"), NOW)
     assert (verdict.outcome, verdict.ended) == ("allow", True)
-    assert verdict.change == {**looping(outer), "updated_at": iso(NOW)}
+    assert verdict.change == {**looping(outer), "updated_at": iso_time(NOW)}
     resumed = decide(verdict.change, Facts(session_id="s"), NOW + 5)
     assert resumed.change["stack"] == [{**outer, "iter": 5}]
 
@@ -387,7 +394,7 @@ def test_going_on_counts_one_more_and_touches_nothing_else():
     assert (verdict.outcome, verdict.ended) == ("block", False)
     assert verdict.change == {
         **state,
-        "updated_at": iso(NOW),
+        "updated_at": iso_time(NOW),
         "stack": [outer, frame(iter=4, mine={"a": [1]})],
     }
 
@@ -438,7 +445,7 @@ def test_words_are_asked_for_only_when_they_decide():
 
 
 def test_times_are_written_in_utc_to_the_second():
-    assert iso(1734777000.9) == "2024-12-21T10:30:00Z"
+    assert iso_time(1734777000.9) == "2024-12-21T10:30:00Z"
 
 
 def test_words_count_from_the_states_last_change_on_less_the_slack():

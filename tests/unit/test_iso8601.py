@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from tailhook._core import unix_time
+from tailhook._core import iso_time, unix_time
 
 DAY = datetime.timedelta(days=1)
 UTC = datetime.timezone.utc
@@ -168,3 +168,29 @@ def test_a_month_ends_with_its_last_day():
             last = (datetime.date(year + month // 12, month % 12 + 1, 1) - DAY).day
             assert unix_time(f"{year}-{month:02}-{last}") is not None
             assert unix_time(f"{year}-{month:02}-{last + 1}") is None
+
+
+@pytest.mark.parametrize("year", [0, 1, 4, 100, 399, 400, 1600, 1900, 1969, 1970, 1999, 2000, 2024, 2026, 2100, 9999])
+def test_every_day_of_a_year_is_written_as_it_is_read(year):
+    first = unix_time(f"{year:04d}-01-01")
+    for day in range(365):
+        at = first + 86400 * day + 3661.25
+        stamp = iso_time(at, milliseconds=True)
+        assert unix_time(stamp) == at
+        assert iso_time(at) == f"{stamp[:19]}Z"
+        if year:
+            moment = datetime.datetime(1, 1, 1, tzinfo=UTC) + datetime.timedelta(seconds=at - unix_time("0001-01-01"))
+            assert stamp == moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def test_a_whole_millisecond_is_written_as_it_is_and_what_is_beyond_is_cut_off():
+    for millisecond in range(1000):
+        assert iso_time((1_767_312_245_000 + millisecond) / 1000, True) == f"2026-01-02T00:04:05.{millisecond:03d}Z"
+    assert iso_time(1.9999, True) == "1970-01-01T00:00:01.999Z"
+    assert iso_time(-0.25, True) == "1969-12-31T23:59:59.750Z"
+
+
+@pytest.mark.parametrize("seconds", [-62167219201, 253402300800, float("inf"), float("nan"), 1e300])
+def test_a_time_outside_of_four_digits_of_years_is_refused(seconds):
+    with pytest.raises(ValueError, match="years 0 to 9999"):
+        iso_time(seconds)

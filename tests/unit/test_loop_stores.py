@@ -8,8 +8,7 @@ import stat
 import pytest
 from support.oracles import jwz
 
-from tailhook._core import edit_json
-from tailhook.machines import iso
+from tailhook._core import edit_json, iso_time
 from tailhook.stores import FALLBACK_FILE, atomic, loop
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.loop import JwzLoop
@@ -211,7 +210,7 @@ def test_the_file_reads_as_a_state_of_one_frame(project):
     assert home.state == {
         "schema": 1,
         "event": "STATE",
-        "updated_at": iso(NOW),
+        "updated_at": iso_time(NOW),
         "stack": [{"mode": "loop", "iter": "3", "max": "10"}],
     }
     assert home.goal == "The prompt."
@@ -231,7 +230,7 @@ def test_a_file_that_is_not_active_is_an_aborted_loop(project, active):
 def test_a_file_without_front_matter_is_a_broken_loop(project):
     write(project, "The prompt.")
     home = FileLoop(str(project))
-    assert home.state == {"stack": [{}], "updated_at": iso(NOW)}
+    assert home.state == {"stack": [{}], "updated_at": iso_time(NOW)}
     assert home.goal == ""
 
 

@@ -5,8 +5,9 @@ import time
 import pytest
 from support.triage import entry, group, pipeline, planning
 
+from tailhook._core import iso_time
 from tailhook.machines import triage
-from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, folder_name, iso_milliseconds
+from tailhook.machines.triage import ALL_COLUMNS, Entries, Facts, columns_for, decide, folder_name
 
 PATH, PLANS = "/p/state/x_triage.json", "/p/state/fix_plans"
 
@@ -422,4 +423,4 @@ def test_each_phase_looks_at_the_columns_that_it_needs():
 
 
 def test_times_have_milliseconds():
-    assert iso_milliseconds(1_767_312_245.0071) == "2026-01-02T00:04:05.007Z"
+    assert iso_time(1_767_312_245.0071, milliseconds=True) == "2026-01-02T00:04:05.007Z"

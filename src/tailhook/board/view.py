@@ -4,10 +4,10 @@ All text of a session in these records is on one line and free of control charac
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from tailhook._core import unix_time
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, EventKind, Status
 from tailhook.plates.display import STATUSES, BoardGroup
@@ -75,7 +75,7 @@ def read_plate(fields: dict[str, Any]) -> BoardPlate:
 
 def parse_time(iso: str) -> float:
     """Return the Unix seconds of an ISO 8601 time as the daemon writes it."""
-    return datetime.fromisoformat(iso.replace("Z", "+00:00")).timestamp()
+    return unix_time(iso) or 0.0
 
 
 def select_plates(plates: Iterable[BoardPlate], wanted: str = "", closed: bool = False) -> list[BoardPlate]:

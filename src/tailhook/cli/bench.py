@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tailhook._core import iso_time
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
 from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.memory import FLAG_NAME
 from tailhook.install.command import hook_command, real_interpreter
-from tailhook.machines import iso
 from tailhook.stores import RALPH_FILE
 from tailhook.stores.jwz import MESSAGES_FILE, Store
 from tailhook.stores.loop import TOPIC
@@ -64,7 +64,7 @@ def idle_loop(age: int) -> Callable[[Path], Path]:
         now = time.time()
         frame = {"id": "bench", "mode": "loop", "iter": 3, "max": 10, "session_id": "bench"}
         # A stop of a later round must find it as old as the first one did: the time is far from every limit.
-        state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso(now - age), "stack": [frame]}
+        state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso_time(now - age), "stack": [frame]}
         store = Store.make(str(folder))
         with store.lock():
             store.post(TOPIC, json.dumps(state, separators=(",", ":")), now - age)
@@ -292,7 +292,7 @@ def record(kind: str, content: list[dict[str, str]], number: int) -> bytes:
     number: its message's; lines of one message have the same.
     """
     message = {"id": f"msg_{number}", "role": kind, "content": content}
-    fields = {"type": kind, "message": message, "uuid": "u", "timestamp": iso(time.time())}
+    fields = {"type": kind, "message": message, "uuid": "u", "timestamp": iso_time(time.time())}
     return f"{json.dumps(fields, separators=(',', ':'))}\n".encode()
 
 

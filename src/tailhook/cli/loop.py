@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tailhook._core import iso_time
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -23,7 +24,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
-from tailhook.machines import CLAIM, Verdict, clip_field, idle, iso
+from tailhook.machines import CLAIM, Verdict, clip_field, idle
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -80,7 +81,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         frame = new_frame(arguments, now)
         frame["prompt_file"] = store_prompt(frame["id"], goal)
         if before and arguments.push:
-            state = {**before, "updated_at": iso(now), "stack": [*before["stack"], frame]}
+            state = {**before, "updated_at": iso_time(now), "stack": [*before["stack"], frame]}
             loop.save(state, now)
         else:
             if file:
@@ -88,7 +89,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
             if before:
                 loop.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
-            state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso(now), "stack": [frame]}
+            state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
             loop.begin(state, now)
     print_facts(
         arguments,
@@ -231,7 +232,7 @@ def adopt_loop(arguments: argparse.Namespace) -> None:
         loop.reload()
         state = live(loop, now)
         frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
-        adopted = {**state, "stack": frames, "updated_at": iso(now)}
+        adopted = {**state, "stack": frames, "updated_at": iso_time(now)}
         if "session_id" in state:
             adopted["session_id"] = owner
         loop.save(adopted, now)

@@ -6,12 +6,13 @@ import sys
 import time
 from pathlib import Path
 
+from tailhook._core import iso_time
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import add_actions, add_prompt, prompt_argument, warn_of_cap
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
-from tailhook.machines import CLAIM, iso, ralph
+from tailhook.machines import CLAIM, ralph
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
@@ -92,7 +93,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
             f"max_iterations: {limit}",
             f"completion_promise: {quote_yaml(promise) if promise else 'null'}",
             f"session_id: {quote_yaml(current_session() or CLAIM)}",
-            f"started_at: {quote_yaml(iso(time.time()))}",
+            f"started_at: {quote_yaml(iso_time(time.time()))}",
             "---",
             "",
             prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),

@@ -2,8 +2,8 @@
 
 import posix
 
+from tailhook._core import iso_time
 from tailhook.hook.answer import plain, write_output
-from tailhook.machines import iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def write_log_line(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", seconds: float) -> None:
     """Append time, machine, decision, why and milliseconds, separated by tabs; a failure to write changes nothing."""
     decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
-    line = "\t".join((iso(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
+    line = "\t".join((iso_time(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
         fd = posix.open(path, flags, 0o600)

@@ -1,11 +1,11 @@
 """The ralph machine's hook: it finds the state file, has it decided on, and rewrites or removes it."""
 
-from tailhook._core import promises
+from tailhook._core import iso_time, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import get_text, is_paused
-from tailhook.machines import iso, ralph
+from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
         lambda verdict: save(loop, verdict),
     )
     if verdict is not None:
-        loop.log("\t".join((iso(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
+        loop.log("\t".join((iso_time(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
     return verdict
 
 

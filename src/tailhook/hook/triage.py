@@ -1,6 +1,6 @@
 """The triage machine's hook: it finds the pipeline's state, has it decided on, and saves it."""
 
-from tailhook._core import fingerprint
+from tailhook._core import fingerprint, iso_time
 from tailhook.hook.answer import warn
 from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import is_paused
@@ -94,7 +94,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
         return None
 
     def save(verdict: "Verdict[triage.Edits]") -> None:
-        changed = (("updated_at",), triage.iso_milliseconds(event.now))
+        changed = (("updated_at",), iso_time(event.now, milliseconds=True))
         pipeline.file.edit([*(verdict.change or ()), changed])
 
     verdict = decide_and_save(pipeline, lambda: decide(pipeline, facts_of(event, pipeline)), save)

@@ -1,7 +1,5 @@
 """The state machines: pure functions, no I/O, no clock of their own. Here is what they have in common."""
 
-from time import gmtime, strftime
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,8 +93,3 @@ def format_value(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 200:
         return "a number of over 60 digits"
     return repr(value)
-
-
-def iso(now: float) -> str:
-    """Return Unix seconds as ISO 8601 in UTC, to the second."""
-    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now))

@@ -3,7 +3,7 @@
 Pure: state, words and clock in; verdict out. `tailhook.hook.idle` loads, locks and saves.
 """
 
-from tailhook.machines import CLAIM, Verdict, clip_field, format_value, iso, owns, whole_number
+from tailhook.machines import CLAIM, Verdict, clip_field, format_value, owns, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
     if word := completion(top, facts):
         if len(frames) > 1:
-            outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": iso(now)}
+            outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": spell_time(now)}
             return Verdict("allow", f"inner loop completed: {word}. {waiting(outer)}", outer, ended=True)
         return Verdict("allow", f"completed: {word}", ended_state(claimed, "DONE", now, word), ended=True)
     if count >= limit:
@@ -129,13 +129,13 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
     )
     if subject := about(top, facts):
         reason += f"\n\n{subject}"
-    moved = {**state, "stack": [*outer, {**top, "iter": count}], "updated_at": iso(now)}
+    moved = {**state, "stack": [*outer, {**top, "iter": count}], "updated_at": spell_time(now)}
     return Verdict("block", f"iteration {count}/{limit}", moved, reason)
 
 
 def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | None = None) -> "dict[str, Any]":
     """Return the state after its last frame is gone; every other top-level field stays."""
-    ended = {**state, "event": event, "stack": [], "updated_at": iso(now)}
+    ended = {**state, "event": event, "stack": [], "updated_at": spell_time(now)}
     if reason is not None:
         ended["reason"] = reason
     return ended
@@ -288,3 +288,10 @@ def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bo
     if age is None or age > stale_after:
         return False
     return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
+
+
+def spell_time(now: float) -> str:
+    """Return a time as a state spells it."""
+    from tailhook._core import iso_time  # the core is built from this module
+
+    return iso_time(now)

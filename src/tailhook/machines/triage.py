@@ -3,8 +3,6 @@
 Pure: the pipeline's state in; verdict out. `tailhook.hook.triage` finds, reads, locks and saves.
 """
 
-from time import gmtime, strftime
-
 from tailhook.machines import Verdict, clip_field, format_value, owns
 
 TYPE_CHECKING = False
@@ -502,8 +500,3 @@ def numbered(folder: str, stem: str, first: int, last: int) -> str:
 def instruction(facts: Facts, *lines: str) -> str:
     """Return the words to the agent: where it stands, what to launch, what to write, and where."""
     return "\n".join((*lines, f"State file: {clip_field(facts.path)}"))
-
-
-def iso_milliseconds(now: float) -> str:
-    """Return Unix seconds as ISO 8601 in UTC, to the millisecond."""
-    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"

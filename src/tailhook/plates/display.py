@@ -6,12 +6,12 @@ Text of a session is as the session wrote it. Each board removes from it what it
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
+from tailhook._core import iso_time
 from tailhook.machines.plates import Status
 from tailhook.plates.schemas import MAX_TIME_MS
 from tailhook.plates.tables import Plate
@@ -160,7 +160,7 @@ def search_text(plate: Plate) -> str:
 
 def format_ms(at: int) -> str:
     """Return Unix milliseconds as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso_time(at / 1000, milliseconds=True)
 
 
 def project_folder_name(path: str) -> str:

@@ -1,7 +1,6 @@
 """The idle machine's loop without a store: `.claude/idle-loop.local.md`."""
 
-from time import gmtime, strftime
-
+from tailhook._core import iso_time
 from tailhook.stores import FALLBACK_FILE
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
@@ -38,7 +37,7 @@ class FileLoop(FrontMatterFile):
     @property
     def updated_at(self) -> str:
         """The file's modification time, as a state spells it."""
-        return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(self.changed))
+        return iso_time(self.changed)
 
     def save(self, state: "dict[str, Any]", now: float) -> None:  # noqa: ARG002 - the file's clock is its mtime
         """Rewrite the count and a claimed owner; remove the file of a loop that ended. Raises OSError."""
