@@ -1,5 +1,4 @@
-# Reads a few members of each row of a large table in a JSON file: an array of objects, the one such member of an
-# object.
+# Reads a few members of each row of one large array of objects in a JSON file.
 #
 # Gives: nothing to other parts. For Python: read_json_columns.
 # Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), os_read_at (os/file.h).

@@ -102,8 +102,9 @@ cdef bint match_extend(
 
 # ---- the automaton -----------------------------------------------------------------
 #
-# The automaton runs over all of a text, or around the places that the prefilter reports: from the first byte at which a
-# literal with its window there may start, until no prefix that began before the window is left. Both find the same.
+# The automaton runs over all of a text, or around the places that the prefilter reports. It starts at the first byte
+# where a literal with its window at that place can begin, and stops when no partial match that began before the window
+# is left. Both ways find the same matches.
 
 cdef struct MatchHit:
     size_t start

@@ -7,8 +7,8 @@
 # where a word begins, or behind a sign that may precede a value.
 
 cdef enum:
-    KEY_MAX_LEAST_CHARS = 16   # a key that was cut off counts with half its characters, or with so many
-    KEY_MIN_LEAST_CHARS = 8
+    KEY_MAX_REQUIRED_CHARS = 16   # a key that was cut off counts with half its characters, or with so many
+    KEY_MIN_REQUIRED_CHARS = 8
     KEY_MAX_BYTES = 8192   # a longer key is masked in pieces
     KEY_MAX_PLAIN_CHARS = 256  # so many letters of one case without a digit are not a key
 
@@ -51,7 +51,7 @@ cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_
         size += 1
         if size > KEY_MAX_PLAIN_CHARS and not (has_digit or (has_upper and has_lower)):
             return 0
-    if size < max(<size_t>KEY_MIN_LEAST_CHARS, min(least // 2, <size_t>KEY_MAX_LEAST_CHARS)):
+    if size < max(<size_t>KEY_MIN_REQUIRED_CHARS, min(least // 2, <size_t>KEY_MAX_REQUIRED_CHARS)):
         return 0
     return size if has_digit or (has_upper and has_lower) else 0
 

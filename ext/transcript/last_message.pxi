@@ -73,7 +73,7 @@ cdef object rec_newest_message(WinWindow* window):
     cdef list texts = []
     window.stops_at_long = True  # what is before a long line is older than an unknown message
     while win_previous(window, &line):
-        if window.passed and not texts:
+        if window.skipped_lines and not texts:
             break
         if not rec_may_hold_assistant(line.start, line.end) or not rec_find(line.start, line.end, &fields):
             continue
@@ -92,7 +92,7 @@ cdef object rec_newest_message(WinWindow* window):
     if texts:
         texts.reverse()
         return ("text", texts)
-    if window.passed or window.changed or window.lower > 0:
+    if window.skipped_lines or window.changed or window.lower > 0:
         return ("unknown", texts)
     return ("no_text" if seen else "no_assistant", texts)
 

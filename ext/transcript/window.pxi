@@ -37,10 +37,10 @@ cdef struct WinWindow:
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
     int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
-    int64_t longest        # longer lines are passed over
-    int64_t passed         # how many were
+    int64_t max_line_bytes # longer lines are skipped
+    int64_t skipped_lines  # how many were
     bint forward
-    bint passing           # the line at hand is too long: its bytes are not kept
+    bint is_skipping       # the line at hand is too long: its bytes are not kept
     bint finished
     bint changed           # finished because the file is not what it was
     int64_t known_short    # the offset past the line that win_is_long found to be short enough
@@ -48,7 +48,7 @@ cdef struct WinWindow:
     int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
 
 
-cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, object longest, bint forward) except -1:
+cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, object max_line_bytes, bint forward) except -1:
     """Open a window on a file. The caller must close it, also after an error."""
     cdef int64_t size
     window.source.is_file = False
@@ -58,14 +58,14 @@ cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, o
     window.capacity = window.valid_start = window.valid_end = window.start = window.end = window.searched = 0
     window.lower = lower
     window.upper = size if upper is None else min(<int64_t>upper, size)
-    window.longest = INT64_MAX if longest is None else longest
-    if lower < 0 or window.upper < 0 or window.longest < 0:
+    window.max_line_bytes = INT64_MAX if max_line_bytes is None else max_line_bytes
+    if lower < 0 or window.upper < 0 or window.max_line_bytes < 0:
         raise ValueError("offsets and lengths must not be negative")
     window.step = WIN_FIRST_BYTES
     window.reads = 0
-    window.passed = 0
+    window.skipped_lines = 0
     window.forward = forward
-    window.passing = False
+    window.is_skipping = False
     window.changed = False
     window.stops_at_long = False
     window.lines_left = INT64_MAX
@@ -75,8 +75,8 @@ cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, o
         return 0
     if forward:
         window.origin = max(lower - 1, 0)
-        window.passing = lower > 0  # skip the end of the line before, which does not count
-        window.passed = -1 if lower > 0 else 0
+        window.is_skipping = lower > 0  # skip the end of the line before, which does not count
+        window.skipped_lines = -1 if lower > 0 else 0
     else:
         window.origin = window.upper if window.upper == size else win_find_line_end(window)
     return 0
@@ -134,7 +134,7 @@ cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
         capacity = max(kept + room, 2 * (capacity if kept > capacity // 2 else <Py_ssize_t>WIN_FIRST_BYTES))
         if capacity > 2 * WIN_STEP_BYTES:
             # A long line: make room for the longest one, so that it moves only once. Pages never written cost nothing.
-            capacity = max(capacity, <Py_ssize_t>min(window.longest, <int64_t>8 * capacity) + 2 * WIN_STEP_BYTES)
+            capacity = max(capacity, <Py_ssize_t>min(window.max_line_bytes, <int64_t>8 * capacity) + 2 * WIN_STEP_BYTES)
         data = <unsigned char*>PyMem_RawMalloc(capacity)
         if data == NULL:
             raise MemoryError
@@ -192,9 +192,9 @@ cdef bint win_extend(WinWindow* window) except -1:
 
 cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t end, WinLine* line) noexcept:
     """Set `line` to data[start:end], without line end and byte order mark. Returns False if it is too long."""
-    if window.passing or end - start > window.longest:
-        window.passing = False
-        window.passed += 1
+    if window.is_skipping or end - start > window.max_line_bytes:
+        window.is_skipping = False
+        window.skipped_lines += 1
         return False
     line.offset = window.origin + start
     line.start = window.data + start
@@ -217,9 +217,9 @@ cdef bint win_is_long(WinWindow* window) except -1:
     cdef int64_t offset = window.origin + window.start
     cdef int64_t stop
     cdef Py_ssize_t size
-    if held > window.longest or held < WIN_STEP_BYTES or window.longest == INT64_MAX or window.known_short == line_end:
-        return held > window.longest
-    stop = max(window.lower, line_end - window.longest - 1)
+    if held > window.max_line_bytes or held < WIN_STEP_BYTES or window.max_line_bytes == INT64_MAX or window.known_short == line_end:
+        return held > window.max_line_bytes
+    stop = max(window.lower, line_end - window.max_line_bytes - 1)
     while offset > stop:
         size = min(<int64_t>sizeof(piece), offset - stop)
         offset -= size
@@ -246,7 +246,7 @@ cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
             window.end = window.searched = start - 1
             window.lines_left -= 1
             if window.lines_left < 0:
-                window.passed += 1
+                window.skipped_lines += 1
                 window.finished = True
                 break
             if window.origin + window.end < window.lower:
@@ -256,10 +256,10 @@ cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
             continue
         window.searched = window.start
         if win_is_long(window):
-            window.passing = True
+            window.is_skipping = True
             window.end = window.start
             if window.stops_at_long:
-                window.passed += 1
+                window.skipped_lines += 1
                 window.finished = True
                 break
         if window.valid_start == window.valid_end or window.origin + window.start > max(window.lower - 1, 0):
@@ -290,14 +290,14 @@ cdef bint win_next(WinWindow* window, WinLine* line) except -1:
                 return True
             continue
         window.searched = window.end
-        if window.passing or window.end - window.start > window.longest:
-            window.passing = True
+        if window.is_skipping or window.end - window.start > window.max_line_bytes:
+            window.is_skipping = True
             window.start = window.end
         if not win_extend(window):
             if window.finished:
                 break
             window.finished = True
-            if window.start != window.end or window.passing:
+            if window.start != window.end or window.is_skipping:
                 if win_hand_out(window, window.start, window.end, line):
                     return True
     return False

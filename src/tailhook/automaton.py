@@ -37,14 +37,14 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
     pieces: dict[str, tuple[int, int, list[bytes]]] = {}
     literals: dict[bytes, list[tuple[int, int]]] = {}
     texts, rows = bytearray(), array("I")
-    for name, pattern in dict.fromkeys((name, normalised(text, ignore_case, word)) for name, text in patterns):
+    for name, pattern in dict.fromkeys((name, normalize(text, ignore_case, word)) for name, text in patterns):
         start, end, spelled = pieces.get(pattern) or pieces.setdefault(pattern, anchor(pattern, ignore_case, word))
         text = encode_text(pattern)
         for literal in spelled:
             literals.setdefault(literal, []).append((len(rows) // 5, len(literal)))
         rows.extend((len(texts), len(text), start, end, name))
         texts += text
-    automaton = flattened(literals, ignore_case)
+    automaton = flatten(literals, ignore_case)
     buckets = prefilter(literals, ignore_case)
     texts += bytes(-len(texts) % 4)
     cells = automaton.cells.tobytes()
@@ -79,7 +79,7 @@ def encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
+def normalize(pattern: str, ignore_case: bool, word: bool) -> str:
     """Return `pattern` in folded letters and, for `word`, with one space for each run of blank space."""
     if not pattern:
         raise ValueError("a pattern is empty: it would match everywhere")
@@ -87,13 +87,13 @@ def normalised(pattern: str, ignore_case: bool, word: bool) -> str:
         if pattern.isspace():
             raise ValueError(f"the pattern {pattern!r} is blank: with word=True blank space has no length of its own")
         inner = " ".join(pattern.split())
-        pattern = " " * pattern[0].isspace() + inner + " " * pattern[-1].isspace()
+        pattern = (" " if pattern[0].isspace() else "") + inner + (" " if pattern[-1].isspace() else "")
     return pattern.translate(FOLD) if ignore_case else pattern
 
 
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
     """Return where the anchor stands in the pattern's bytes (start, end), and its spellings."""
-    anchors = list(spans(pattern, ignore_case, word))
+    anchors = list(anchor_spans(pattern, ignore_case, word))
     start, end = min(anchors, key=lambda span: likelihood(encode_text(pattern[slice(*span)])))
     letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
     before = len(encode_text(pattern[:start]))
@@ -104,7 +104,7 @@ def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[
     )
 
 
-def spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
+def anchor_spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
     """Return what may be an anchor: the longest parts without blank space (`word`) and with few spellings."""
     start, ways = 0, 1
     for at, letter in enumerate(pattern):
@@ -130,7 +130,7 @@ def spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, in
 # are a linked list, because a state shares those of the state it falls back to.
 
 
-class Automaton(NamedTuple):
+class FlatAutomaton(NamedTuple):
     classes: bytes
     stride: int
     wide: bool  # cells of 32 bits, not 16
@@ -138,7 +138,7 @@ class Automaton(NamedTuple):
     cells: array[int]
 
 
-def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bool) -> Automaton:
+def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bool) -> FlatAutomaton:
     """Return the automaton of `literals`, each with its outputs: (number of a pattern, length of the literal)."""
     import ahocorasick
 
@@ -194,7 +194,7 @@ def flattened(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: 
     wide = max(len(cells), len(outputs) // 3) > 0xFFFF
     if not wide:
         cells = array("H", cells)
-    return Automaton(bytes(classes), stride, wide, outputs, cells)
+    return FlatAutomaton(bytes(classes), stride, wide, outputs, cells)
 
 
 # ---- the prefilter ---------------------------------------------------------------
@@ -233,20 +233,20 @@ COMMON_TRIPLES = frozenset(
 TRIPLE_SHARE = 0.006
 
 
-def rarity(literal: bytes) -> float:
+def independent_likelihood(literal: bytes) -> float:
     """Return the share of the places of prose that have this literal, if its bytes were independent."""
     return prod(SHARE[byte] for byte in literal)
 
 
-def commonness(window: bytes) -> float:
+def triple_likelihood(window: bytes) -> float:
     """Return how often prose has this window, if it holds one of the commonest triples."""
     rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
-    return max((TRIPLE_SHARE * rarity(other) for other in rest), default=0.0)
+    return max((TRIPLE_SHARE * independent_likelihood(other) for other in rest), default=0.0)
 
 
 def likelihood(literal: bytes) -> float:
     """Return the share of the places of prose that have this literal: the larger of two estimates."""
-    return max(rarity(literal), commonness(literal))
+    return max(independent_likelihood(literal), triple_likelihood(literal))
 
 
 class Shares(dict[int, float]):
@@ -262,7 +262,7 @@ ANY = 0xFFFFFFFF
 SHARES = Shares({ANY: 1.0})
 
 
-def spread(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
+def nibble_masks(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
     """Return the nibbles of each byte of a window. A window that is cut short takes any byte after its end."""
     masks = []
     for byte in window:
@@ -331,7 +331,11 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     chosen: dict[bytes, tuple[Bucket, int]] = {}
     choices = {
         literal: [
-            (commonness(literal[at : at + width]), spread(literal[at : at + width], width, ignore_case), at)
+            (
+                triple_likelihood(literal[at : at + width]),
+                nibble_masks(literal[at : at + width], width, ignore_case),
+                at,
+            )
             for at in range(min(max(len(literal) - width, 0), MAX_WINDOW_OFFSET) + 1)
         ]
         for literal in ordered
@@ -375,8 +379,12 @@ def hash_of(window: bytes, ignore_case: bool) -> int:
 
 
 def common_bytes(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
-    """What all literals, each with its window's place, have in common in the eight bytes that begin `back` before
-    their windows: two words of bytes, two of a mask, and `back`."""
+    """Return the bytes that all literals share in the eight bytes that begin `back` before their windows.
+
+    members: the literals, each with its window's place.
+
+    Returns two words of bytes, two of a mask, and `back`.
+    """
     value, mask = bytearray(CHECK), bytearray(CHECK)
     for place in range(CHECK):
         bytes_there = {

@@ -17,7 +17,7 @@ class Span(NamedTuple):
 
 
 def code_spans(markdown: str | bytes) -> list[Span]:
-    r"""Where `markdown` is code, as CommonMark 0.31.2 has it.
+    r"""Return the ranges of `markdown` that are code (CommonMark 0.31.2).
 
     The kinds are fence, indented, raw (an HTML block of pre, script, style or textarea), comment (an HTML block or
     an inline) and span. A block covers its lines whole: fences, container prefixes and the final newline included.
@@ -45,7 +45,7 @@ class Match(NamedTuple):
     in_code: bool
 
     def with_record(self, record: Any) -> RecordMatch:
-        """This match as one in the text of `record`, a record of a transcript."""
+        """Return this match with its record."""
         match = RecordMatch(*self)
         match.record = record
         return match
@@ -72,8 +72,8 @@ class PatternSet:
     any run of blank space.
 
     All matches count, overlapping ones too. A set is immutable, may be used by several threads at once, and
-    can be pickled. Make a set once and keep it: of each that is made, some 370 bytes a character of its
-    patterns stay with the process. Raises ValueError if there is no pattern or an empty one.
+    can be pickled. Make a set once and keep it: each set that is made leaves about 370 bytes
+    per pattern character allocated until the process ends. Raises ValueError if there is no pattern or an empty one.
 
     >>> signals = PatternSet({"done": "<loop-done>COMPLETE</loop-done>"}, own_line=True)
     >>> signals.findall("All green.\\n\\n- <loop-done>COMPLETE</loop-done>\\n")
@@ -113,7 +113,7 @@ class PatternSet:
         self._automaton = _core.Automaton(table, tuple(self.patterns))
 
     def findall(self, markdown: str | bytes) -> list[Match]:
-        """All matches in `markdown`, a str or UTF-8 bytes: by start, then end, then the order of names.
+        """Return all matches in `markdown`, sorted by start, end and name (in the order of `patterns`).
 
         >>> PatternSet(["rate limit", "limit"], word=True, ignore_case=True).findall("The Rate  limit")
         [Match(name='rate limit', start=4, end=15, line=1, in_code=False), \
@@ -122,7 +122,7 @@ Match(name='limit', start=10, end=15, line=1, in_code=False)]
         return self._automaton.findall(markdown, self.own_line, self.outside_code, Match)
 
     def find_last(self, markdown: str | bytes) -> Match | None:
-        """The last of `findall`, or None.
+        """Return the last match of `findall`, or None.
 
         >>> PatternSet(["ja", "nein"]).find_last("ja ... nein")
         Match(name='nein', start=7, end=11, line=1, in_code=False)

@@ -54,7 +54,7 @@ class Transcript:
         return forward_records(self._file)
 
     def reversed(self, roles: Collection[str] | None = None, limit: int | None = None) -> Iterator[Record]:
-        """The records, newest first.
+        """Yield the records, newest first.
 
         roles: only records with one of these roles ("assistant", "user"; "human" in flat transcripts).
         limit: at most so many records.
@@ -73,7 +73,7 @@ class Transcript:
                     left -= 1
 
     def last_message(self) -> str | None:
-        """The newest message of the assistant's own that has text, as the hooks see it; None if there is none.
+        """Return the newest text message of the assistant, as the hooks see it, or None.
 
         Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count.
 
@@ -85,14 +85,14 @@ class Transcript:
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
-        """The last match in the newest record that has one; None if no record has. Takes what `findall` takes."""
+        """Return the last match in the newest record that has one, or None. Takes what `findall` takes."""
         for record in self.reversed(roles):
             if is_own_text(record) and (found := patterns.findall(record.text)):
                 return found[-1].with_record(record)
         return None
 
     def findall(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> Iterator[RecordMatch]:
-        """Every match in the records' texts, oldest first.
+        """Yield every match in the texts of the records, oldest first.
 
         patterns: PatternSet.
         roles: whose records are searched. Sub-agents', API errors and what the host wrote are left out.
@@ -104,7 +104,7 @@ class Transcript:
 
 
 def is_own_text(record: Record) -> bool:
-    """Did the role itself say this in the main conversation?"""
+    """Return whether the role itself wrote this in the main conversation."""
     return not (record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary)
 
 

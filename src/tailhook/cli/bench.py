@@ -34,11 +34,13 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 
 @dataclass(frozen=True)
 class Case:
-    """One thing a stop can come to.
+    """One case of the benchmark.
 
-    machine, about: what the table calls it.  said: the agent's last words.  blocks: whether the agent is sent on.
-    begin: puts what the machine decides on into a project folder; returns the file that a stop changes or makes, or
-    the folder of several.
+    machine: the machines that are asked, comma-separated.
+    about: what the table says about the case.
+    said: the agent's last words.
+    blocks: whether the machine blocks.
+    begin: makes the machine's state in a project folder; returns the file that a stop changes or makes, or None.
     """
 
     machine: str
@@ -255,7 +257,7 @@ class Stop:
                 mark.unlink()
 
     def check(self) -> None:
-        """Run the hook once; CommandError when it decides otherwise than the case says."""
+        """Run the hook once. Raises CommandError if the decision is not the expected one."""
         with self.payload.open() as payload:
             done = subprocess.run(  # noqa: S603 - our own argv
                 self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False

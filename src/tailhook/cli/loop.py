@@ -66,7 +66,11 @@ def add(commands: Commands) -> None:
 
 
 def start_loop(arguments: argparse.Namespace) -> None:
-    """Post the first state of a loop and print what its agent must know."""
+    """Start a loop.
+
+    Stores the prompt, ends the running loop with --replace, saves the first state under the lock, and prints the
+    agent's instructions.
+    """
     goal = read_goal(arguments)
     now = time.time()
     loop = loops.find_loop(project_folders({}))
@@ -170,7 +174,10 @@ def worktree_fields(path: str) -> dict[str, str]:
 
 
 def store_prompt(frame_id: str, goal: str) -> str:
-    """Keep the prompt in the private state folder; returns its path. Prompts of long ago are removed."""
+    """Store the prompt in the private state folder and return its path.
+
+    Removes stored prompts that are older than PROMPT_DAYS days.
+    """
     folder = loops.prompt_folder()
     state_folder()
     make_folders(folder)

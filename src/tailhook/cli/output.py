@@ -19,7 +19,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The arguments ask for nothing that could be done."""
+    """The arguments are not valid."""
 
     exit_code = 2
 
@@ -28,6 +28,14 @@ class Commands(Protocol):
     """What `ArgumentParser.add_subparsers` gives."""
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
+
+
+class CommandGroup(Protocol):
+    """A module of commands."""
+
+    def add(self, commands: Commands) -> None:
+        """Declare the commands."""
+        ...
 
 
 def attempt(command: Callable[[], int | None]) -> int:
@@ -60,7 +68,7 @@ def command(
 
 
 def group(commands: Commands, name: str, about: str, example: str) -> Commands:
-    """Declare a command that has actions of its own; returns where to declare them."""
+    """Declare a command group and return the object on which its commands are declared."""
     parser = command(commands, name, lambda arguments: None, about, example)
     return parser.add_subparsers(metavar="ACTION", required=True)
 
@@ -87,7 +95,7 @@ def positive(word: str) -> int:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Print facts for a program. Lone surrogates, which UTF-8 has not, are written as JSON's escapes."""
+    """Print facts for a program. Lone surrogates, which UTF-8 cannot encode, are written as JSON's escapes."""
     words = json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
     sys.stdout.write(f"{words}\n")
 

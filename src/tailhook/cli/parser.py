@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tailhook import __version__
 from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
-from tailhook.cli.output import attempt
+from tailhook.cli.output import CommandGroup, attempt
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (hook, loop, ralph, triage, memory, plates, board, bench, install, doctor):
+    groups: tuple[CommandGroup, ...] = (hook, loop, ralph, triage, memory, plates, board, bench, install, doctor)
+    for group in groups:
         group.add(commands)
     return top

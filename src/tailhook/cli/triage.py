@@ -9,7 +9,7 @@ from tailhook.cli.output import Commands, add_json, command, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
-from tailhook.hook.triage import Pipeline, decide, find_pipeline
+from tailhook.hook.triage import Pipeline, decide_pipeline, find_pipeline
 from tailhook.machines import format_value
 from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries, Facts
 
@@ -41,7 +41,7 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
     owner = state.get("session_id")
     session_id = owner if isinstance(owner, str) else ""
     unbound_acts = config.get("hook", {}).get("unbound") != "refuse"
-    verdict = decide(pipeline, Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts))
+    verdict = decide_pipeline(pipeline, Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts))
     fix_planning = state.get("fix_planning")
     groups = fix_planning.get("groups") if isinstance(fix_planning, dict) else None
     counts = None

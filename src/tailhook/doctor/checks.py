@@ -80,23 +80,23 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     for file in hooks_files():
         yield from read_files(file, scopes, found)
     settings = load_config(project_root({}))
-    installed = list(installations(found, configured_machines(settings)))
+    installed = list(find_installations(found, configured_machines(settings)))
     if not installed:
         yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
     used = {there.file.name for there in installed} or {DEFAULT}
     found = [there for there in found if there.file.name in used]
     timed: set[tuple[str, ...]] = set()
     for there in installed:
-        yield tried(there, timed)
+        yield try_installed_hook(there, timed)
     for name in sorted(used, key=NAMES.index):
         ours = [there for there in installed if there.file.name == name]
-        yield from asked_twice(ours)
-        yield from unreported(ours)
-        yield from cap(hooks_file_of(name), [there for there in found if there.file.name == name])
-    yield from beside(found)
-    yield from switched_off(found)
-    yield from configuration()
-    yield from state_files()
+        yield from find_duplicates(ours)
+        yield from find_missing_events(ours)
+        yield from check_block_cap(hooks_file_of(name), [there for there in found if there.file.name == name])
+    yield from find_other_stop_hooks(found)
+    yield from find_off_switches(found)
+    yield from check_configuration()
+    yield from check_state_folder()
     yield from check_loops(settings)
     if any(reporting_machines(there.machines) for there in installed):
         yield from check_plates()
@@ -139,7 +139,7 @@ def check_plates() -> Iterator[Finding]:
         yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
 
 
-def installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
+def find_installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
     """Yield every place that runs tailhook.
 
     wanted: the machines that are configured.
@@ -157,7 +157,7 @@ def installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Ins
 # ---- the hooks ---------------------------------------------------------------
 
 
-def tried(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
+def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
     """Return whether one installed hook answers, and how fast.
 
     timed: the argvs that need not be measured again; adds this one.
@@ -191,7 +191,7 @@ def tried(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
     return Finding("hook", OK, what, "", figures)
 
 
-def asked_twice(installed: Sequence[Installed]) -> Iterator[Finding]:
+def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
     """Yield a finding for each machine that one host asks in two places: both count every stop.
 
     installed: the places of one host.
@@ -208,7 +208,7 @@ def asked_twice(installed: Sequence[Installed]) -> Iterator[Finding]:
             yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
 
 
-def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
+def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
     """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it.
 
     installed: the places of one host.
@@ -220,7 +220,7 @@ def unreported(installed: Sequence[Installed]) -> Iterator[Finding]:
         yield Finding("events", WARNING, what, f"Register them:  {installed[0].file.install_command}")
 
 
-def beside(found: Sequence[Found]) -> Iterator[Finding]:
+def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
     """Yield a note for each stop hook of another tool: one that blocks keeps the agent going whatever ours answers."""
     for file, path, values in found:
         for hook in hooks_of(file, values):
@@ -231,14 +231,14 @@ def beside(found: Sequence[Found]) -> Iterator[Finding]:
                 yield Finding("beside", NOTE, f"{path}: another {hook.event} hook runs beside ours: {name}", advice)
 
 
-def cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
+def check_block_cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
     """Yield what the host's limit on blocks in a row is, and where it is set.
 
     found: the files of this host.
     """
     if not file.host.BLOCK_CAP:
         return
-    set_to = list(caps_of(file, found))
+    set_to = list(find_caps(file, found))
     advice = f"{file.install_command} --block-cap 0"
     if not set_to:
         count = f"{file.host.BLOCK_CAP} {file.host.BLOCK_CAP_COUNTS}"
@@ -258,7 +258,7 @@ def cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
         yield Finding("cap", OK, f"{path}: the host ends a turn {words}")
 
 
-def caps_of(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str, object]]:
+def find_caps(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str, object]]:
     """Yield each limit on blocks in a row that is set: the place, its name there, and its value."""
     if file.cap_member:
         for there in found:
@@ -274,7 +274,7 @@ def caps_of(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str,
         yield "the environment", variable, word
 
 
-def switched_off(found: Sequence[Found]) -> Iterator[Finding]:
+def find_off_switches(found: Sequence[Found]) -> Iterator[Finding]:
     """Yield what keeps every hook from acting: the host's switch and tailhook's own variables."""
     advice = "Unset it to have loops again."
     for file, path, values in found:
@@ -294,14 +294,14 @@ def switched_off(found: Sequence[Found]) -> Iterator[Finding]:
 # ---- configuration and state -------------------------------------------------
 
 
-def configuration() -> Iterator[Finding]:
+def check_configuration() -> Iterator[Finding]:
     """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values."""
     user, root = user_config(), project_root({})
-    yield from read_through(user, partial(config.user_bytes, user), of_project=False)
-    yield from read_through(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
+    yield from check_config_file(user, partial(config.user_bytes, user), of_project=False)
+    yield from check_config_file(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
 
 
-def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iterator[Finding]:
+def check_config_file(path: str, read: Callable[[], bytes], of_project: bool) -> Iterator[Finding]:
     """Yield the findings about one configuration file.
 
     read: returns its bytes; raises OSError.
@@ -317,14 +317,14 @@ def read_through(path: str, read: Callable[[], bytes], of_project: bool) -> Iter
         reason = error.strerror if isinstance(error, OSError) else error
         yield Finding("config", FAILURE, f"{path}: {reason}; the defaults are used", "Mend the file, or remove it.")
         return
-    complaints = list(unread(values, of_project))
+    complaints = list(find_unused_keys(values, of_project))
     for complaint in complaints:
         yield Finding("config", WARNING, f"{path}: {complaint}", "The README lists the keys and their values.")
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
 
 
-def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
+def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
     """Yield a complaint for each section, key and value that is not used."""
     for section, keys in values.items():
         if section not in config.KEYS:
@@ -344,7 +344,7 @@ def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
 
 
-def state_files() -> Iterator[Finding]:
+def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
     advice = "Make it writable, or set XDG_STATE_HOME to a folder that is."
     try:

@@ -20,7 +20,7 @@ def write_output(fd: int, data: bytes) -> None:
         pass
 
 
-def answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
+def send_answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
     """Write the answer to the host: one line of JSON on stdout."""
     write_output(1, write_json(fields, style) + b"\n")
 

@@ -35,7 +35,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
         if verdict.change is not None:
             loop.save(verdict.change, event.now)
 
-    return decide_and_save(loop, lambda: decide(event, loop), save)
+    return decide_and_save(loop, lambda: decide_loop(event, loop), save)
 
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
@@ -45,7 +45,7 @@ def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 
 
-def decide(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
+def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
     """Decide what happens to the loop."""
     state = loop.state
 
@@ -55,7 +55,7 @@ def decide(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict[str,
     return idle.decide(state, facts_of(event, words), event.now, stale_after(event.config))
 
 
-def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = tuple) -> idle.Facts:
+def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = lambda: ()) -> idle.Facts:
     """Return what the machine decides on.
 
     words: returns the signals in the final text; without it there are none.

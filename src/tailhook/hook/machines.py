@@ -9,12 +9,11 @@ from tailhook.hook.answer import COMPACT, describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal, TypeVar
+    from typing import Any, Literal
 
     from tailhook.hook.protocols import Machine, State
-    from tailhook.machines import Verdict
+    from tailhook.machines import ChangeT, Verdict
 
-    Change = TypeVar("Change")
 
 # The marker files of idle and ralph are those of `tailhook.stores`, whose import every hook would pay for.
 MACHINES: "dict[str, Machine]" = {
@@ -71,8 +70,8 @@ def configured_machines(config: "Mapping[str, Any]") -> list[str]:
 
 
 def decide_and_save(
-    state: "State", decide: "Callable[[], Verdict[Change] | None]", save: "Callable[[Verdict[Change]], None]"
-) -> "Verdict[Change] | None":
+    state: "State", decide: "Callable[[], Verdict[ChangeT] | None]", save: "Callable[[Verdict[ChangeT]], None]"
+) -> "Verdict[ChangeT] | None":
     """Decide about a state and save its change; return the verdict: an allow with a warning if it cannot be saved.
 
     Decides first without the lock, as that may read a whole transcript. If there is something to save, takes the lock,

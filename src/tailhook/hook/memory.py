@@ -98,10 +98,12 @@ def read_memory_config(root: str) -> object:
 class Session:
     """The newest messages of a transcript that were not scored before.
 
-    messages: (is it the assistant's, text in UTF-8), the oldest first. Of all together at most MAX_TEXT_BYTES are kept,
-    the newest: older messages are empty, and of one that does not fit the beginning is kept.
-    is_cut: whether text was left out.  tools: the names of the tools used since the first message.
-    end: where the transcript ends, in bytes.  said: a fingerprint of the newest text.
+    messages: whether it is the assistant's, and its text in UTF-8, the oldest message first. At most MAX_TEXT_BYTES of
+        text are kept, the newest; of a message that does not fit, the beginning is kept.
+    is_cut: whether text was left out.
+    tools: the names of the tools used since the first message.
+    end: where the transcript ends, in bytes.
+    said: a fingerprint of the newest text.
     """
 
     def __init__(self, event: "HookEvent", count: int, mark: "Mark") -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailhook.hook.payload import Payload
     from tailhook.stores.spool_record import SpoolRecord
 
-# Events of the host, and the design's names, with which a hook without `hook_event_name` is started (--event).
+# Names of the host's events, and the short names that `--event` also accepts.
 KINDS = {
     "SessionStart": "session_start",
     "UserPromptSubmit": "prompt_submit",

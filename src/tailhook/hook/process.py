@@ -10,7 +10,7 @@ import sys
 from time import perf_counter
 
 from tailhook._core import ModuleFinder
-from tailhook.hook.answer import SPACED, answer, describe, plain_lines, warn, write_output
+from tailhook.hook.answer import SPACED, describe, plain_lines, send_answer, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, get_text, project_folders, read_payload
@@ -52,7 +52,7 @@ def answer_event(argv: "Sequence[str]") -> int:
     if payload is None:
         return 0
     event: HookEvent
-    send: Answer = answer
+    send: Answer = send_answer
     block_code = options.exit_code
     if options.other_host:
         from tailhook.hook.hosts import find_host
@@ -92,7 +92,7 @@ def ask_machines(
             verdict = machine_hook(name).ask(event)
         except Exception as error:  # it is this machine's alone: the others are asked all the same
             verdict = failed(name, error)
-        log(event, name, verdict, started)
+        write_log(event, name, verdict, started)
         if verdict is None:
             continue
         if verdict.warning:
@@ -143,7 +143,7 @@ def failed(name: str, error: Exception) -> "Verdict[None]":
     return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state is left; the agent may stop.")
 
 
-def log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started: float) -> None:
+def write_log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started: float) -> None:
     """Write one line to the log file, if the user wants one: time, machine, decision, why, milliseconds."""
     path = environment(b"TAILHOOK_LOG") or event.setting("hook", "log", "")
     if path:

@@ -28,7 +28,7 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
         return None
     verdict = decide_and_save(
         loop,
-        lambda: None if loop.gone else decide(event, loop),
+        lambda: None if loop.gone else decide_ralph(event, loop),
         lambda verdict: save(loop, verdict),
     )
     if verdict is not None:
@@ -49,7 +49,7 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
 
 
-def decide(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values]":
+def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values]":
     """Decide what happens to the loop."""
 
     def problem() -> str:

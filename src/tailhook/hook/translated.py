@@ -4,7 +4,7 @@ import posix
 from time import monotonic, sleep
 
 from tailhook._core import parse_json, reverse_lines, unix_time
-from tailhook.hook.answer import SPACED, answer
+from tailhook.hook.answer import SPACED, send_answer
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.payload import get_text
 
@@ -49,7 +49,7 @@ class TranslatedEvent(HookEvent):
     def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
         """Write the answer in the host's words, one line of JSON on stdout; nothing if the host has no word for it."""
         if theirs := self.host.answer(fields):
-            answer(dict(theirs), style)
+            send_answer(dict(theirs), style)
 
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""
@@ -91,11 +91,11 @@ class TranslatedEvent(HookEvent):
             if number >= MAX_RECORDS:
                 break
             if newest is None:
-                newest = unix_time(get_text(parse_record(line), "timestamp")) or 0
+                newest = unix_time(get_text(parse_host_record(line), "timestamp")) or 0
                 self.is_late = self.is_late and round(newest * 1000) < self.stopped_at_ms()
             if self.host.RECORD_MARK not in line:
                 continue
-            record = parse_record(line)
+            record = parse_host_record(line)
             words = join_texts(self.host.content_of(record))
             if words.strip():
                 return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(get_text(record, "timestamp")))]
@@ -109,7 +109,7 @@ class TranslatedEvent(HookEvent):
         return stamp if isinstance(stamp, (int, float)) else 0
 
 
-def parse_record(line: bytes) -> "dict[str, Any]":
+def parse_host_record(line: bytes) -> "dict[str, Any]":
     """Return a transcript's record, empty if the line is not a JSON object."""
     try:
         record = parse_json(line)

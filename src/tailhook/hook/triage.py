@@ -83,7 +83,7 @@ class Pipeline:
         return isinstance(self.state, dict) and self.state.get("phase") == "complete"
 
 
-def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
+def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
     """Decide and save the new state; return the verdict, or None if no pipeline is under way.
 
     Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
@@ -93,11 +93,11 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
     if pipeline is None:
         return None
 
-    def save(verdict: "Verdict[triage.Edits]") -> None:
+    def save(verdict: "Verdict[triage.StateEdits]") -> None:
         changed = (("updated_at",), iso_time(event.now, milliseconds=True))
         pipeline.file.edit([*(verdict.change or ()), changed])
 
-    verdict = decide_and_save(pipeline, lambda: decide(pipeline, facts_of(event, pipeline)), save)
+    verdict = decide_and_save(pipeline, lambda: decide_pipeline(pipeline, triage_facts(event, pipeline)), save)
     if verdict is not None and verdict.outcome == "block" and while_active(event):
         try:
             remember(pipeline.file)
@@ -108,7 +108,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.Edits] | None":
     return verdict
 
 
-def facts_of(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
+def triage_facts(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
     """Return what the machine decides on."""
     return triage.Facts(
         path=pipeline.path,
@@ -122,7 +122,7 @@ def facts_of(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
     )
 
 
-def decide(pipeline: Pipeline, facts: triage.Facts) -> "Verdict[triage.Edits]":
+def decide_pipeline(pipeline: Pipeline, facts: triage.Facts) -> "Verdict[triage.StateEdits]":
     """Decide what happens to the pipeline."""
     if pipeline.problem:
         return triage.broken(pipeline.problem, facts)

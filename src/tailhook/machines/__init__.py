@@ -5,10 +5,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Generic, TypeVar
 
-    Change = TypeVar("Change")
-else:  # importing `typing` would take longer than a hook does
-    Change = "Change"
-    Generic = {Change: object}
+    ChangeT = TypeVar("ChangeT")
+else:  # importing `typing` would take longer than a hook does. Here, Generic[ChangeT] is object.
+    ChangeT = 0
+    Generic = (object,)
 
 MAX_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
 MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue that a reason names
@@ -19,7 +19,7 @@ ORDINARY = (
 CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
 
 
-class Verdict(Generic[Change]):
+class Verdict(Generic[ChangeT]):
     """What happens to one stop.
 
     outcome: "block", "allow", or "fail" (an allow whose state cannot be brought to its end).
@@ -37,7 +37,7 @@ class Verdict(Generic[Change]):
         self,
         outcome: str,
         why: str,
-        change: "Change | None" = None,
+        change: "ChangeT | None" = None,
         reason: str = "",
         warning: str = "",
         ended: bool = False,
@@ -65,11 +65,11 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
     return session_id != "" and all(owner in (session_id, CLAIM) for owner in named)
 
 
-def whole_number(value: object, largest: int = MAX_COUNT) -> int | None:
-    """Return a count: an int, or a string of at most 64 decimal digits; None for another value, or over `largest`."""
+def whole_number(value: object, max_value: int = MAX_COUNT) -> int | None:
+    """Return a count: an int, or a string of at most 64 decimal digits; None for another value, or over `max_value`."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 64:
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= max_value:
         return value
     return None
 
@@ -79,9 +79,9 @@ def is_visible(letter: str) -> bool:
     return letter.isprintable() or letter in ORDINARY
 
 
-def clip_field(words: str, longest: int = MAX_FIELD_CHARS) -> str:
+def clip_field(words: str, max_chars: int = MAX_FIELD_CHARS) -> str:
     """Return a state's words for a prompt: one line, no control or format characters, not too long."""
-    return "".join(letter if is_visible(letter) else "?" for letter in words[:longest])
+    return "".join(letter if is_visible(letter) else "?" for letter in words[:max_chars])
 
 
 def format_value(value: object) -> str:

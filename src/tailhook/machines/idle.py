@@ -35,11 +35,12 @@ SIGNALS = {
 class Facts:
     """What the payload and the transcript say about one stop.
 
-    session_id: str, "" when the payload has none.  paused: bool, a background task will wake the agent.
-    signals: function without arguments, the signals that count in the final text, in order of appearance; asked only
-    when they decide.  folder: function of a path (str), its absolute form when it is a folder, else None.
-    unbound_acts: bool, whether a state that names no session is everyone's.  next_issue: str, the configured command
-    line that lists the next issues, "" for none; it is named to the agent, not run.
+    session_id: "" if the payload has none.
+    paused: whether a background task will wake the agent.
+    signals: returns the signals that count in the final text, in order of appearance; called only when they decide.
+    folder: returns the absolute form of a path if it is a folder, else None.
+    unbound_acts: whether any session may act on a state that names no session.
+    next_issue: the configured command line that lists the next issues, "" for none; the agent gets it, nothing runs it.
     """
 
     __slots__ = ("folder", "next_issue", "paused", "session_id", "signals", "unbound_acts")
@@ -48,7 +49,7 @@ class Facts:
         self,
         session_id: str = "",
         paused: bool = False,
-        signals: "Callable[[], Sequence[str]]" = tuple,
+        signals: "Callable[[], Sequence[str]]" = lambda: (),
         folder: "Callable[[str], str | None]" = lambda path: None,
         unbound_acts: bool = True,
         next_issue: str = "",
@@ -62,9 +63,11 @@ class Facts:
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
-    """What the next stop does to `state`.
+    """Decide what happens to the loop when the agent stops.
 
-    state: the topic's newest body, any JSON value.  facts: Facts.  now: Unix seconds.  stale_after: seconds.
+    state: the topic's newest body, any JSON value.
+    now: the time, in Unix seconds.
+    stale_after: the seconds without a change after which a loop counts as abandoned.
     """
     if not isinstance(state, dict):
         return Verdict(

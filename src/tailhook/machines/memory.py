@@ -72,9 +72,12 @@ def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
 class Facts:
     """What the transcript says since the session's last report.
 
-    lines: of the last messages, those that count for a category, in the session's order.  tool_uses, tools, exchanges:
-    how many; tools are distinct ones.  thresholds: by category.  summarized: whether this session's summary was
-    reported.
+    lines: the lines of the last messages that count for a category, in the session's order.
+    tool_uses: how many there were.
+    tools: how many different tools were used.
+    exchanges: how many there were.
+    thresholds: by category.
+    summarized: whether this session's summary was reported.
     """
 
     __slots__ = ("exchanges", "lines", "summarized", "thresholds", "tool_uses", "tools")
@@ -131,12 +134,21 @@ def decide(facts: Facts) -> "Verdict[bool]":
 
 
 class MemorySettings:
-    """What `memory-config.json` says.  enabled: bool.  max_messages: int.  thresholds: float by category."""
+    """The settings of `memory-config.json`.
+
+    enabled: whether the machine decides at all.
+    max_messages: how many messages are scored.
+    thresholds: the score from which on a category is reported, by category.
+    """
 
     __slots__ = ("enabled", "max_messages", "thresholds")
 
     def __init__(self, config: object = None) -> None:
-        """config: the file's JSON value; what is of a wrong type in it counts as absent, one by one."""
+        """Take what is usable; a value of a wrong type counts as absent.
+
+        config: the file's JSON value.
+        """
+        # The section is called `triage` in this file's format; it has nothing to do with the triage machine.
         section = config.get("triage") if isinstance(config, dict) else None
         section = section if isinstance(section, dict) else {}
         enabled = section.get("enabled")

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind what is shown
 
 
-def plain_words(text: str, longest: int, without: "Mapping[int, None] | None" = None) -> str:
+def plain_words(text: str, max_chars: int, without: "Mapping[int, None] | None" = None) -> str:
     r"""Return the words of a text on one line, separated by blanks, without secrets and invisible characters.
 
-    longest: in characters, at most MAX_EXAMINED_CHARS // 4; what is beyond MAX_EXAMINED_CHARS is not examined.
+    max_chars: in characters, at most MAX_EXAMINED_CHARS // 4; what is beyond MAX_EXAMINED_CHARS is not examined.
     without: other characters that are left out, as `str.translate` takes them.
 
     >>> plain_words("deploy --token \\\n  abc\nmake\x1b", 200)
@@ -32,26 +32,26 @@ def plain_words(text: str, longest: int, without: "Mapping[int, None] | None" = 
             if word is not None:
                 kept.append(word)
                 length += 1 + len(word)
-            if length > longest:
-                return " ".join(kept)[:longest].rstrip()
+            if length > max_chars:
+                return " ".join(kept)[:max_chars].rstrip()
     return " ".join(kept)
 
 
-def plain_text(text: str, longest: int) -> str:
+def plain_text(text: str, max_chars: int) -> str:
     r"""Return the beginning of a text, without secrets and with U+FFFD for each character that must not take effect.
 
-    Lines, tabs and blank space stay as they are. longest: in characters.
+    Lines, tabs and blank space stay as they are. max_chars: in characters.
 
     >>> plain_text("password:\thunter2\x1b[31m\nbye", 200)
     'password:\t[secret]\nbye'
     """
-    beginning = text[: longest + MAX_EXAMINED_CHARS]
+    beginning = text[: max_chars + MAX_EXAMINED_CHARS]
     if len(text) > len(beginning) and not beginning[-1].isspace():
         last = beginning.rsplit(maxsplit=1)[-1]
         if len(last) < MAX_EXAMINED_CHARS // 2:
             beginning = beginning[: -len(last)]  # as in `plain_words`: it may be a secret's beginning
     letters = beginning.replace("\r\n", "\n")
-    return mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))[:longest]
+    return mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))[:max_chars]
 
 
 def shown(word: str) -> str:

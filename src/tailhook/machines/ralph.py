@@ -22,11 +22,13 @@ MAX_REPEATED_CHARS = (
 class Facts:
     """What the payload and the transcript say about one stop.
 
-    session_id: str, "" when the payload has none.  paused: bool, a background task will wake the agent.
-    problem: function without arguments, why nothing can be said of the agent's words, "" when it can.
-    promises: function of own_line (bool), the words of each promise that counts; asked only when they decide.
-    unbound_acts: bool, whether a state that names no session is everyone's.
-    line: function of a key (str), the line of the file that it is on.
+    session_id: "" if the payload has none.
+    paused: whether a background task will wake the agent.
+    problem: returns why the agent's words are unknown, "" if they are known.
+    promises: returns the words of each promise that counts, given whether it must stand alone on its line; called only
+        when they decide.
+    unbound_acts: whether any session may act on a state that names no session.
+    line: returns the line of the file that a key is on.
     """
 
     __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts")
@@ -35,7 +37,7 @@ class Facts:
         self,
         session_id: str = "",
         paused: bool = False,
-        problem: "Callable[[], str]" = str,
+        problem: "Callable[[], str]" = lambda: "",
         promises: "Callable[[bool], Sequence[str]]" = lambda own_line: (),
         unbound_acts: bool = True,
         line: "Callable[[str], int]" = lambda key: 0,

@@ -88,10 +88,14 @@ COMMANDS = (
 class Masker:
     """Masks the words of a line.
 
-    before, second: the word before, and the one before that.  is_awaited: that word said that a secret follows.
-    is_bearer: it was "bearer", which is an ordinary word, too.  quote: the mark that ends a secret of several words, ""
-    for none.  is_escaped: a backslash stands before that mark.  is_cookie: the words of a Cookie header follow.
-    takes_login: an option of the line's command may hold `name:password`.
+    before: the word before.
+    second: the word before that.
+    is_awaited: whether a secret follows the word before.
+    is_bearer: whether the word before was "bearer", which is an ordinary word, too.
+    quote: the mark that ends a secret of several words, "" for none.
+    is_escaped: whether a backslash stands before that mark.
+    is_cookie: whether the words of a Cookie header follow.
+    takes_login: whether an option of the line's command may hold `name:password`.
     """
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    Edit = tuple[tuple[str, ...], object]  # a path in the state, and the value that goes there
-    Edits = list[Edit]
+    StateEdit = tuple[tuple[str, ...], object]  # a path in the state, and the value that goes there
+    StateEdits = list[StateEdit]
 
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
@@ -88,9 +88,14 @@ class Entries:
 class Facts:
     """What the payload and the configuration say about one stop.
 
-    session_id: str.  paused: bool, a background task will wake the agent.  stop_hook_active: bool, this turn was
-    blocked before.  while_active: whether to block then all the same as long as `moved` says that the state changed
-    since the last block.  unbound_acts: bool.  path: the state file, absolute.  plans: the folder of the fix plans.
+    path: the state file, absolute.
+    plans: the folder of the fix plans.
+    session_id: "" if the payload has none.
+    paused: whether a background task will wake the agent.
+    stop_hook_active: whether this turn was blocked before.
+    while_active: whether such a turn is blocked again as long as the state changes.
+    moved: returns whether the state has changed since the last block.
+    unbound_acts: whether any session may act on a state that names no session.
     """
 
     __slots__ = ("moved", "path", "paused", "plans", "session_id", "stop_hook_active", "unbound_acts", "while_active")
@@ -120,7 +125,7 @@ class BrokenError(Exception):
     """The state is not what it should be; the message says in what."""
 
 
-def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
+def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
     """Decide what happens to the pipeline when the agent stops.
 
     state: the file's value without its entries.
@@ -156,7 +161,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Edi
 # ---- phase triage ------------------------------------------------------------
 
 
-def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
+def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
     """Decide in the first phase: investigate the pending entries, then go on to the aggregation."""
     entries = required(entries)
     if pending := entries.pending():
@@ -170,7 +175,7 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
 # ---- phase aggregation -------------------------------------------------------
 
 
-def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
+def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
     """Decide in the aggregation: aggregate, then review the rules if there is a false positive."""
     entries = required(entries)
     status = status_of(state, "aggregation")
@@ -186,7 +191,7 @@ def in_aggregation(state: "dict[str, Any]", entries: Entries | None, facts: Fact
 # ---- phase meta-review -------------------------------------------------------
 
 
-def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[Edits]":
+def in_meta_review(state: "dict[str, Any]", entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
     """Decide in the review of rules: review, then plan fixes if a group has more than one false positive."""
     entries = required(entries)
     status = status_of(state, "meta_review")
@@ -228,13 +233,13 @@ def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[st
 # ---- phase fix-planning ------------------------------------------------------
 
 
-def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> "Verdict[Edits]":
+def in_fix_planning(state: "dict[str, Any]", facts: Facts) -> "Verdict[StateEdits]":
     """Decide in the planning of fixes: one group after the other."""
     fix_planning = section(state, "fix_planning")
     groups = section(fix_planning, "groups", "fix_planning")
     plans = fix_planning.get("fix_plans_dir")
     plans = plans if isinstance(plans, str) and plans else facts.plans
-    edits: list[Edit] = []
+    edits: list[StateEdit] = []
     for group_id, group in groups.items():
         if not isinstance(group, dict):
             raise BrokenError(f"group {format_value(group_id)} is not an object")
@@ -293,10 +298,10 @@ def folder_name(group: str, groups: "Iterable[str]") -> str:
     raise KeyError(group)
 
 
-def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
+def in_group(group: Group, facts: Facts) -> "Verdict[StateEdits] | None":
     """Decide what a group needs; return None if its task is written."""
 
-    def move(sub_phase: str) -> "list[Edit]":
+    def move(sub_phase: str) -> "list[StateEdit]":
         """Return the edit that moves the group to a sub-phase."""
         return [(("fix_planning", "groups", group.name, "sub_phase"), sub_phase)]
 
@@ -329,17 +334,17 @@ def in_group(group: Group, facts: Facts) -> "Verdict[Edits] | None":
 # ---- verdicts ----------------------------------------------------------------
 
 
-def instruct(where: str, reason: str, edits: "list[Edit] | None" = None) -> "Verdict[Edits]":
+def instruct(where: str, reason: str, edits: "list[StateEdit] | None" = None) -> "Verdict[StateEdits]":
     """Send the agent on."""
     return Verdict("block", f"on to {where}" if edits else where, edits, reason)
 
 
-def complete(why: str, edits: "Sequence[Edit]" = ()) -> "Verdict[Edits]":
+def complete(why: str, edits: "Sequence[StateEdit]" = ()) -> "Verdict[StateEdits]":
     """Return the verdict that ends the pipeline."""
     return Verdict("allow", f"the pipeline is complete: {why}", [*edits, (("phase",), "complete")], ended=True)
 
 
-def broken(what: str, facts: Facts) -> "Verdict[Edits]":
+def broken(what: str, facts: Facts) -> "Verdict[StateEdits]":
     """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
     words = (
         f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."

@@ -24,14 +24,17 @@ FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 
 
 class LockTimeoutError(OSError):
-    """Another process held the lock for all of the time that a hook may wait."""
+    """Another process held the lock until the timeout."""
 
 
 class Lock:
-    """An exclusive `flock` on a file, made when it is not there; a context manager.
+    """An exclusive `flock` on a file, which is created if it is missing; a context manager.
 
-    path: str, taken below `folder` (a descriptor) when one is given.  seconds: how long to wait.
-    Raises LockTimeoutError, or OSError when the file cannot be opened.
+    path: of the file, below `folder` if that is given.
+    folder: a descriptor.
+    seconds: how long to wait.
+
+    Raises LockTimeoutError, or OSError if the file cannot be opened.
     """
 
     __slots__ = ("fd", "folder", "path", "seconds")
@@ -224,7 +227,7 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
     """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, a new file gets 0600.
 
-    Whoever reads meanwhile sees the old bytes or the new. Raises OSError, and then the old file stands.
+    A process that reads at the same time sees the old or the new bytes. Raises OSError; the old file is then unchanged.
     """
     try:
         mode = posix.lstat(name, dir_fd=folder).st_mode & 0o7777
@@ -253,7 +256,7 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
 
 
 def sync(fd: int) -> None:
-    """Wait until the disk has it, where the user asked for that with TAILHOOK_FSYNC=1."""
+    """Call fsync if TAILHOOK_FSYNC=1."""
     if posix.environ.get(b"TAILHOOK_FSYNC") == b"1":
         posix.fsync(fd)
 

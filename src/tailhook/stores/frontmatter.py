@@ -99,10 +99,12 @@ MAX_PAGE_BYTES = 4 << 20  # bytes of a file; the prompt in it goes to the host a
 
 
 class FrontMatterFile:
-    """A file `.claude/<name>` of a project.  Raises OSError when it cannot be opened, or not without following a link.
+    """A file `.claude/<name>` of a project. Raises OSError if it cannot be opened, or is a symbolic link.
 
-    path: str.  page: FrontMatter, None when the file has none.  gone: bool, whether it was removed meanwhile.
-    changed: its modification time, Unix seconds.
+    path: of the file.
+    page: its front matter and text; None if it has no front matter.
+    gone: whether it was removed since it was last read.
+    changed: its modification time, in Unix seconds.
     """
 
     def __init__(self, project: str, name: str) -> None:

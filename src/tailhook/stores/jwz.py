@@ -39,7 +39,14 @@ BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's, as in ULIDs
 
 
 class Message:
-    """One message of a topic.  id, topic_id: ULIDs.  body: str.  created_at: Unix milliseconds.  offset: its line's."""
+    """One message of a topic.
+
+    id: its ULID.
+    topic_id: its topic's ULID.
+    body: its text.
+    created_at: Unix milliseconds.
+    offset: of its line in the file.
+    """
 
     __slots__ = ("body", "created_at", "id", "offset", "topic_id")
 
@@ -54,7 +61,8 @@ class Message:
 class Store:
     """The store in one folder.
 
-    path: str, the folder that holds messages.jsonl.  fd: its descriptor, closed with this object.
+    path: the folder that holds messages.jsonl.
+    fd: its descriptor, closed with this object.
     known: what `jwz_index` remembers of a large store, None until that was asked.
     """
 
@@ -132,8 +140,12 @@ class Store:
     def post(self, topic: str, body: str, now: float, newest: Message | None = None) -> Message:
         """Append one message, and the topic before it if there is none of that name; return the message.
 
-        Only under `lock`.  now: Unix seconds.  newest: what `newest` returned under the same lock; None to look it up.
-        Raises OSError, and then the store is as it was.
+        Only under `lock`.
+
+        now: Unix seconds.
+        newest: what `newest` returned under the same lock; None to look it up.
+
+        Raises OSError; the store is then unchanged.
         """
         messages = posix.open(
             MESSAGES_FILE, posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd

@@ -26,9 +26,10 @@ TRY_AGAIN = 11  # EAGAIN
 class RememberedStore:
     """What the first `offset` bytes of a store hold of one topic.
 
-    witness: int, the fingerprint of the bytes before `offset`.  offset: of a line's first byte, or inside a line that
-    is too long to count.  topic_id: str, None if they hold no topic of that name.  newest: the topic's newest message
-    in them, or None.
+    witness: the fingerprint of the bytes before `offset`.
+    offset: of a line's first byte, or inside a line that is too long to count.
+    topic_id: None if they hold no topic of that name.
+    newest: the topic's newest message in them, or None.
     """
 
     __slots__ = ("newest", "offset", "topic_id", "witness")
@@ -65,7 +66,8 @@ def read_and_remember(
 ) -> RememberedStore:
     """Return what the store holds up to within UNREMEMBERED_BYTES of its end, and save it if that is news.
 
-    messages: descriptor of the open messages.jsonl.  known: what an earlier call returned, or None.
+    messages: a descriptor of messages.jsonl.
+    known: what an earlier call returned, or None.
     seconds: how long to read; None for as long as it takes.
 
     Raises OSError (`errno` TRY_AGAIN) if the time is up; what was read is saved, and the next call goes on from there.

@@ -16,7 +16,7 @@ MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
 
 
 class RalphFile(FrontMatterFile):
-    """The state file of a project's loop.  Raises OSError when there is none, or only through a link."""
+    """The state file of a project's loop. Raises OSError if it is missing or a symbolic link."""
 
     def __init__(self, project: str) -> None:
         super().__init__(project, RALPH_FILE)
@@ -25,12 +25,12 @@ class RalphFile(FrontMatterFile):
 
     @property
     def state(self) -> "dict[str, str | None] | None":
-        """The front matter's values, None when there is none."""
+        """The front matter's values, None if there is none."""
         return self.page.values() if self.page else None
 
     @property
     def prompt(self) -> str:
-        """What is fed back; bytes that are no UTF-8 are replaced."""
+        """What is fed back; bytes that are not UTF-8 are replaced."""
         body = self.page.body if self.page else ""
         return body if body.isascii() else body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
