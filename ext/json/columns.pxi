@@ -1,7 +1,8 @@
 # Reads a few members of each row of one large array of objects in a JSON file.
 #
 # Gives: nothing to other parts. For Python: read_json_columns.
-# Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), os_read_at (os/file.h).
+# Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), utf8_after_bom (text/utf8.pxi),
+# os_read_at (os/file.h).
 #
 # A state of two thousand entries is read to look at three members of each. The rest is skipped at the speed of the
 # grammar, in a window that stays in the cache: memory for the whole file would cost more than reading it. A value that
@@ -108,7 +109,8 @@ cdef object json_column_value(JsonColumn* column, object before, Cursor start):
 #
 # The file is read in units: a member of the root, or a row. A unit must lie in the window as a whole. If it reaches the
 # end of the window, it may go on in the file: the window moves to where the unit begins, or grows, and the unit is read
-# again.
+# again. The window on a transcript (transcript/window.pxi) is another one: it goes backwards too, returns lines, and
+# compares bytes that it has read before with those of a file that others append to. This one goes forward only.
 
 cdef struct JsonWindow:
     int fd

@@ -1,8 +1,8 @@
 # The JSON grammar (RFC 8259) and the content of strings.
 #
-# Gives: JsonFault and json_fail; json_skip and the json_skip_* functions; json_check, json_require; json_unescape,
-# json_read_character, json_decode; JSON_MAX_DEPTH.
-# Needs: json/strings.h, utf8_put and utf8_after_bom (text/utf8.pxi).
+# Gives: JsonFault and json_fail; json_skip and the json_skip_* functions; json_require; json_unescape,
+# json_read_character, json_decode, json_decode_utf8; JSON_MAX_DEPTH.
+# Needs: json/strings.h, utf8_put and utf8_after_bom (text/utf8.pxi), bytes_cut (text/view.pxi).
 #
 # json_skip knows the whole grammar. The reader and the editor first let it check a text, and then read what they know
 # to be valid.
@@ -337,3 +337,10 @@ cdef unicode json_decode(Cursor p, Cursor end):
         p = json_read_character(stop, end, &code_point)
         PyUnicode_WRITE(kind, PyUnicode_DATA(text), length, code_point)
         length += 1
+
+
+cdef bytes json_decode_utf8(Cursor p, Cursor end):
+    """Return what json_decode returns, in UTF-8. A lone surrogate takes three bytes."""
+    cdef PyObject* made = bytes_new(NULL, end - p)
+    cdef bint lone
+    return bytes_cut(made, json_unescape(p, end, <unsigned char*>bytes_data(made), &lone))

@@ -1,7 +1,7 @@
 # Lays a JSON text out anew: one value a line, indented by two, every value spelled as before.
 #
 # Gives: nothing to other parts. For Python: JsonIndenter.
-# Needs: JsonOutput (json/write.pxi), json/strings.h.
+# Needs: JsonOutput (json/write.pxi), json_skip_space (json/grammar.pxi), json/strings.h.
 #
 # The text may come in pieces, cut anywhere, so that a file of megabytes is rewritten in the memory of one piece.
 

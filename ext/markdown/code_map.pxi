@@ -3,7 +3,7 @@
 # Gives: MdCodeMap, md_build_map, md_free_map; MdOpener, MdLongRun, md_push_span, md_push_offset; the kinds of code.
 # For Python: code_spans.
 # Needs: md_read_blocks (markdown/blocks.pxi), md_read_inlines (markdown/inlines.pxi), markdown.h, array_grow
-# (array.pxi).
+# (array.pxi), Utf8View (text/view.pxi), tuple_new (named_tuple.pxi).
 #
 # There are three passes. The bytes that rules begin with are marked, 64 at a time (markdown.h). The blocks are read
 # line by line (blocks.pxi), which finds the code blocks and the prose that holds a marked byte. The inlines of that

@@ -1,7 +1,8 @@
 # The inline structure (CommonMark 0.31.2, section 6).
 #
 # Gives: md_read_inlines.
-# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the marks (markdown.h).
+# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the marks (markdown.h), array_grow
+# (array.pxi).
 #
 # Prose is read once, from left to right, from special byte to special byte. Code spans, raw HTML and autolinks bind
 # tighter than brackets, so they are taken where they start. A ] looks back at the opener on the stack, and ahead for a

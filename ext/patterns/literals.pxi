@@ -1,7 +1,8 @@
 # The literals of the machines: signals (idle), promises (ralph) and keywords (memory).
 #
 # Gives: nothing to other parts. For Python: signals, keywords, promises.
-# Needs: tables.h, match_find_counting (patterns/matches.pxi), match_table_hits (patterns/pattern_set.pxi), utf8_open.
+# Needs: tables.h, match_find_counting (patterns/matches.pxi), match_table_hits (patterns/pattern_set.pxi),
+# MatchHits (patterns/automaton.pxi), Utf8View and utf8_open (text/view.pxi).
 #
 # The literals are in src/tailhook/machines/. tables.py compiles them into constant tables at each build.
 

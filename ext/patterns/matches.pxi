@@ -1,7 +1,8 @@
 # Decides which matches count: alone on their line, outside code.
 #
 # Gives: match_find_counting, match_hits_sort; MatchLines, match_lines_advance, match_stands_alone.
-# Needs: match_find (patterns/automaton.pxi), md_build_map and md_list_marker_end (markdown/).
+# Needs: match_find (patterns/automaton.pxi), md_build_map (markdown/code_map.pxi), md_list_marker_end
+# (markdown/grammar.pxi), utf8_char_at (text/utf8.pxi).
 #
 # Lines end at LF, CRLF and CR. A match stands alone if there is only white space (str.isspace) and markers of quotes
 # and list items before it on its line, and only white space behind it.

@@ -2,7 +2,7 @@
 #
 # Gives: match_table_hits. For Python: Automaton.
 # Needs: match_find, match_table_is_sound (patterns/automaton.pxi), match_find_counting (patterns/matches.pxi),
-# utf8_open.
+# Utf8View and utf8_open (text/view.pxi), tuple_new (named_tuple.pxi).
 
 cdef list match_table_hits(const MatchTable* table, bytes text, bint prefiltered):
     """Return (number, start, end) of each hit, unsorted."""

@@ -1,6 +1,6 @@
 # UTF-8, one character at a time.
 #
-# Gives: utf8_char_at, utf8_char_before, UTF8_INVALID, utf8_put, utf8_after_bom.
+# Gives: utf8_char_at, utf8_char_before, utf8_put, utf8_after_bom.
 # Needs: text/utf8.h.
 
 cdef enum:

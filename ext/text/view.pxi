@@ -1,6 +1,6 @@
 # Borrowed UTF-8 views of str and bytes objects.
 #
-# Gives: Utf8View, utf8_open, bytes_between. For Python: fingerprint.
+# Gives: Utf8View, utf8_open, bytes_between, bytes_cut. For Python: fingerprint.
 # Needs: text/utf8.h.
 #
 # The core reads UTF-8. The bytes of a bytes object are read in place, and so is the UTF-8 form that a str caches. Only
@@ -37,6 +37,15 @@ cdef object utf8_open(object source, Utf8View* text):
 cdef bytes bytes_between(Cursor p, Cursor end):
     """Return a copy of [p, end)."""
     return PyBytes_FromStringAndSize(<const char*>p, end - p)
+
+
+cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
+    """Return the first `size` bytes of an object that has no other owner. Takes the caller's reference."""
+    cdef object made
+    _PyBytes_Resize(&text, size)  # after an error, it has released the object
+    made = <object>text
+    Py_DECREF(made)
+    return made
 
 
 cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogil:

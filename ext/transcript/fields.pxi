@@ -1,8 +1,8 @@
 # Finds the members of a transcript's record that may be asked for, without building objects.
 #
-# Gives: FIELD_* and FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members, REC_LEVEL_BLOCK.
-# Needs: the grammar (json/grammar.pxi), rec_value_is, rec_value_is_string and rec_value_is_white_space
-# (transcript/records.pxi).
+# Gives: FIELD_* and FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members, REC_LEVEL_BLOCK; rec_value_is,
+# rec_value_is_string, rec_value_is_white_space.
+# Needs: the grammar (json/grammar.pxi).
 #
 # One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
 # (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in strings that may be
@@ -48,6 +48,38 @@ cdef struct RecFields:
     Cursor end
     RecSlice top[FIELDS]      # JSON values of its own members, the last of a name
     RecSlice message[FIELDS]  # and of its message
+
+
+cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
+    return value.start != NULL and value.start[0] == c'"'
+
+
+cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
+    """Return whether the value is this string, escaped or not. word: has no character that must be escaped."""
+    cdef unsigned char plain[128]
+    cdef bint lone = False
+    if not rec_value_is_string(value):
+        return False
+    if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
+        return True
+    return (
+        value.end - value.start <= <Py_ssize_t>sizeof(plain)
+        and memchr(value.start, c"\\", value.end - value.start) != NULL
+        and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
+        and memcmp(plain, word, size) == 0
+    )
+
+
+cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
+    """Return whether a string of valid UTF-8 has only white space."""
+    cdef Cursor p = value.start + 1
+    cdef Cursor end = value.end - 1
+    cdef uint32_t code_point
+    while p != end:
+        p = json_read_character(p, end, &code_point)
+        if not Py_UNICODE_ISSPACE(code_point):
+            return False
+    return True
 
 
 cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:

@@ -1,55 +1,10 @@
 # Finds the newest message of the assistant, as the hooks need it.
 #
-# Gives: rec_utf8. For Python: last_message.
-# Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), records (transcript/records.pxi),
-# iso_read_time (text/iso8601.pxi), transcript/assistant.h.
+# Gives: nothing to other parts. For Python: last_message.
+# Needs: the window (transcript/window.pxi), the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
+# records (transcript/records.pxi), iso_read_time (text/iso8601.pxi), transcript/assistant.h.
 #
 # The hooks want texts as bytes: a str with a single character over U+FFFF takes four bytes for each character.
-
-cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
-    """Return the first `size` bytes of an object that has no other owner. Takes the caller's reference."""
-    cdef object made
-    _PyBytes_Resize(&text, size)  # after an error, it has released the object
-    made = <object>text
-    Py_DECREF(made)
-    return made
-
-
-cdef bytes json_decode_utf8(Cursor p, Cursor end):
-    """Return what json_decode returns, in UTF-8. A lone surrogate takes three bytes."""
-    cdef PyObject* made = bytes_new(NULL, end - p)
-    cdef bint lone
-    return bytes_cut(made, json_unescape(p, end, <unsigned char*>bytes_data(made), &lone))
-
-
-cdef bytes rec_utf8(RecFields* fields, bint strings=False):
-    """Return what rec_text returns, in UTF-8. strings: strings among the content's blocks are texts, too."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
-    cdef RecSlice first, text
-    cdef PyObject* made
-    cdef unsigned char* out
-    cdef Py_ssize_t size
-    cdef bint lone
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        return json_decode_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    if not rec_next_text(&texts, &first, strings):
-        return b""
-    if not rec_next_text(&texts, &text, strings):
-        return json_decode_utf8(first.start, first.end)
-    # One object for all texts: there may be a million. Each text is shorter than its literal by two quotation marks,
-    # which leaves room for the newlines.
-    made = bytes_new(NULL, texts.end - first.start)
-    out = <unsigned char*>bytes_data(made)
-    size = json_unescape(first.start, first.end, out, &lone)
-    while True:
-        out[size] = c"\n"
-        size += 1
-        size += json_unescape(text.start, text.end, out + size, &lone)
-        if not rec_next_text(&texts, &text, strings):
-            break
-    return bytes_cut(made, size)
-
 
 # ---- the last message --------------------------------------------------------
 

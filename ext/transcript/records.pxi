@@ -1,29 +1,9 @@
 # What a record of a transcript says.
 #
-# Gives: rec_value_*, rec_is_*, rec_speech, rec_next_text, rec_has_text; rec_message, rec_may_hold_message, rec_copy.
+# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
 # For Python: Record, ToolUse, parse_record.
-# Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), rec_utf8
-# (transcript/last_message.pxi).
-
-cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
-    """Return whether the value is this string, escaped or not. word: has no character that must be escaped."""
-    cdef unsigned char plain[128]
-    cdef bint lone = False
-    if not rec_value_is_string(value):
-        return False
-    if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
-        return True
-    return (
-        value.end - value.start <= <Py_ssize_t>sizeof(plain)
-        and memchr(value.start, c"\\", value.end - value.start) != NULL
-        and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
-        and memcmp(plain, word, size) == 0
-    )
-
-
-cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
-    return value.start != NULL and value.start[0] == c'"'
-
+# Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the
+# grammar (json/grammar.pxi), parse_json (json/read.pxi), bytes_between and bytes_cut (text/view.pxi).
 
 cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c"t"
@@ -114,18 +94,6 @@ cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noe
                 return REC_STRING
 
 
-cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
-    """Return whether a string of valid UTF-8 has only white space."""
-    cdef Cursor p = value.start + 1
-    cdef Cursor end = value.end - 1
-    cdef uint32_t code_point
-    while p != end:
-        p = json_read_character(p, end, &code_point)
-        if not Py_UNICODE_ISSPACE(code_point):
-            return False
-    return True
-
-
 cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
     """Set `text` to the next text that is not only white space, without its quotation marks. False: none is left.
 
@@ -173,6 +141,35 @@ cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
     if rec_value_is_string(&speech[FIELD_CONTENT]):
         return not rec_value_is_white_space(&speech[FIELD_CONTENT])
     return rec_next_text(&texts, &text, strings)
+
+
+cdef bytes rec_utf8(RecFields* fields, bint strings=False):
+    """Return what rec_text returns, in UTF-8. strings: strings among the content's blocks are texts, too."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice first, text
+    cdef PyObject* made
+    cdef unsigned char* out
+    cdef Py_ssize_t size
+    cdef bint lone
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return json_decode_utf8(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    if not rec_next_text(&texts, &first, strings):
+        return b""
+    if not rec_next_text(&texts, &text, strings):
+        return json_decode_utf8(first.start, first.end)
+    # One object for all texts: there may be a million. Each text is shorter than its literal by two quotation marks,
+    # which leaves room for the newlines.
+    made = bytes_new(NULL, texts.end - first.start)
+    out = <unsigned char*>bytes_data(made)
+    size = json_unescape(first.start, first.end, out, &lone)
+    while True:
+        out[size] = c"\n"
+        size += 1
+        size += json_unescape(text.start, text.end, out + size, &lone)
+        if not rec_next_text(&texts, &text, strings):
+            break
+    return bytes_cut(made, size)
 
 
 cdef list rec_tool_names(RecFields* fields):

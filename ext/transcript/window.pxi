@@ -5,7 +5,7 @@
 #
 # A block of the file is read and extended until it holds a whole line; lines are returned as pointers into it. The
 # file is not mapped: a writer may truncate it at any time, and reading a page behind the end of a mapping kills the
-# process.
+# process. The window on a JSON file (json/columns.pxi) is another one: it goes forward only, over values, not lines.
 #
 # data[valid_start:valid_end] are bytes of the file. [start, end) of them have not been returned yet. Up to
 # WIN_WITNESS_BYTES beside them are kept: every further read covers some bytes that are already there and compares them.
@@ -37,7 +37,7 @@ cdef struct WinWindow:
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
     int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
-    int64_t max_line_bytes # longer lines are skipped
+    int64_t max_line_bytes  # longer lines are skipped
     int64_t skipped_lines  # how many were
     bint forward
     bint is_skipping       # the line at hand is too long: its bytes are not kept
@@ -48,7 +48,9 @@ cdef struct WinWindow:
     int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
 
 
-cdef int win_open(WinWindow* window, object file, int64_t lower, object upper, object max_line_bytes, bint forward) except -1:
+cdef int win_open(
+    WinWindow* window, object file, int64_t lower, object upper, object max_line_bytes, bint forward
+) except -1:
     """Open a window on a file. The caller must close it, also after an error."""
     cdef int64_t size
     window.source.is_file = False
@@ -217,8 +219,10 @@ cdef bint win_is_long(WinWindow* window) except -1:
     cdef int64_t offset = window.origin + window.start
     cdef int64_t stop
     cdef Py_ssize_t size
-    if held > window.max_line_bytes or held < WIN_STEP_BYTES or window.max_line_bytes == INT64_MAX or window.known_short == line_end:
-        return held > window.max_line_bytes
+    if held > window.max_line_bytes:
+        return True
+    if held < WIN_STEP_BYTES or window.max_line_bytes == INT64_MAX or window.known_short == line_end:
+        return False
     stop = max(window.lower, line_end - window.max_line_bytes - 1)
     while offset > stop:
         size = min(<int64_t>sizeof(piece), offset - stop)

@@ -3,13 +3,15 @@
 import re
 from pathlib import Path
 
+import pytest
+
 EXT = Path(__file__).parents[2] / "ext"
 PARTS = {path.relative_to(EXT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(EXT.rglob("*.pxi"))}
 PREFIXES = {
     "json": ("json_",),
     "markdown": ("md_",),
     "patterns": ("match_", "mem_", "key_"),
-    "transcript": ("rec_", "win_", "json_decode_utf8", "bytes_"),
+    "transcript": ("rec_", "win_"),
     "os": ("os_",),
     "text": ("utf8_", "text_", "iso_", "bytes_"),
     ".": ("tuple_", "array_"),
@@ -20,6 +22,16 @@ DEFINITION = re.compile(r"^(?:cdef|ctypedef) (?!enum|extern|class)(?:[^\n(=:]*[ 
 def definitions(text):
     """Return the C functions and structs that a part defines."""
     return set(DEFINITION.findall(text))
+
+
+ENUM = re.compile(r"^cdef enum:\n((?:    .*\n|\n)+)", re.MULTILINE)
+CLASS = re.compile(r"^cdef class (\w+)|^def (\w+)", re.MULTILINE)
+
+
+def names(text):
+    """Return all names that a part defines: those of `definitions`, members of enums, classes, functions for Python."""
+    members = {name for block in ENUM.findall(text) for name in re.findall(r"^    ([A-Z]\w+)", block, re.MULTILINE)}
+    return definitions(text) | members | {one or other for one, other in CLASS.findall(text)}
 
 
 def header(text):
@@ -55,6 +67,31 @@ def test_a_part_says_what_it_gives_and_needs():
         for one in definitions(text):
             used = [other for other, more in PARTS.items() if other != name and re.search(rf"\b{one}\b", code(more))]
             assert not used or any(pattern.fullmatch(one) for pattern in patterns), f"{name} gives {one} to {used}"
+
+
+def words(about):
+    """Return the names that a list names, as patterns: FIELD_* stands for several."""
+    found = re.findall(r"[\w*]*_[\w*]+|[A-Z][a-z]+[A-Z]\w+", re.sub(r"[\w/]+\.(?:pxi|h|py)", "", about))
+    return [re.compile(rf"\b{word.replace('*', chr(92) + 'w+')}\b") for word in found]
+
+
+@pytest.mark.parametrize("name", sorted(set(PARTS) - {"imports.pxi"}))
+def test_a_part_needs_what_it_says_and_gives_what_is_used(name):
+    others = {other: text for other, text in PARTS.items() if other not in (name, "imports.pxi")}
+    given, _, needed = header(PARTS[name]).partition("Gives: ")[2].partition("Needs: ")
+    needed = re.split(r"\.(?: |$)", re.sub(r"\.(pxi|h)", r"/\1", needed))[0]
+    used = {
+        other
+        for other, text in others.items()
+        if any(re.search(rf"\b{one}\b", code(PARTS[name])) for one in names(text))
+    }
+    assert {f"{one}.pxi" for one in re.findall(r"([\w/]+)/pxi", needed)} == used
+    unused = [
+        pattern.pattern
+        for pattern in words(given.partition("For Python")[0])
+        if not any(pattern.search(code(text)) for text in others.values())
+    ]
+    assert unused == []
 
 
 def test_c_names_begin_with_their_subject():
