@@ -4,7 +4,7 @@
 # Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi),
 # utf8_after_bom (text/utf8.pxi).
 #
-# Settings files and the state of other programs keep their white space, their order and their spelling of numbers and
+# The state of other programs, and tailhook's own, keep their white space, their order and their spelling of numbers and
 # escapes. An added member is laid out like its siblings.
 
 cdef struct JsonSlot:

@@ -123,12 +123,12 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/jsonfile.py",
         "",
-        "PIECE = 64 << 10 # bytes that are laid out at a time",
+        "ROWS_PIECE_BYTES = 64 << 10 # bytes that are laid out at a time",
         (
-            "PIECE = 65 << 10 # bytes that are laid out at a time",
-            "PIECE = 63 << 10 # bytes that are laid out at a time",
-            "PIECE = 64 << 11 # bytes that are laid out at a time",
-            "PIECE = 64 << 9 # bytes that are laid out at a time",
+            "ROWS_PIECE_BYTES = 65 << 10 # bytes that are laid out at a time",
+            "ROWS_PIECE_BYTES = 63 << 10 # bytes that are laid out at a time",
+            "ROWS_PIECE_BYTES = 64 << 11 # bytes that are laid out at a time",
+            "ROWS_PIECE_BYTES = 64 << 9 # bytes that are laid out at a time",
         ),
         TUNING,
     ),
@@ -164,8 +164,8 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/jsonfile.py",
         "rows",
-        "while start < end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",
-        ("while start <= end and (piece := posix.pread(fd, min(PIECE, end - start), start)):",),
+        "while start < end and (piece := posix.pread(fd, min(ROWS_PIECE_BYTES, end - start), start)):",
+        ("while start <= end and (piece := posix.pread(fd, min(ROWS_PIECE_BYTES, end - start), start)):",),
         "At the end 0 bytes are read, which ends the loop too.",
     ),
     (
@@ -181,11 +181,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/atomic.py",
         "",
-        "CHUNK = 1 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        "READ_BYTES = 1 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
         (
-            "CHUNK = 2 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
-            "CHUNK = 1 << 17 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
-            "CHUNK = 1 << 15 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "READ_BYTES = 2 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "READ_BYTES = 1 << 17 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "READ_BYTES = 1 << 15 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
         ),
         TUNING,
     ),
@@ -236,12 +236,12 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/spool.py",
         "",
-        "MAX_SPOOL_FILE_BYTES = 16 << 20 # bytes from which on a file gets another name",
+        "MAX_SPOOL_FILE_BYTES = 16 << 20 # a file that is larger gets another name",
         (
-            "MAX_SPOOL_FILE_BYTES = 17 << 20 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 15 << 20 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 16 << 21 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 16 << 19 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 17 << 20 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 15 << 20 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 21 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 19 # a file that is larger gets another name",
         ),
         TUNING,
     ),
@@ -410,9 +410,9 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/quoting.py",
         "plain_words",
-        "if length > longest:",
-        ("if length >= longest:",),
-        "At exactly `longest` the words fill what is returned.",
+        "if length > max_chars:",
+        ("if length >= max_chars:",),
+        "At exactly `max_chars` the words fill what is returned.",
     ),
     (
         "machines/secrets.py",

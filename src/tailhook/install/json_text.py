@@ -2,7 +2,7 @@
 
 A new value takes on the layout of its surroundings. Removing it again restores the text as it was before. The hook's
 own editor, `tailhook._core.edit_json`, changes the values of a state and keeps less of the layout; a settings file is
-written by a person.
+written by a person (docs/decisions/json-editors.md).
 
 >>> put('{"a": [1]}', ("a",), 2)
 '{"a": [1, 2]}'
