@@ -99,7 +99,7 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
 def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(project, host):
     begin_idle(project)
     _, loaded = loaded_by(project, "True", "--host", host)
-    theirs = {"tailhook.hook.hosts", f"tailhook.hook.hosts.{host}", "tailhook.hook.translated"}
+    theirs = {f"tailhook.hook.{name}" for name in ("hosts", f"hosts.{host}", "hosts.transcripts", "translated")}
     assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 

@@ -208,3 +208,13 @@ def test_gemini_shows_the_announcement(gemini):
     with gemini.model(DONE) as model:
         done = gemini.run(model)
     assert "tailhook: completed: COMPLETE" in done.stderr
+
+
+def test_what_was_decided_is_said_once_a_session(host):
+    host.install("memory")
+    decided = "We decided to use SQLite instead of a server because it needs no set-up.\nWe chose WAL over a lock file."
+    before_the_tool = [{"type": "text", "text": decided}, *host.bash("echo from the tool")]
+    with host.model(before_the_tool, "Nothing else.", "Saved.") as model:
+        host.run(model)
+    assert ["items should be saved" in one.said for one in model.requests] == [False, False, True]
+    assert "[DECISION] We decided to use SQLite" in model.requests[2].said

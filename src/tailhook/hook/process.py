@@ -54,10 +54,10 @@ def answer_event(argv: "Sequence[str]") -> int:
     if options.host == "claude-code":
         event, send = HookEvent(payload, options.event, broken), answer
     else:
-        from tailhook.hook.hosts import find_host
+        from tailhook.hook.hosts import find_translated_host
         from tailhook.hook.translated import TranslatedEvent
 
-        event = translated = TranslatedEvent(find_host(options.host), payload, options.event, broken)
+        event = translated = TranslatedEvent(find_translated_host(options.host), payload, options.event, broken)
         send = translated.answer
         options.exit_code = translated.exit_code(options.exit_code)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]

@@ -78,17 +78,16 @@ class MachineHook(Protocol):
         ...
 
 
+# What a record of another host's transcript says: is it the agent's message, its content (a text, or a list of blocks;
+# anything else is no text), and the names of the tools that it uses, as they stand there.
+HostMessage = tuple[bool, object, list[Any]]
+
+
 class Host(Protocol):
     """The module `tailhook.hook.hosts.<name>` of an agent host.
 
     NAME: as `--host` has it.
     TITLE: its name for people.
-    EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
-    FIELDS: Claude Code's names of payload fields by the host's.
-    READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
-    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
-    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
-    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     SHELL_VARIABLE: an environment variable of the host's shells, "" if it has none.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
@@ -98,26 +97,47 @@ class Host(Protocol):
 
     NAME: str
     TITLE: str
-    EVENTS: Mapping[str, str]
-    FIELDS: Mapping[str, str]
-    READS_EXIT_2: bool
-    WRITES_LATE: bool
-    LISTS_ANSWERS: bool
-    RECORD_MARK: bytes
     SHELL_VARIABLE: str
     BLOCK_CAP: int
     BLOCK_CAP_VARIABLE: str
     BLOCK_CAP_COUNTS: str
     HOOKS_FILE: Mapping[str, Any]
 
-    def add_fields(self, payload: dict[str, Any]) -> None:
-        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
-        ...
-
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an answer in the host's words; empty if the host has no word for it."""
         ...
 
-    def content_of(self, record: Mapping[str, Any]) -> object:
-        """Return what the agent says in a record of the transcript: a text, or a list of blocks; None for nothing."""
+
+class TranslatedHost(Host, Protocol):
+    """The module of a host that has other names, answers or records than Claude Code.
+
+    EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
+    FIELDS: Claude Code's names of payload fields by the host's.
+    READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
+    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
+    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
+    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
+    OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
+    HOST_WRITTEN: how a message begins that the host wrote in the person's name.
+    """
+
+    EVENTS: Mapping[str, str]
+    FIELDS: Mapping[str, str]
+    READS_EXIT_2: bool
+    WRITES_LATE: bool
+    LISTS_ANSWERS: bool
+    RECORD_MARK: bytes
+    OTHER_MARKS: tuple[bytes, ...]
+    HOST_WRITTEN: tuple[bytes, ...]
+
+    def add_fields(self, payload: dict[str, Any]) -> None:
+        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
+        ...
+
+    def begins_transcript(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a transcript whose first record this is comes from the host."""
+        ...
+
+    def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
+        """Return what a record of the transcript says, or None if it is no message."""
         ...

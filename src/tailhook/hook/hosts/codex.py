@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tailhook.hook.protocols import HostMessage
+
 NAME = "codex"
 TITLE = "Codex CLI"
 EVENTS: "Mapping[str, str]" = {}
@@ -13,6 +15,14 @@ READS_EXIT_2 = True
 WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
+OTHER_MARKS = b'"user"', b'_call"'
+HOST_WRITTEN = (
+    b"<environment_context",
+    b"<user_instructions",
+    b"<hook_prompt",
+    b"<turn_aborted",
+    b"# AGENTS.md instructions",
+)
 SHELL_VARIABLE = "CODEX_SESSION_ID"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
@@ -61,12 +71,21 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     return fields
 
 
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record of a rollout file.
+def begins_transcript(record: "Mapping[str, Any]") -> bool:
+    """Return whether it is the first record of a rollout file: {"type": "session_meta", "payload": {...}}."""
+    return record.get("type") == "session_meta" and isinstance(record.get("payload"), dict)
 
-    {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [BLOCK, ...]}}
+
+def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
+    """Read a record of a rollout file.
+
+    {"type": "response_item", "payload": ITEM}. ITEM is {"type": "message", "role": ROLE, "content": [BLOCK, ...]}, or
+    {"type": "function_call", "name": TOOL, ...}, or the same with "custom_tool_call".
     """
-    message = record.get("payload")
-    if record.get("type") != "response_item" or not isinstance(message, dict):
+    item = record.get("payload")
+    if record.get("type") != "response_item" or not isinstance(item, dict):
         return None
-    return message.get("content") if message.get("role") == "assistant" else None
+    if item.get("type") in ("function_call", "custom_tool_call"):
+        return True, "", [item.get("name")]
+    role = item.get("role")
+    return (role == "assistant", item.get("content"), []) if role in ("assistant", "user") else None
