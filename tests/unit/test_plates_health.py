@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 from support.host import assistant
+from support.host_records import RECORDS
 from support.plate_events import parse_event
 from support.usual_secrets import SECRETS, is_shown, written
 
@@ -403,6 +404,16 @@ def test_a_transcript_that_is_not_a_file_blocks_no_reader(tmp_path, read):
         for name in ("fifo", "socket"):
             assert read(str(tmp_path / name)) is None
     assert read("/dev/zero") is None
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_last_words_are_read_from_other_hosts_transcripts(tmp_path, name):
+    first, records = RECORDS[name]
+    path = tmp_path / "host.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in (first, *(record for record, _ in records))))
+    assert last_words(str(path)).strip() == "Done."
+    path.write_text(f"{json.dumps(first)}\n")
+    assert last_words(str(path)) is None
 
 
 def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):

@@ -54,8 +54,10 @@ SHARED = {
     "revision": "a migration",
     "down_revision": "a migration",
     "BOM": "the byte order mark; rooms that must not import each other",
-    **dict.fromkeys(vars(protocols.Host), "Host"),
-    **dict.fromkeys(protocols.Host.__annotations__, "Host"),
+    **dict.fromkeys(
+        (name for host in (protocols.Host, protocols.TranslatedHost) for name in (*vars(host), *host.__annotations__)),
+        "a host's module",
+    ),
 }
 
 

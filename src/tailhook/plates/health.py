@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.hosts.transcripts import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -38,6 +39,9 @@ from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
 from tailhook.stores.processes import CLOCK_BOOTTIME
 from tailhook.transcript import Record
+
+if TYPE_CHECKING:
+    from tailhook.hook.protocols import TranslatedHost
 
 log = logging.getLogger("tailhook.plates")
 
@@ -385,11 +389,25 @@ def last_words(path: str) -> str | None:
     """
     try:
         with open_transcript(path) as file:
-            _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
+            host = recognize_host(file.fileno())
+            words = read_last_message(file) if host is None else read_last_host_message(host, file)
     except (OSError, ValueError):
         return None
-    words = b"\n".join(text for text, _ in texts)[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
+    words = words[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
     return plain_text(words.decode("utf-8", "replace"), MAX_MESSAGE_CHARS) or None
+
+
+def read_last_message(file: io.FileIO) -> bytes:
+    """Return the agent's last message in a transcript of Claude Code, in UTF-8. Raises OSError."""
+    _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
+    return b"\n".join(text for text, _ in texts)
+
+
+def read_last_host_message(host: "TranslatedHost", file: io.FileIO) -> bytes:
+    """Return the agent's last message in a transcript of another host, in UTF-8. Raises OSError."""
+    start = max(0, os.fstat(file.fileno()).st_size - MAX_TRANSCRIPT_BYTES)
+    messages = reverse_host_messages(host, file.fileno(), start, None, MAX_RECORD_BYTES, MAX_RECORDS)
+    return next((words for is_agents, words, _, _ in messages if is_agents and words), b"")
 
 
 def open_transcript(path: str) -> io.FileIO:

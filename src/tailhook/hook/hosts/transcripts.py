@@ -1,6 +1,9 @@
 """Reads the transcripts of other hosts than Claude Code, whose records the core does not know."""
 
+import posix
+
 from tailhook._core import parse_json, reverse_lines, unix_time
+from tailhook.hook.hosts import NAMES, find_translated_host
 from tailhook.hook.payload import get_text
 
 TYPE_CHECKING = False
@@ -9,6 +12,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tailhook.hook.protocols import TranslatedHost
+
+MAX_FIRST_RECORD_BYTES = 1 << 20  # that are read to recognize a host
+
+
+def recognize_host(fd: int) -> "TranslatedHost | None":
+    """Return the host that wrote an open transcript, by its first record; None for Claude Code and unknown hosts.
+
+    Raises OSError if the file cannot be read.
+    """
+    record = parse_host_record(posix.pread(fd, MAX_FIRST_RECORD_BYTES, 0).partition(b"\n")[0])
+    for name in NAMES[1:]:
+        host = find_translated_host(name)
+        if host.begins_transcript(record):
+            return host
+    return None
 
 
 def reverse_host_messages(
