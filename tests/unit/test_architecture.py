@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tailhook.hook.hosts import NAMES, find_host
+from tailhook.hook.hosts import DEFAULT, NAMES, find_host
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_hook
-from tailhook.hook.protocols import Host
+from tailhook.hook.protocols import Host, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tailhook"
@@ -90,5 +90,6 @@ def test_a_machine_has_the_functions_that_its_row_promises(name):
 def test_a_host_has_the_members_of_its_protocol_and_no_other(name):
     host = find_host(name)
     members = {word for word in vars(host) if not word.startswith("_")}
-    promised = {*Host.__annotations__, *(word for word in vars(Host) if not word.startswith("_"))}
+    protocols = [Host] if name == DEFAULT else [Host, TranslatedHost]
+    promised = {word for one in protocols for word in (*one.__annotations__, *vars(one)) if not word.startswith("_")}
     assert members - {"TYPE_CHECKING"} == promised
