@@ -72,7 +72,7 @@ def open_board(browser):
 
 
 def is_fault(said) -> bool:
-    """Whether a line of the console tells of a fault; that the daemon was away is none."""
+    """Return whether a console line is an error other than a lost connection."""
     return said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text and "ERR_INCOMPLETE" not in said.text
 
 

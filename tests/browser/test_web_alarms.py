@@ -58,7 +58,7 @@ def alarmed(daemon, open_board):
     return page
 
 
-def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
+def test_another_question_during_a_wait_gives_no_second_alert(daemon, alarmed):
     for ts, event, words in (
         (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
         (3, {"event_type": "stop", "error": "overloaded"}, "error"),

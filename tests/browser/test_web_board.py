@@ -58,7 +58,7 @@ def test_every_answer_restricts_the_browser(daemon, path, signed_in):
     assert (reported["referrer-policy"], reported["cache-control"]) == ("no-referrer", "no-store")
 
 
-def test_the_files_of_the_board_are_not_way_to_other_files(daemon):
+def test_the_boards_file_routes_serve_no_other_file(daemon):
     for headers, codes in (({"authorization": f"Bearer {daemon.token}"}, (404,)), ({}, (401, 404))):
         for path in ("/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web/", "/web/nothing"):
             answer = httpx.get(f"{daemon.base}{path}", headers=headers)

@@ -52,7 +52,7 @@ def populate(daemon):
 # ---- what is shown -----------------------------------------------------------
 
 
-def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
+def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(daemon):
     populate(daemon)
 
     async def play(person):
@@ -475,7 +475,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, flags, path):
+def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
@@ -505,16 +505,16 @@ def refused(daemon, *flags, **environment):
     return board.seen
 
 
-def test_where_no_daemon_is_wanted_and_none_runs_it_says_so(daemon):
+def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(daemon):
     daemon.stop()
     assert refused(daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
 
 
-def test_a_desktop_without_a_program_for_it_is_reported(daemon, tmp_path):
+def test_without_a_notification_program_notify_is_refused(daemon, tmp_path):
     assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 
-def test_where_no_daemon_runs_one_is_started(daemon):
+def test_if_no_daemon_runs_one_is_started(daemon):
     daemon.stop()
     del daemon.env["TAILHOOK_NO_AUTOSTART"]
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)

@@ -86,7 +86,7 @@ def damage(path):
             file.write(b"\xff" * 1000)
 
 
-def test_damage_that_is_found_only_while_it_serves_is_not_a_different(own):
+def test_damage_found_while_serving_is_handled_like_damage_at_the_start(own):
     """The tables' pages are damaged, and those that are read at the start are not."""
     serve_and_stop(own)
     damage(own.state / "plates.db")

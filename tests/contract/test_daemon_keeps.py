@@ -148,5 +148,5 @@ class TestALongSpool:
         assert own.ask("GET", "/status").json()["events"] == {"tool_call": total}
         for session in range(sessions):
             assert [event["ts"] for event in events_of(own, f"s{session}")] == list(range(session, total, sessions))
-        # Whoever reads the database at that moment, as this test does, has it try again a second later.
+        # If a process reads the database at that moment, as this test does, the daemon tries again a second later.
         wait_until(lambda: sorted(path.name for path in own.state.glob("events*")) == ["events", "events-id"])

@@ -350,7 +350,7 @@ def test_a_flag_that_is_a_link_is_not_followed_and_the_agent_may_stop(memory):
     assert not target.exists()
 
 
-def test_where_no_flag_can_be_made_the_agent_may_stop(memory):
+def test_if_no_flag_can_be_made_the_agent_may_stop(memory):
     (memory.folder / ".claude").write_text("a file")
     assert memory.stop("ok").allowed
 

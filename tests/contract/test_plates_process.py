@@ -343,7 +343,7 @@ def test_a_disabled_hook_reports_nothing(plates):
     assert send(plates) is None
 
 
-def test_where_nothing_can_be_written_the_answer_is_the_same_and_a_line_says_so(plates):
+def test_if_nothing_can_be_written_the_answer_is_the_same_and_an_error_is_printed(plates):
     plates.loop(frame(max=5))
     plates.argv = [*plates.argv[:-1], "idle,plates"]
     plates.env["XDG_STATE_HOME"] = "/proc/nowhere"
@@ -417,7 +417,7 @@ def runtime(plates, tmp_path):
     return folder / "tailhook"
 
 
-def test_who_listens_is_poked_after_the_event_is_in_the_spool(plates, runtime):
+def test_the_daemon_is_woken_after_the_event_is_in_the_spool(plates, runtime):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
         daemon.bind(str(runtime / "poke"))
         daemon.settimeout(10)

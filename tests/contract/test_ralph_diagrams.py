@@ -205,7 +205,7 @@ LOOPS = {name: branch for name, branch in BRANCHES.items() if branch.file is not
 
 
 @pytest.mark.parametrize("branch", LOOPS.values(), ids=LOOPS)
-def test_where_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_go(project, branch):
+def test_if_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_stop(project, branch):
     path, stdin = branch.arrange(project)
     with fixed(path.parent):
         stop = project.hook(stdin)

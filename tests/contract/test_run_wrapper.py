@@ -144,7 +144,7 @@ def test_the_commands_own_flags_are_its_own(away):
     assert run(away, "echo", "--help", "-x", "--").stdout == "--help -x --\n"
 
 
-def test_where_ended_children_are_ignored_the_exit_code_is_still_the_commands(away):
+def test_if_ended_children_are_ignored_the_exit_code_is_still_the_commands(away):
     code = (
         "import signal, sys, time; time.sleep(0.3); sys.exit(3 + (signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN))"
     )

@@ -207,7 +207,7 @@ def test_a_newest_message_that_is_not_where_it_should_be_is_looked_for_again(tmp
     assert newest(tmp_path) == "one"
 
 
-def test_where_nothing_can_be_saved_the_store_is_read_all_the_same(tmp_path, monkeypatch, small):
+def test_if_nothing_can_be_saved_the_store_is_still_read(tmp_path, monkeypatch, small):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     jwz.post(tmp_path, "one", topic="t", created_at=1)
     add_notes(tmp_path, 50)

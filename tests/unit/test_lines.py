@@ -300,7 +300,7 @@ def test_an_error_of_a_file_object_comes_through():
         newest_first(Failing(b"one"))
 
 
-def test_a_buffer_that_a_failing_file_kept_is_none_any_more():
+def test_a_buffer_kept_by_a_failing_file_is_released():
     class Failing(io.BytesIO):
         def readinto(self, buffer):
             self.kept = buffer

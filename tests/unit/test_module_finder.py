@@ -57,7 +57,7 @@ def test_a_package_is_found_with_its_folder(tmp_path):
     assert find(package).submodule_search_locations == [str(package)]
 
 
-def test_a_folder_name_that_is_not_a_utf8_is_not_an_obstacle(tmp_path):
+def test_a_folder_name_that_is_not_utf8_works(tmp_path):
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     os.mkdir(folder)
     path = f"{folder}/greeting.py"

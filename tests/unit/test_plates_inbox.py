@@ -431,7 +431,7 @@ ORIGINS = [
 
 
 @pytest.mark.parametrize(("said", "peer", "expected"), ORIGINS)
-def test_where_an_event_happened(inbox, said, peer, expected):
+def test_the_origin_of_an_event(inbox, said, peer, expected):
     origin = inbox.origin({"pid_started": 50, **said}, peer)
     taken = {"pid_started": 50, **said, **origin.fields}
     assert (taken["host"], taken["user"], origin.spool_id == inbox.id, taken["pid"]) == expected
