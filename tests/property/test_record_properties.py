@@ -93,7 +93,7 @@ def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_found(torn, whole, or
 
 
 def awaits_a_value(prefix):
-    """Would a value make it the beginning of a JSON text?"""
+    """Return whether a value must follow the prefix of a JSON text."""
     closers, in_string, escaped = [], False, False
     for byte in prefix.decode("utf-8", "replace"):
         if in_string:

@@ -1,4 +1,4 @@
-"""A project in which all five machines have something to decide, and any one file or the payload replaced by anything.
+"""A project in which every machine has something to decide. Any one file, or the payload, is replaced by any value.
 
 One hook is run in this process. Each machine leaves a trace of having been asked: the log has its decision, and the
 spool has the event. So a fault of one machine shows in what the others leave.
@@ -28,7 +28,7 @@ UNFORESEEN = re.compile(r"\b(?!FileNotFound)[A-Z]\w+(?:Error|Exception|Exit|Inte
 
 
 def deep(opening: str, closing: str, depth: int = 1000) -> str:
-    """A JSON text of containers in each other; the hook's own parser takes 1,024."""
+    """Return the JSON text of nested containers; the hook's own parser accepts 1,024 levels."""
     return opening * depth + "1" + closing * depth
 
 
@@ -73,7 +73,7 @@ CONCERNED = {
 
 
 def json_lines(*values: object) -> bytes:
-    """JSON lines as jwz and the hosts write them."""
+    """Return JSON lines as jwz and the hosts write them."""
     return b"".join(
         json.dumps(value, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n" for value in values
     )
@@ -95,7 +95,7 @@ class Surroundings:
         shutil.rmtree(self.top, ignore_errors=True)
 
     def originals(self, place: str = "") -> dict[str, bytes]:
-        """What is in each place if nothing replaces it; the payload is one that has the file in `place` read."""
+        """Return the content of each place if nothing replaces it; the payload lets the hook read `place`."""
         body = looping(frame(session_id="mine"), note={"kept": [1.0, None]}, session_id="mine")
         message = {"type": "message", "id": "M", "topic_id": "T", "body": json.dumps(body), "created_at": 1}
         topic = {"type": "topic", "id": "T", "name": "loop:current", "description": "", "created_at": 1}
@@ -145,7 +145,7 @@ class Surroundings:
         }
 
     def write(self, place: str, content: bytes) -> None:
-        """Lay the originals out, with `content` in one place."""
+        """Write the originals, with `content` in one place."""
         contents = {**self.originals(place), place: content}
         for folder in (self.home, self.project):
             shutil.rmtree(folder, ignore_errors=True)
@@ -183,7 +183,7 @@ class Surroundings:
         self.payload = contents["payload"]
 
     def write_index(self, content: bytes) -> None:
-        """Make the store a large one, have the hook remember it, and put `content` in place of what it remembers.
+        """Make the store a large one, let the hook save its index, and put `content` in place of the index.
 
         Members of an object replace those that the hook wrote, so that the others are true of this store.
         """
@@ -202,7 +202,7 @@ class Surroundings:
         index.write_bytes(content)
 
     def write_triage_mark(self, content: bytes) -> None:
-        """Have the hook look at what the last block saw, which is `content`."""
+        """Write `content` as the mark of the last block, and a configuration with which the hook reads it."""
         config = self.project / ".claude/tailhook.json"
         config.write_text('{"triage": {"while_active": "progress"}}')
         path = self.project / ".claude/triage_state/x_triage.json"
@@ -212,12 +212,12 @@ class Surroundings:
         mark.write_bytes(content)
 
     def run(self, place: str, content: bytes) -> "Outcome":
-        """Run the hook with all five machines, `content` in one place."""
+        """Run the hook with all machines, and with `content` in one place."""
         self.write(place, content)
         return self.run_hook(["idle,ralph,triage,memory,plates"])
 
     def run_hook(self, argv: list[str]) -> "Outcome":
-        """Run the hook in this process, its standard descriptors being files."""
+        """Run the hook in this process, with files as its standard descriptors."""
         environment = {
             b"HOME": os.fsencode(self.home),
             b"TAILHOOK_LOG": os.fsencode(self.log),
@@ -255,7 +255,7 @@ class Surroundings:
 
 
 class Outcome:
-    """What one run of the hook came to.  decided: (machine, decision) of each machine that was asked, in order."""
+    """The result of one run of the hook.  decided: (machine, decision) of each machine that was asked, in order."""
 
     def __init__(self, code: int, stdout: bytes, stderr: str, decided: list, spool: bytes) -> None:
         self.code = code
@@ -265,14 +265,14 @@ class Outcome:
         self.spool = spool
 
     def check_answer(self) -> None:
-        """The hook answered as its contract says, and met nothing that it did not foresee."""
+        """Check that the answer is valid, and that no unexpected exception was reported."""
         assert self.code in (0, 1, 2)
         assert self.stdout.count(b"\n") == (1 if self.stdout else 0)
         assert not self.stdout or isinstance(json.loads(self.stdout), dict)
         assert not UNFORESEEN.search(self.stderr), self.stderr
 
     def check_machines(self, concerned: tuple) -> None:
-        """Every machine was asked until one blocked, and those that are not concerned decided as always."""
+        """Check that every machine was asked until one blocked, and that only those concerned decided otherwise."""
         asked = [name for name, _ in self.decided]
         assert asked == list(MACHINES[: len(asked)]), self.decided
         assert len(asked) == 4 or (asked and self.decided[-1][1] == "block"), (self.decided, self.stderr)
@@ -281,7 +281,7 @@ class Outcome:
 
 
 def check(surroundings: Surroundings, place: str, content: bytes) -> None:
-    """Run the hook with `content` in that place; AssertionError if another machine felt it."""
+    """Run the hook with `content` in one place. Raises AssertionError if that changes another machine's decision."""
     outcome = surroundings.run(place, content)
     outcome.check_answer()
     if place == "payload":
@@ -295,7 +295,7 @@ def check(surroundings: Surroundings, place: str, content: bytes) -> None:
 
 
 def check_payload(outcome: Outcome, content: bytes) -> None:
-    """A payload that is an object and a stop of an agent's own reaches every machine, whatever else it holds."""
+    """Check that a payload which is an object and an agent's own stop reaches every machine."""
     try:
         payload = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError):
@@ -316,7 +316,7 @@ def check_payload(outcome: Outcome, content: bytes) -> None:
 
 
 def paths_in(value: object, path: tuple = ()) -> list[tuple]:
-    """The path to each value in a JSON value, itself included."""
+    """Return the path to each value in a JSON value, itself included."""
     found = [path]
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -328,7 +328,7 @@ def paths_in(value: object, path: tuple = ()) -> list[tuple]:
 
 
 def replaced(value: object, path: tuple, written: str) -> bytes:
-    """The JSON text of `value` with another one at `path`."""
+    """Return the JSON text of `value` with another value at `path`."""
     marked = json.loads(json.dumps(value))
     if not path:
         return written.encode()
@@ -340,13 +340,13 @@ def replaced(value: object, path: tuple, written: str) -> bytes:
 
 
 def every_json_value(text: bytes) -> list[bytes]:
-    """The JSON text with each of its values replaced by each kind of value."""
+    """Return the JSON text with each of its values replaced by each kind of value."""
     value = json.loads(text)
     return [replaced(value, path, written) for path in paths_in(value) for written in JSON_VALUES]
 
 
 def every_line_value(text: bytes) -> list[bytes]:
-    """JSON lines with each value of each line replaced by each kind of value."""
+    """Return JSON lines with each value of each line replaced by each kind of value."""
     lines = text.splitlines()
     return [
         b"\n".join((*lines[:number], changed, *lines[number + 1 :], b""))
@@ -356,7 +356,7 @@ def every_line_value(text: bytes) -> list[bytes]:
 
 
 def every_text_value(text: bytes) -> list[bytes]:
-    """A front matter with each of its values replaced by each kind of value."""
+    """Return a front matter with each of its values replaced by each kind of value."""
     return [
         text[: match.end(1)] + b" " + value + text[match.end() :]
         for match in re.finditer(rb"^(\w+:)(.*)$", text, re.M)
@@ -365,7 +365,7 @@ def every_text_value(text: bytes) -> list[bytes]:
 
 
 def contents(place: str, original: bytes) -> list[bytes]:
-    """What is tried in a place."""
+    """Return the contents to try in a place."""
     if place in ("idle file", "ralph file"):
         return every_text_value(original)
     if place in ("idle store", "transcript"):
