@@ -17,7 +17,7 @@ WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a sec
 
 
 class Stranger:
-    """Another user's server on a port: it keeps all that it is sent, and answers everything."""
+    """Another user's server on a port: it keeps all that it receives, and answers every request."""
 
     def __init__(self, port=0, body=b"<!doctype html><title>mine</title>", kind="text/html"):
         self.received = received = []

@@ -48,7 +48,7 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
 
 @pytest.fixture
 def alarmed(daemon, open_board):
-    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
+    """Return a board's page that gives both alarms and lists them in `heard`. One session has waited before."""
     daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
     page = open_board(daemon)
     page.add_init_script(WATCHED)

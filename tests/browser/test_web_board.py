@@ -25,19 +25,19 @@ HOSTILE = {
 
 
 def rows(page, section="board"):
-    """The projects that are shown, from the top."""
+    """Return the projects that are shown, from the top."""
     return page.locator(f"#{section} li .project").all_inner_texts()
 
 
 def fill(daemon, folder):
-    """The simulated sessions."""
+    """Post the simulated sessions."""
     with daemon.client() as client:
         for event in sessions(folder):
             client.post("/events", json=event).raise_for_status()
 
 
 def focused(page):
-    """The project whose row has the focus."""
+    """Return the project whose row has the focus."""
     return page.evaluate("document.activeElement.closest('li')?.querySelector('.project').textContent ?? ''")
 
 

@@ -28,7 +28,7 @@ BOARD = [sys.executable, "-m", "tailhook", "board"]
 
 @pytest.fixture
 def daemon(tmp_path, monkeypatch):
-    """A running daemon, which this process takes for its user's too."""
+    """Yield a running daemon; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         one.env["TAILHOOK_NO_AUTOSTART"] = "1"
         monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
@@ -39,7 +39,7 @@ def daemon(tmp_path, monkeypatch):
 
 
 def populate(daemon):
-    """Five sessions."""
+    """Post the events of five sessions."""
     daemon.post("prompt_submit", "working", project_path="/home/ada/parser", git_branch="main")
     daemon.post(
         "tool_start", "asking", project_path="/home/ada/shop", tool_name="AskUserQuestion", git_branch="coupons"
@@ -413,7 +413,7 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
 
 
 def end_of_the_started(daemon):
-    """End a daemon that something else started."""
+    """End a daemon that another program started."""
     found = subprocess.run(
         [sys.executable, "-c", FIND, str(daemon.home)], capture_output=True, text=True, check=True, timeout=60
     )
@@ -499,7 +499,7 @@ def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, prog
 
 
 def refused(daemon, *flags, **environment):
-    """What the command says that does not show a board, in a terminal."""
+    """Return what the command prints in a terminal when it does not show a board."""
     board = Terminal([*BOARD, *flags], {**daemon.env, "TERM": "xterm", **environment}, daemon.home)
     assert board.wait() == 1
     return board.seen

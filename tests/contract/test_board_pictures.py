@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
 
 @pytest.fixture
 def board(monkeypatch):
-    """The board with made-up sessions, at one time, in one time zone."""
+    """Return the board with made-up sessions, at one time and in one time zone."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield runpy.run_path(str(EXAMPLE))["make_board"]()

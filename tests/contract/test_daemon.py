@@ -365,7 +365,7 @@ def test_a_runtime_folder_that_is_not_there_is_not_used(own, project, tmp_path):
 
 @pytest.fixture
 def stranger():
-    """A process that has nothing to do with the daemon."""
+    """Yield a process that has nothing to do with the daemon."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
     process.kill()
@@ -611,7 +611,7 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so.  names_itself: as Claude Code does, whose hooks a shell runs."""
+    """Start a host that reports a session's start.  names_itself: like Claude Code, which runs hooks in a shell."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]

@@ -21,13 +21,13 @@ GARBAGE = b"This is not a database, and long enough to be taken for one. " * 100
 
 
 def serve_and_stop(own, *flags):
-    """Have a daemon make its database, with one session."""
+    """Let a daemon make its database, with one session."""
     own.start(*flags).post("stop", "before")
     own.stop()
 
 
 def stderr_of(own):
-    """End the daemon; returns what it wrote on stderr."""
+    """End the daemon; return what it wrote on stderr."""
     own.process.send_signal(signal.SIGTERM)
     said = own.process.communicate(timeout=60)[1]
     assert own.process.returncode == 0

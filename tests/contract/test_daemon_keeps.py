@@ -51,11 +51,11 @@ class TestKilledUnderLoad:
 
 
 class TestDiskFull:
-    """The state folder is a disk of 1 MB, in a mount namespace of the daemon's own, which /proc leads into."""
+    """The state folder is a disk of 1 MB in a mount namespace of the daemon, which is reached through /proc."""
 
     @pytest.fixture
     def small_disk(self, own, tmp_path):
-        """The daemon on it; its `state` leads there."""
+        """Return the running daemon; its `state` is on that disk."""
         disk, runtime = tmp_path / "disk", tmp_path / "run"
         disk.mkdir()
         runtime.mkdir()
@@ -132,7 +132,7 @@ class TestClockSetBack:
 
 
 class TestALongSpool:
-    """`make load` takes 100,000 events; here it is the files that are many."""
+    """`make load` reads 100,000 events; here there are many files."""
 
     def test_of_several_files_arrives_once_and_in_order_though_the_daemon_is_killed(self, own):
         total, sessions = 4000, 8

@@ -17,7 +17,7 @@ from tailhook.plates.guard import MAX_BODY_BYTES
 
 
 def over_tcp(daemon, path="/plates", **headers):
-    """A request to the port."""
+    """Send a request to the port."""
     return httpx.get(f"{daemon.base}{path}", headers=headers)
 
 
@@ -292,7 +292,7 @@ class TestOversizedBodies:
 class TestAHostileProjectsConfig:
     @pytest.fixture
     def hostile(self, project, own):
-        """A project whose configuration came with its clone, its hooks reporting to the user's own daemon."""
+        """Return a cloned project with a configuration of its own; its hooks report to the user's own daemon."""
         project.argv = [*project.argv[:-1], "plates"]
         project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
         (project.folder / ".claude").mkdir()

@@ -10,7 +10,7 @@ from support.daemon import daemon_in, spooled, sse, wait_until
 
 @pytest.fixture
 def team(postgres_url, short_path):
-    """Two daemons on an empty database."""
+    """Yield two daemons on an empty database."""
     server = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT")
     name = f"team_{os.urandom(4).hex()}"
     with server.connect() as connection:

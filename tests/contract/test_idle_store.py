@@ -163,7 +163,7 @@ FALLBACK = (
 
 @pytest.fixture
 def fallback(project):
-    """The fallback file with its text, made anew."""
+    """Return a function that writes the fallback file and returns its path."""
 
     def make(text: str = FALLBACK):
         path = project.folder / ".claude" / "idle-loop.local.md"

@@ -17,7 +17,7 @@ def user(text, **fields):
 
 @pytest.fixture
 def memory(project):
-    """A project whose hook asks the memory machine, with a transcript in which something was decided."""
+    """Return a project whose hook asks the memory machine, with a transcript in which something was decided."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(user("Go on."), assistant(MEMORABLE, id="m1"))
     return project

@@ -47,7 +47,7 @@ def test_exit_2_can_be_asked_for(project, flags):
 
 
 def ended(stop, path, *words):
-    """The loop ended: the agent may stop, the file is gone, and the person reads why."""
+    """Check that the loop ended: the agent may stop, the file is removed, and stderr has the reason."""
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert not path.exists()
     assert stop.stderr.count("\n") == 1

@@ -225,7 +225,7 @@ def test_stop_hook_active_lets_the_agent_go(project):
 
 
 def progress(project):
-    """Have a turn that was blocked before blocked again as long as the state changes."""
+    """Configure `while_active`: a turn that was blocked before is blocked again as long as the state changes."""
     config = project.home / ".config/tailhook"
     config.mkdir(parents=True)
     (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')

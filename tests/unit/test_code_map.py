@@ -7,7 +7,7 @@ from tailhook.patterns import Span, code_spans
 
 
 def code(markdown):
-    """What code_spans finds, as [(kind, text)]."""
+    """Return what code_spans finds, as [(kind, text)]."""
     return [(span.kind, markdown[span.start : span.end]) for span in code_spans(markdown)]
 
 

@@ -16,7 +16,7 @@ WINDOW = 65536  # bytes of the reader's first window
 
 @pytest.fixture
 def file_of(tmp_path):
-    """A function that writes bytes to a file and gives it open for reading and writing."""
+    """Return a function that writes bytes to a file and returns it, open for reading and writing."""
     files = []
 
     def make(data):
@@ -167,7 +167,7 @@ def test_of_ten_gigabytes_only_the_end_is_read(tmp_path):
 
 
 def read_so_far():
-    """Bytes this process has asked the system for."""
+    """Return how many bytes this process has asked the system for."""
     try:
         with open("/proc/self/io", "rb", buffering=0) as facts:
             return int(facts.read().split()[1])

@@ -37,7 +37,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
 
 @pytest.fixture(scope="module")
 def rendered():
-    """What markdown-it-py makes of the documents, in a process in which nothing is set right."""
+    """Return what markdown-it-py makes of the documents, in a process without the oracle's corrections."""
     program = (
         "import json, sys; from markdown_it import MarkdownIt; md = MarkdownIt('commonmark');"
         "print(json.dumps([md.render(text) for text in json.load(sys.stdin)]))"

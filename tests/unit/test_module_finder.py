@@ -16,7 +16,7 @@ HEADER = struct.Struct("<4sIII")  # PEP 552: magic number, flags, the source's t
 
 @pytest.fixture
 def source(tmp_path):
-    """A module that Python has compiled."""
+    """Return the path of a module that Python has compiled."""
     path = tmp_path / "greeting.py"
     path.write_text("WORDS = 'Hello'\n")
     py_compile.compile(str(path))
@@ -127,7 +127,7 @@ def test_a_module_without_a_search_path_is_left_to_python():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package tailhook.room with two modules, of which `second` imports `first`; returns its folder."""
+    """Make a package tailhook.room with two modules, of which `second` imports `first`; return its folder."""
     room = tmp_path / "room"
     room.mkdir()
     (room / "__init__.py").write_text("")

@@ -141,7 +141,7 @@ def write(path, *records):
 
 
 def stamp(at):
-    """Unix seconds as a record has them."""
+    """Return Unix seconds in the form of a record's timestamp."""
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
 
 

@@ -23,7 +23,7 @@ RAW = re.compile(r"<(?:pre|script|style|textarea)(?=[ \t>\n]|\Z)", re.IGNORECASE
 
 
 class Lines:
-    """Where each position of a content made by StateBlock.getLines stands in the source.
+    """Maps each position of a content made by StateBlock.getLines to its position in the source.
 
     A line of the content is the end of a line of the source, so both are aligned there; blanks that stand for part of
     a tab come before everything that could be asked for.
