@@ -1,7 +1,8 @@
 """A project in which every machine has something to decide. Any one file, or the payload, is replaced by any value.
 
 One hook is run in this process. Each machine leaves a trace of having been asked: the log has its decision, and the
-spool has the event. So a fault of one machine shows in what the others leave.
+spool has the event. So a fault of one machine shows in what the others leave. The memory machine blocks, and no machine
+is asked after a block; the gate, which comes after it, therefore has a run of its own.
 """
 
 import json
@@ -10,19 +11,30 @@ import posix
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from support.host import assistant, frame, looping, ralph_page
 from support.triage import entry, pipeline
 from tailhook import _core
 from tailhook.hook import process
+from tailhook.hook.gate import BlockedEdits
 from tailhook.hook.memory import fingerprint_of
 
 MACHINES = ("idle", "ralph", "triage", "memory")
+GATE = ("gate",)
+GATE_READS = ("user config", "project config", "transcript", "git head")
+RULES = {"rules": [{"edited": ["*.py"], "ran": "pytest -q"}]}
 SAID = (
     "We chose A because of B.\nWe picked C over D.\n\n<loop-done>COMPLETE</loop-done>\n\n<promise>TESTS GREEN</promise>"
 )
-DECIDED = {"idle": "allow", "ralph": "allow", "triage": "allow", "memory": "block"}  # if nothing is replaced
+DECIDED = {
+    "idle": "allow",
+    "ralph": "allow",
+    "triage": "allow",
+    "memory": "block",
+    "gate": "block",
+}  # if nothing is replaced
 # An exception that no code expected, as the hook names it on stderr.
 UNFORESEEN = re.compile(r"\b(?!FileNotFound)[A-Z]\w+(?:Error|Exception|Exit|Interrupt): ")
 
@@ -50,13 +62,15 @@ TEXT_VALUES = [
 PLACES = (
     "payload", "user config", "project config", "memory config", "idle body", "idle store", "idle file", "ralph file",
     "triage file", "transcript", "stop flag", "memory mark", "git head", "store index", "daemon argv", "triage mark",
+    "gate edits",
 )  # fmt: skip
-# Whose decision a place may change. Of the others the decision stays.
+# The machines whose decision a place may change. The others decide as always.
+ALL = (*MACHINES, *GATE)
 CONCERNED = {
-    "user config": MACHINES,
-    "project config": MACHINES,
-    "payload": MACHINES,
-    "transcript": MACHINES,
+    "user config": ALL,
+    "project config": ALL,
+    "payload": ALL,
+    "transcript": ALL,
     "memory config": ("memory",),
     "idle body": ("idle",),
     "idle store": ("idle",),
@@ -69,6 +83,7 @@ CONCERNED = {
     "store index": ("idle",),
     "daemon argv": (),
     "triage mark": ("triage",),
+    "gate edits": ("gate",),
 }
 
 
@@ -116,13 +131,22 @@ class Surroundings:
             "notification_type": "x",
             "source": "compact",
         }
-        records = [assistant("Hm."), {"type": "user", "message": {"role": "user", "content": "Go."}}, assistant(SAID)]
+        edit = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": {"file_path": f"{self.project}/a.py"}}
+        edited = {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": False}
+        records = [
+            assistant("Hm."),
+            {"type": "user", "message": {"role": "user", "content": "Go."}},
+            {"type": "assistant", "message": {"role": "assistant", "id": "msg_0", "content": [edit]}},
+            {"type": "user", "message": {"role": "user", "content": [edited]}},
+            assistant(SAID),
+        ]
         memory = {"triage": {"enabled": True, "max_messages": 50, "thresholds": {"decision": 0.4}}}
         config = {
             "hook": {"machines": ["idle"], "unbound": "act", "log": str(self.top / "other.log")},
             "idle": {"stale_after": 7200},
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
+            "gate": RULES,
             "plates": {"autostart": False},
         }
         return {
@@ -142,10 +166,11 @@ class Surroundings:
             "store index": b'{"offset":0,"witness":0,"topic_id":null,"newest_at":null}\n',
             "daemon argv": b"/bin/true\0x",
             "triage mark": b"0000000000000000\n",
+            "gate edits": b'["toolu_0"]\n',
         }
 
-    def write(self, place: str, content: bytes) -> None:
-        """Write the originals, with `content` in one place."""
+    def write(self, place: str, content: bytes, machines: Iterable[str] = MACHINES) -> None:
+        """Write the originals for a run of these machines, with `content` in one place."""
         contents = {**self.originals(place), place: content}
         for folder in (self.home, self.project):
             shutil.rmtree(folder, ignore_errors=True)
@@ -168,9 +193,11 @@ class Surroundings:
         if place == "idle file":
             files = {**files, "idle file": self.project / ".claude/idle-loop.local.md"}
             del files["idle store"]
-        for config in {"user config", "project config"} - {place}:
-            del files[config]
         for name, path in files.items():
+            if name in ("user config", "project config") and name != place:
+                continue
+            if machines == GATE and name not in GATE_READS:
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents[name])
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -180,6 +207,11 @@ class Surroundings:
             self.write_index(content)
         elif place == "triage mark":
             self.write_triage_mark(content)
+        elif place == "gate edits":
+            (self.state / BlockedEdits("mine").name).write_bytes(content)
+        if machines == GATE and place not in ("user config", "project config"):
+            files["project config"].parent.mkdir(parents=True, exist_ok=True)
+            files["project config"].write_text(json.dumps({"gate": RULES}))
         self.payload = contents["payload"]
 
     def write_index(self, content: bytes) -> None:
@@ -211,10 +243,10 @@ class Surroundings:
         mark = self.state / f"{path.name}-{folder.st_dev:x}-{folder.st_ino:x}-{digest:016x}.seen"
         mark.write_bytes(content)
 
-    def run(self, place: str, content: bytes) -> "Outcome":
-        """Run the hook with all machines, and with `content` in one place."""
-        self.write(place, content)
-        return self.run_hook(["idle,ralph,triage,memory,plates"])
+    def run(self, place: str, content: bytes, machines: Iterable[str] = MACHINES) -> "Outcome":
+        """Run the hook with these machines and plates, and with `content` in one place."""
+        self.write(place, content, machines)
+        return self.run_hook([",".join((*machines, "plates"))])
 
     def run_hook(self, argv: list[str]) -> "Outcome":
         """Run the hook in this process, with files as its standard descriptors."""
@@ -271,30 +303,38 @@ class Outcome:
         assert not self.stdout or isinstance(json.loads(self.stdout), dict)
         assert not UNFORESEEN.search(self.stderr), self.stderr
 
-    def check_machines(self, concerned: tuple) -> None:
+    def check_machines(self, machines: tuple, concerned: tuple) -> None:
         """Check that every machine was asked until one blocked, and that only those concerned decided otherwise."""
         asked = [name for name, _ in self.decided]
-        assert asked == list(MACHINES[: len(asked)]), self.decided
-        assert len(asked) == 4 or (asked and self.decided[-1][1] == "block"), (self.decided, self.stderr)
+        assert asked == list(machines[: len(asked)]), self.decided
+        assert len(asked) == len(machines) or (asked and self.decided[-1][1] == "block"), (self.decided, self.stderr)
         for name, decision in self.decided:
             assert name in concerned or decision == DECIDED[name], (self.decided, self.stderr)
 
 
 def check(surroundings: Surroundings, place: str, content: bytes) -> None:
     """Run the hook with `content` in one place. Raises AssertionError if that changes another machine's decision."""
-    outcome = surroundings.run(place, content)
+    check_run(surroundings, place, content, MACHINES)
+    if "gate" in CONCERNED[place]:
+        check_run(surroundings, place, content, GATE)
+
+
+def check_run(surroundings: Surroundings, place: str, content: bytes, machines: tuple) -> None:
+    """Run the hook with some machines and check what it leaves."""
+    outcome = surroundings.run(place, content, machines)
     outcome.check_answer()
     if place == "payload":
-        check_payload(outcome, content)
+        check_payload(outcome, content, machines)
         return
-    outcome.check_machines(CONCERNED[place])
+    if outcome.decided or machines != GATE or "config" not in place:  # without rules the gate is not asked
+        outcome.check_machines(machines, CONCERNED[place])
     events = [json.loads(line) for line in outcome.spool.splitlines()]
     assert [event["session_id"] for event in events] == ["mine"]
     kind = "stop_blocked" if "block" in [decision for _, decision in outcome.decided] else "stop"
     assert events[0]["event_type"] == kind
 
 
-def check_payload(outcome: Outcome, content: bytes) -> None:
+def check_payload(outcome: Outcome, content: bytes, machines: tuple) -> None:
     """Check that a payload which is an object and an agent's own stop reaches every machine."""
     try:
         payload = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
@@ -307,7 +347,7 @@ def check_payload(outcome: Outcome, content: bytes) -> None:
         cwd = payload.get("cwd")
         if isinstance(cwd, str) and cwd.startswith("/") and "project" not in cwd:
             return  # another project, if it can be one
-        outcome.check_machines(MACHINES)
+        outcome.check_machines(machines, CONCERNED["payload"])
         session = payload.get("session_id")
         assert bool(outcome.spool) is (isinstance(session, str) and session != "")
 
