@@ -1,4 +1,4 @@
-"""A whole scan: lines, records, prose, matches; beside libraries put together, and ripgrep, which reads bytes."""
+"""A whole scan: lines, records, prose, matches; beside a combination of libraries, and ripgrep, which reads bytes."""
 
 import re
 import shutil

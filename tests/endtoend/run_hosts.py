@@ -46,7 +46,7 @@ def namespace() -> list[str]:
 
 
 if __name__ == "__main__":
-    if hindered := fetch():
-        sys.stderr.write(f"the agent hosts are not to be had: {hindered}\n")
+    if error := fetch():
+        sys.stderr.write(f"the agent hosts cannot be installed: {error}\n")
     argv = [*namespace(), sys.executable, "-m", "pytest", str(HERE), *sys.argv[1:]]
     os.execvp(argv[0], argv)

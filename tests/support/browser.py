@@ -1,4 +1,4 @@
-"""A headless Chromium: the machine's own, playwright's, or the one that playwright can fetch into its cache."""
+"""A headless Chromium: the computer's own, playwright's, or the one that playwright can fetch into its cache."""
 
 import os
 import re
