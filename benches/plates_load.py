@@ -34,7 +34,7 @@ RATIO = 1.35  # of a hook's time to bare Python's
 
 
 class Board:
-    """A listener of /stream: when which change of which session came, again and again connected."""
+    """Listens to /stream and keeps the delay of each change; reconnects."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -44,7 +44,7 @@ class Board:
         self.thread.start()
 
     def listen(self):
-        """Take what comes; a daemon that is away is tried again."""
+        """Read the stream; connect again if the daemon does not answer."""
         while not self.leaving:
             try:
                 with self.daemon.client() as client, client.stream("GET", "/stream", timeout=5) as response:
@@ -53,7 +53,7 @@ class Board:
                 time.sleep(0.05)
 
     def ingest(self, response):
-        """Keep the lag of each change, whose branch is named by the time of its event."""
+        """Keep the delay of each change; the plate's branch holds the time of its event."""
         for line in response.iter_lines():
             if line.startswith('data: {"session_id": "s'):  # not the real hooks' session
                 made = float(json.loads(line[6:])["git_branch"])
@@ -96,7 +96,7 @@ def send(daemon, sessions, rate, seconds):
 
 
 def time_hooks(daemon, folder, leaving, times):
-    """Real hooks and bare Python in turns."""
+    """Time real hooks and bare Python in turns."""
     payload = folder / "payload.json"
     payload.write_text(json.dumps({"session_id": "real", "cwd": str(folder), "hook_event_name": "Stop"}))
     commands = {"bare": [real_interpreter(), "-I", "-S", "-c", "pass"], "hook": hook_command("plates")}
@@ -110,7 +110,7 @@ def time_hooks(daemon, folder, leaving, times):
 
 
 def take_spool(count, sessions):
-    """Have a daemon take a spool of so many events, and kill it twice meanwhile; 1 when they did not all come once."""
+    """Let a daemon read `count` events, killing it twice; return 1 if an event is lost, doubled or out of order."""
     with tempfile.TemporaryDirectory(prefix="tailhook-load-") as folder, daemon_in(Path(folder) / "home") as daemon:
         for begin in range(0, count, 1000):
             daemon.spool(*(spooled(number, f"s{number % sessions}") for number in range(begin, begin + 1000)))
@@ -134,7 +134,7 @@ def take_spool(count, sessions):
 
 
 def main():
-    """Run the load, print the figures."""
+    """Run the load and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seconds", type=float, nargs="?", default=30)
     parser.add_argument("--sessions", type=int, default=2000)
@@ -171,7 +171,7 @@ def main():
 
 
 def figures(daemon):
-    """The daemon's own figures."""
+    """Return the daemon's own figures."""
     return daemon.ask("GET", "/status").json()
 
 

@@ -48,7 +48,7 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
 
 @pytest.fixture
 def alarmed(daemon, open_board):
-    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
+    """Return a board's page that gives both alarms and lists them in `heard`. One session has waited before."""
     daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
     page = open_board(daemon)
     page.add_init_script(WATCHED)
@@ -58,7 +58,7 @@ def alarmed(daemon, open_board):
     return page
 
 
-def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
+def test_another_question_during_a_wait_gives_no_second_alert(daemon, alarmed):
     for ts, event, words in (
         (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
         (3, {"event_type": "stop", "error": "overloaded"}, "error"),

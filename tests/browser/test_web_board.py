@@ -25,19 +25,19 @@ HOSTILE = {
 
 
 def rows(page, section="board"):
-    """The projects that are shown, from the top."""
+    """Return the projects that are shown, from the top."""
     return page.locator(f"#{section} li .project").all_inner_texts()
 
 
 def fill(daemon, folder):
-    """The simulated sessions."""
+    """Post the simulated sessions."""
     with daemon.client() as client:
         for event in sessions(folder):
             client.post("/events", json=event).raise_for_status()
 
 
 def focused(page):
-    """The project whose row has the focus."""
+    """Return the project whose row has the focus."""
     return page.evaluate("document.activeElement.closest('li')?.querySelector('.project').textContent ?? ''")
 
 
@@ -58,7 +58,7 @@ def test_every_answer_restricts_the_browser(daemon, path, signed_in):
     assert (reported["referrer-policy"], reported["cache-control"]) == ("no-referrer", "no-store")
 
 
-def test_the_files_of_the_board_are_not_way_to_other_files(daemon):
+def test_the_boards_file_routes_serve_no_other_file(daemon):
     for headers, codes in (({"authorization": f"Bearer {daemon.token}"}, (404,)), ({}, (401, 404))):
         for path in ("/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web/", "/web/nothing"):
             answer = httpx.get(f"{daemon.base}{path}", headers=headers)

@@ -28,7 +28,7 @@ BOARD = [sys.executable, "-m", "tailhook", "board"]
 
 @pytest.fixture
 def daemon(tmp_path, monkeypatch):
-    """A running daemon, which this process takes for its user's too."""
+    """Yield a running daemon; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         one.env["TAILHOOK_NO_AUTOSTART"] = "1"
         monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
@@ -39,7 +39,7 @@ def daemon(tmp_path, monkeypatch):
 
 
 def populate(daemon):
-    """Five sessions."""
+    """Post the events of five sessions."""
     daemon.post("prompt_submit", "working", project_path="/home/ada/parser", git_branch="main")
     daemon.post(
         "tool_start", "asking", project_path="/home/ada/shop", tool_name="AskUserQuestion", git_branch="coupons"
@@ -52,7 +52,7 @@ def populate(daemon):
 # ---- what is shown -----------------------------------------------------------
 
 
-def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
+def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(daemon):
     populate(daemon)
 
     async def play(person):
@@ -413,7 +413,7 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
 
 
 def end_of_the_started(daemon):
-    """End a daemon that something else started."""
+    """End a daemon that another program started."""
     found = subprocess.run(
         [sys.executable, "-c", FIND, str(daemon.home)], capture_output=True, text=True, check=True, timeout=60
     )
@@ -475,7 +475,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, flags, path):
+def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
@@ -499,22 +499,22 @@ def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, f
 
 
 def refused(daemon, *flags, **environment):
-    """What the command says that does not show a board, in a terminal."""
+    """Return what the command prints in a terminal when it does not show a board."""
     board = Terminal([*BOARD, *flags], {**daemon.env, "TERM": "xterm", **environment}, daemon.home)
     assert board.wait() == 1
     return board.seen
 
 
-def test_where_no_daemon_is_wanted_and_none_runs_it_says_so(daemon):
+def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(daemon):
     daemon.stop()
     assert refused(daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
 
 
-def test_a_desktop_without_a_program_for_it_is_reported(daemon, tmp_path):
+def test_without_a_notification_program_notify_is_refused(daemon, tmp_path):
     assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 
-def test_where_no_daemon_runs_one_is_started(daemon):
+def test_if_no_daemon_runs_one_is_started(daemon):
     daemon.stop()
     del daemon.env["TAILHOOK_NO_AUTOSTART"]
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)

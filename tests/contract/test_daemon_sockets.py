@@ -16,7 +16,7 @@ from tailhook._core import poke
 
 @pytest.fixture
 def login(own, tmp_path):
-    """The folder that is there while a user is logged in; the daemon's sockets are in it."""
+    """Return the folder that exists while a user is logged in; the daemon's sockets are in it."""
     folder = tmp_path / "login"
     folder.mkdir(mode=0o700)
     own.env["XDG_RUNTIME_DIR"] = str(folder)

@@ -11,7 +11,7 @@ from support.host import frame
 
 @pytest.fixture
 def settings(project) -> Path:
-    """The user's settings file, with the hooks installed."""
+    """Return the user's settings file, with the hooks installed."""
     assert project.tailhook("install", "--yes", "--block-cap", "0").returncode == 0
     return project.home / ".claude" / "settings.json"
 

@@ -13,7 +13,7 @@ uses = iter(range(10**6))
 
 @pytest.fixture
 def gate(project):
-    """A project with a rule, whose hook asks the gate."""
+    """Return a project with a rule, whose hook asks the gate."""
     project.argv = [*project.argv[:-1], "gate"]
     configure(project, RULES)
     return project

@@ -39,7 +39,7 @@ OWN_MODULES = {
 
 
 def loaded_by(project, which="True", *words):
-    """The modules that a stop loads beyond those of bare Python, and beyond what Cython makes in memory.
+    """Return a stop and the modules that it loads beyond bare Python's and those that Cython makes in memory.
 
     which: an expression over a module's `spec`.
     words: more arguments of the hook.

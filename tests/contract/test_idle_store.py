@@ -68,7 +68,7 @@ def test_a_post_is_never_older_than_the_newest_message(project):
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/10]")
 
 
-def test_other_topics_are_none_of_ours(project):
+def test_other_topics_are_ignored(project):
     jwz.post(project.folder, json.dumps(looping()), topic="notes")
     assert project.stop("Hm.").allowed
     jwz.post(project.folder, json.dumps({"about": "loop:current"}), topic="notes")
@@ -163,7 +163,7 @@ FALLBACK = (
 
 @pytest.fixture
 def fallback(project):
-    """The fallback file with its text, made anew."""
+    """Return a function that writes the fallback file and returns its path."""
 
     def make(text: str = FALLBACK):
         path = project.folder / ".claude" / "idle-loop.local.md"

@@ -24,7 +24,7 @@ THEIRS = (
 
 @pytest.fixture
 def settings(project) -> Path:
-    """The user's settings file, which is not there."""
+    """Return the path of the user's settings file, which does not exist."""
     return project.home / ".claude" / "settings.json"
 
 
@@ -119,7 +119,7 @@ def test_the_change_is_shown_before_it_is_done(project, settings, written):
 
 
 def machines_in(settings):
-    """What the argv names behind the entry file, up to its flags."""
+    """Return the machines that the argv names between the entry file and the flags."""
     args = json.loads(settings.read_text())["hooks"]["Stop"][-1]["hooks"][0]["args"]
     return args[3 : args.index("--exit")]
 

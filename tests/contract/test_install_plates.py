@@ -30,13 +30,13 @@ EVERY_EVENT = {
 
 @pytest.fixture
 def tmp_path(short_path):
-    """The user's home is in it, and the sockets are in the home."""
+    """Return the folder of the user's home, in which the sockets are."""
     return short_path
 
 
 @pytest.fixture
 def installed(project):
-    """A project whose user has installed plates beside the other machines."""
+    """Return a project whose user has installed plates beside the other machines."""
     project.settings = project.home / ".claude" / "settings.json"
     project.settings.parent.mkdir()
     project.before = '{\n  "model": "opus"\n}\n'
@@ -48,7 +48,7 @@ def installed(project):
 
 
 def findings(project: Project, check: str) -> list[dict]:
-    """What the doctor finds of one check."""
+    """Return what the doctor finds in one check."""
     done = project.tailhook("doctor", "--json")
     return [finding for finding in json.loads(done.stdout)["findings"] if finding["check"] == check]
 
@@ -154,7 +154,7 @@ def test_the_doctor_sees_events_that_no_daemon_takes(installed):
 
 @pytest.fixture
 def served(installed):
-    """Installed, and a daemon was there: it left its database."""
+    """Yield a daemon that has stopped and left its database, in an installed project."""
     with daemon_in(installed.home) as daemon:
         daemon.start().post("stop")
         daemon.stop()
@@ -162,7 +162,7 @@ def served(installed):
 
 
 def bad(project: Project) -> list[tuple[str, str]]:
-    """What the doctor finds wrong with plates."""
+    """Return what the doctor finds wrong with plates."""
     return [(finding["status"], finding["what"]) for finding in findings(project, "plates")[1:]]
 
 

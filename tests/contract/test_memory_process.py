@@ -17,7 +17,7 @@ def user(text, **fields):
 
 @pytest.fixture
 def memory(project):
-    """A project whose hook asks the memory machine, with a transcript in which something was decided."""
+    """Return a project whose hook asks the memory machine, with a transcript in which something was decided."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(user("Go on."), assistant(MEMORABLE, id="m1"))
     return project
@@ -350,7 +350,7 @@ def test_a_flag_that_is_a_link_is_not_followed_and_the_agent_may_stop(memory):
     assert not target.exists()
 
 
-def test_where_no_flag_can_be_made_the_agent_may_stop(memory):
+def test_if_no_flag_can_be_made_the_agent_may_stop(memory):
     (memory.folder / ".claude").write_text("a file")
     assert memory.stop("ok").allowed
 

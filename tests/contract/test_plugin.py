@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="the plugin is in th
 
 @pytest.fixture
 def scripts(tmp_path) -> Path:
-    """A folder on PATH, with nothing in it."""
+    """Return an empty folder that is on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     return folder
@@ -33,7 +33,7 @@ def scripts(tmp_path) -> Path:
 
 @pytest.fixture
 def command(scripts):
-    """Put the command `tailhook` into a folder; it notes each call."""
+    """Write a command `tailhook` into a folder; it notes each call."""
 
     def make(folder: Path = scripts) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ def ralph(project):
 
 @pytest.fixture
 def path(project):
-    """The state file."""
+    """Return the path of the state file."""
     project.argv = [*project.argv[:-1], "ralph"]
     return project.folder / ".claude/ralph-loop.local.md"
 

@@ -169,7 +169,7 @@ def test_a_broken_state_is_reported_and_left(project, text):
 
 
 def test_with_announce_a_broken_state_is_announced_to_the_person(project):
-    """Claude Code shows stderr of an exit 0 to nobody."""
+    """Claude Code does not show the stderr of a hook that exits with 0."""
     path = project.triage({**WAITING, "phase": "thinking"})
     stop = project.stop("Hm.", "--announce")
     assert stop.exit_code == 0
@@ -225,7 +225,7 @@ def test_stop_hook_active_lets_the_agent_go(project):
 
 
 def progress(project):
-    """Have a turn that was blocked before blocked again as long as the state changes."""
+    """Configure `while_active`: a turn that was blocked before is blocked again as long as the state changes."""
     config = project.home / ".config/tailhook"
     config.mkdir(parents=True)
     (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')

@@ -39,7 +39,7 @@ def commands_of(line):
 
 
 def ran(line, wanted):
-    """Whether the second reader finds the command in a line; None if it cannot tell."""
+    """Return whether the second reader finds the command in a line; None if that is unknown."""
     if "<<" in line or "$(" in line or "`" in line or "#" in line:
         return None
     try:

@@ -14,7 +14,7 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 
 
 def at(tmp_path, kind):
-    """That host with no hook yet."""
+    """Return a host with no hook installed."""
     if not host_path(kind.name).exists():
         pytest.skip(f"{kind.__doc__} is not installed: `make host` fetches it")
     return kind(tmp_path / "home", tmp_path / "project")
@@ -22,25 +22,25 @@ def at(tmp_path, kind):
 
 @pytest.fixture(params=[Codex, Gemini, Copilot], ids=lambda kind: kind.name)
 def host(request, tmp_path):
-    """Each host."""
+    """Return each host in turn."""
     return at(tmp_path, request.param)
 
 
 @pytest.fixture
 def codex(tmp_path):
-    """Codex CLI."""
+    """Return Codex CLI."""
     return at(tmp_path, Codex)
 
 
 @pytest.fixture
 def gemini(tmp_path):
-    """Gemini CLI."""
+    """Return Gemini CLI."""
     return at(tmp_path, Gemini)
 
 
 @pytest.fixture
 def copilot(tmp_path):
-    """Copilot CLI."""
+    """Return Copilot CLI."""
     return at(tmp_path, Copilot)
 
 

@@ -27,12 +27,15 @@ FILE_LOOP = f"---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n{PROMPT}
 
 
 class Case(NamedTuple):
-    """A command, what is there before it, and what it does where all is done already.
+    """A command, the state before it, and the result if the command's work was done before.
 
-    command: its words.  state: what it changes, a path.  file: the text of that file, None for none.  before: the words
-    of a command that ran before.  again: the exit code and the words of the command on a state that is new, None where
-    it does something else then.  between: the states on its way to the new one.  undo: the words of a command that
-    leads back to what was there before all of it.
+    command: its words.
+    state: the path that it changes.
+    file: the text of that file before, None if it is missing.
+    before: the words of a command that runs before.
+    again: the exit code and the words of the command if it runs a second time, None if it does something else then.
+    between: the states on the way to the new one.
+    undo: the words of a command that restores the first state.
     """
 
     command: tuple[str, ...]
@@ -97,7 +100,7 @@ class Scene:
             shutil.copytree(copy, folder)
 
     def disk(self):
-        """What is on the disk: each file's and folder's path, number, size and mode."""
+        """Yield what is on the disk: each file's and folder's path, number, size and mode."""
         for folder, _ in self.copies:
             for path, folders, files in os.walk(folder):
                 for name in (*folders, *files):
@@ -105,7 +108,7 @@ class Scene:
                     yield path, name, facts.st_ino, facts.st_size * (name in files), facts.st_mode
 
     def names(self):
-        """Every file and folder but the drafts and the prompts that a killed command leaves behind.
+        """Yield every file and folder but the drafts and the prompts that a killed command leaves behind.
 
         A lock's name has the inode of a folder, which `reset` makes anew.
         """
@@ -117,7 +120,7 @@ class Scene:
                     )
 
     def run(self, change=None):
-        """The command, killed after a change of the disk by its number from 1; returns how many there were."""
+        """Run the command, killed after its n-th change of the disk; return how many changes there were."""
         seen, changes = set(self.disk()), 0
 
         def is_last(_):
@@ -133,7 +136,7 @@ class Scene:
         return changes
 
     def state(self):
-        """The state as a reader sees it, without the times and ids that differ from run to run; None for none."""
+        """Return the state as a reader sees it, or None, without the times and ids that differ from run to run."""
         if self.file.is_file():
             return re.sub(r"\nstarted_at: .*", "", self.file.read_text())
         messages = self.file / "messages.jsonl"

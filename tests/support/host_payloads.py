@@ -45,7 +45,7 @@ def gemini(project, said):
 
 
 def gemini_sent_on(project, said):
-    """As 0.61.0 has it after a block: the payload has all answers to the prompt, the transcript one by one."""
+    """Return a payload of Gemini 0.61.0 after a block: it has all answers, the transcript has each one by itself."""
     for number, words in enumerate(("```\nan open fence", said)):
         write(
             project,

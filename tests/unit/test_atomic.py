@@ -177,7 +177,7 @@ def test_removing_what_is_gone_is_fine(tmp_path):
 
 
 def open_files():
-    """How many descriptors this process has."""
+    """Return how many descriptors this process has."""
     return len(os.listdir("/dev/fd"))
 
 

@@ -81,7 +81,7 @@ def test_words_of_a_session_are_on_one_line_without_control_characters():
     assert {details.events[0].kind, details.events[0].tool, details.events[0].about} == {"a\\x1b[2J\\n\\u202eb"}
 
 
-def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
+def test_the_longest_wait_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
     found = select_plates(
         [
             plate("idle long ago", IDLE, since=1),

@@ -189,7 +189,7 @@ def test_an_escape_has_as_many_digits_as_its_letter_asks_for(escape, letters):
 
 
 def state_file(tmp_path):
-    """Where the state file of a project is."""
+    """Return the path of a project's state file."""
     (tmp_path / ".claude").mkdir()
     return tmp_path / ".claude" / "state.md"
 

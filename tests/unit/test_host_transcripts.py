@@ -7,7 +7,7 @@ import pytest
 from support.host_records import RECORDS, TIME, UNIX_TIME
 
 from tailhook.hook.hosts import NAMES, find_translated_host
-from tailhook.hook.hosts.transcripts import join_texts, recognize_host, reverse_host_messages
+from tailhook.hook.hosts.transcripts import recognize_host, reverse_host_messages
 
 OTHERS = NAMES[1:]
 
@@ -113,17 +113,3 @@ def test_records_beyond_the_limits_are_not_read(messages):
     assert messages("gemini", *lines, max_records=1) == newest
     assert messages("gemini", *lines, start=sum(len(line) + 1 for line in lines[:-1])) == newest
     assert messages("gemini", written({**records[-1][0], "content": "x" * 500}), max_record_bytes=400) == []
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("one", "one"),
-        ([{"text": "one"}, {"text": " "}, {"text": "two"}], "one\ntwo"),
-        ([{"text": 1}, "two", None, {"type": "image"}], ""),
-        (None, ""),
-        (7, ""),
-    ],
-)
-def test_the_texts_of_a_message_are_joined_by_line_breaks(content, text):
-    assert join_texts(content) == text

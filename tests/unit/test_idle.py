@@ -1,4 +1,4 @@
-"""The idle machine as a pure function: every row of its page's order of decisions, and the seed's edges."""
+"""The idle machine as a pure function: every row of its page's order of decisions, and its edge cases."""
 
 import time
 from argparse import Namespace
@@ -28,7 +28,7 @@ def frame(**fields):
 
 
 def looping(*frames, age=60, **fields):
-    """A live state of one frame or of those given, outer ones first."""
+    """Return a live state of one frame, or of the given frames, outer ones first."""
     stack = list(frames) or [frame()]
     return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": iso(NOW - age), "stack": stack, **fields}
 

@@ -26,14 +26,14 @@ numbers = count(1)
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL server, or None if none is installed."""
+    """Yield a PostgreSQL server, or None if it is not installed."""
     with postgres() as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """The URL of an empty database."""
+    """Return the URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/plates.db"
     base = request.getfixturevalue("server")
@@ -50,7 +50,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """An open database; what it reports as changed is in `reported`, and what it reports as gone in `gone`."""
+    """Yield an open database; `reported` has what it reports as changed, `gone` what it reports as gone."""
     reported, gone = [], []
     made = Database(url, reported.append, gone.append)
     made.reported, made.gone = reported, gone

@@ -142,7 +142,7 @@ def write(path, *records):
 
 
 def stamp(at):
-    """Unix seconds as a record has them."""
+    """Return Unix seconds in the form of a record's timestamp."""
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
 
 
@@ -374,7 +374,7 @@ def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, mon
     assert len(read) == 50
 
 
-def test_where_a_subagents_transcript_is():
+def test_a_subagents_transcript_is_in_a_folder_beside_the_sessions():
     path = transcript_of_agent("/home/ada/.claude/projects/-p/5f.jsonl", "a97")
     assert path == "/home/ada/.claude/projects/-p/5f/subagents/agent-a97.jsonl"
     assert transcript_of_agent("/t/5f.jsonl", "../../x/y").startswith("/t/5f/subagents/agent-y")
@@ -391,7 +391,7 @@ def test_a_transcript_without_a_record_has_its_time_alone(tmp_path, content):
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere", "/", "/dev/null/x"])
-def test_where_there_is_no_transcript_nothing_is_seen(path):
+def test_without_a_transcript_nothing_is_seen(path):
     assert look_at(path) is None
     assert last_words(path) is None
 
@@ -878,7 +878,7 @@ def test_a_clock_that_is_set_back_delays_no_recovery(world):
     assert world.status("s") == "idle"
 
 
-def test_who_waits_anew_under_a_clock_that_was_set_back_is_looked_at_anew(world):
+def test_a_new_wait_under_a_clock_that_was_set_back_is_examined_again(world):
     world.event("s", "tool_start:ExitPlanMode")
     world.set_forward = -3600.0
     world.health.check()

@@ -111,7 +111,7 @@ def test_at_the_limit_the_loop_ends():
     assert verdict(iteration="1", max_iterations="1").ended
 
 
-def test_a_limit_of_0_is_none():
+def test_a_limit_of_0_is_no_limit():
     assert verdict(iteration="123456", max_iterations="0").outcome == "block"
 
 
@@ -199,7 +199,7 @@ def test_a_promise_in_prose_is_kept(said):
         "<promise>GREEN`</promise>`",
     ],
 )
-def test_a_promise_in_code_or_without_its_tags_is_none(said):
+def test_a_promise_in_code_or_without_its_tags_does_not_count(said):
     assert verdict(said).outcome == "block"
 
 

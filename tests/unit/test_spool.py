@@ -12,7 +12,7 @@ from tailhook.stores import spool
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The path of the private state folder, which does not exist yet."""
+    """Return the path of the private state folder, which does not exist yet."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path)})
     return tmp_path / "tailhook"
 

@@ -224,7 +224,7 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
     """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, a new file gets 0600.
 
-    Whoever reads meanwhile sees the old bytes or the new. Raises OSError, and then the old file stands.
+    A process that reads the file meanwhile sees the old bytes or the new. Raises OSError; the old file stays then.
     """
     try:
         mode = posix.lstat(name, dir_fd=folder).st_mode & 0o7777
