@@ -382,7 +382,7 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
     async def play(person):
         await person.sees("live", "shop")
         daemon.stop(how)
-        await person.sees("daemon away, reconnecting", "shop")
+        await person.sees("no answer from the daemon, reconnecting", "shop")
         daemon.start()
         await person.sees("live")
         daemon.post("stop", "asking", project_path="/home/ada/shop")
@@ -399,10 +399,10 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
     async def play(person):
         await person.sees("live")
         daemon.stop()
-        await person.sees("daemon away")
+        await person.sees("no answer from the daemon")
         await person.pilot.pause(1)
         assert daemon.process is None
-        assert "daemon away" in person.seen  # the user does not want one to be started
+        assert "no answer from the daemon" in person.seen  # the user does not want one to be started
         monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
         await person.sees("live")
 

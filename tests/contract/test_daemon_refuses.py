@@ -60,7 +60,7 @@ class TestAnotherUser:
         (tmp_path / "run" / "tailhook").mkdir(parents=True)
         (tmp_path / "run" / "tailhook").chmod(0o755)
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
 
 class TestAnotherOrigin:
@@ -247,7 +247,7 @@ class TestSymbolicLinksInPlaceOfState:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "elsewhere")
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
     def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
         own.state.mkdir(parents=True, mode=0o700)

@@ -149,7 +149,7 @@ def test_the_doctor_sees_events_that_no_daemon_takes(installed):
     with spool.open("wb") as out:
         out.truncate(40 << 20)
     found = findings(installed, "plates")
-    assert any("40 MB wait for the daemon" in finding["what"] for finding in found)
+    assert any("40 MiB of events wait for the daemon" in finding["what"] for finding in found)
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ def add(commands: Commands) -> None:
         commands,
         "doctor",
         doctor,
-        "run the installed hooks in a temporary project and say what is wrong",
+        "run the installed hooks in a temporary project and report problems",
         "tailhook doctor --json",
     )
-    parser.add_argument("--scope", choices=SCOPES, help="look at these settings only (default: at all)")
+    parser.add_argument("--scope", choices=SCOPES, help="check the settings of this scope only (default: all scopes)")
     add_json(parser)
 
 
@@ -35,7 +35,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"well": not failed, "findings": [finding._asdict() for finding in findings]})
     else:
-        say("", f"{failed} to be mended." if failed else "All is well.")
+        say("", f"{failed} problem{'s' if failed > 1 else ''} found." if failed else "No problems found.")
     return 1 if failed else 0
 
 

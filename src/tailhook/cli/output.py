@@ -105,6 +105,11 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
         say(*lines)
 
 
+def format_next_stop(outcome: str, why: str) -> str:
+    """Return a verdict about the next stop as a sentence for a person."""
+    return f"At the next stop the agent {'must continue' if outcome == 'block' else 'may stop'}: {why}."
+
+
 def coloured(words: str, colour: int) -> str:
     """Return `words` in an ANSI colour if stdout is a terminal and NO_COLOR (https://no-color.org) is not set."""
     plain = not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"

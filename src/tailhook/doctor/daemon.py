@@ -29,8 +29,8 @@ def check_daemon() -> Iterator[Finding]:
     yield from check_private_files()
     waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob(f"{SPOOL_FILE}*"))
     if waiting > MAX_SPOOL_BYTES:
-        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MB wait for the daemon"
-        yield finding(WARNING, what, "Start one, which reads them:  tailhook plates serve")
+        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MiB of events wait for the daemon"
+        yield finding(WARNING, what, "Start the daemon, which reads them:  tailhook plates serve")
 
 
 def check_answer() -> Iterator[Finding]:
@@ -79,9 +79,8 @@ def check_start(start: str) -> Iterator[Finding]:
     """
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
-        yield finding(
-            FAILURE, f"the daemon's interpreter is missing: {argv[0]}", "Write its path again:  tailhook install"
-        )
+        what = f"the daemon's interpreter does not exist or is not executable: {argv[0]}"
+        yield finding(FAILURE, what, "Reinstall the hooks, which writes a new path:  tailhook install")
     elif paths.start_failure():
         yield from report_failed_start(start)
     else:
@@ -158,7 +157,7 @@ def check_private_files() -> Iterator[Finding]:
             yield finding(FAILURE, f"{path}: {error.strerror}", advice)
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            advice = f"If the file is yours:  chmod go= '{path}'. Otherwise remove it; a new one is made for you alone."
+            advice = f"If the file is yours:  chmod go= '{path}'. Otherwise remove it; a new private one is made."
             yield finding(
                 FAILURE, f"{path}: it is a symbolic link, belongs to another user, or other users can use it", advice
             )

@@ -344,7 +344,7 @@ def complete(why: str, edits: "Sequence[Edit]" = ()) -> "Verdict[Edits]":
 def broken(what: str, facts: Facts) -> "Verdict[Edits]":
     """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
     words = (
-        f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
+        f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is fixed; the agent may stop."
     )
     return Verdict("allow", what, warning=words, message=words)
 
