@@ -511,7 +511,7 @@ def test_where_no_daemon_is_wanted_and_none_runs_it_says_so(daemon):
 
 
 def test_a_desktop_without_a_program_for_it_is_reported(daemon, tmp_path):
-    assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
+    assert "neither notify-send nor osascript" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 
 def test_where_no_daemon_runs_one_is_started(daemon):

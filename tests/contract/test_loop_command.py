@@ -228,7 +228,7 @@ def test_when_an_inner_loop_ends_the_announcement_says_which_one_waits(project, 
     assert stop.exit_code == 0
     assert stop.answer["systemMessage"] == (
         "tailhook: inner loop completed: COMPLETE. The outer loop (mode grind, label:bug) waits at iteration 2 of 100: "
-        "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+        "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     )
     assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")
 

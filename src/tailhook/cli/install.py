@@ -107,7 +107,7 @@ def limit(word: str) -> int:
     """Return an argument as a whole number from 0 on. Raises ArgumentTypeError."""
     number = whole_number(word)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 0 or more")
     return number
 
 

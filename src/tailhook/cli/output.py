@@ -74,7 +74,7 @@ def whole(word: str) -> int:
     """Parse an argument as a whole number from 0 on."""
     number = whole_number(word)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 0 or more")
     return number
 
 
@@ -82,7 +82,7 @@ def positive(word: str) -> int:
     """Parse an argument as a whole number from 1 on."""
     number = whole_number(word)
     if not number:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 1 or more")
     return number
 
 

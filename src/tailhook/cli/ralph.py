@@ -81,7 +81,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     facts = {"path": home.path, "state": home.state, "prompt": home.prompt}
     lines = [f"Ralph loop started in {plain(home.path)}.", plain_lines(ralph.briefing(home.state or {}, home.prompt))]
     if not (promise or arguments.max_iterations):
-        lines.append("This loop has no promise and no limit. Only this command ends it:  tailhook ralph cancel")
+        lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
     print_facts(arguments, facts, *lines)
     if len(prompt) > MAX_SHOWN_CHARS:
         sys.stderr.write(

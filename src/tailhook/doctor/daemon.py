@@ -35,7 +35,7 @@ def check_daemon() -> Iterator[Finding]:
 
 def check_answer() -> Iterator[Finding]:
     """Yield whether the daemon answers; if not, whether it could start."""
-    start = "Start it, and read what it prints:  tailhook plates serve"
+    start = "To see why, start it in a terminal:  tailhook plates serve"
     try:
         from tailhook.plates.client import AwayError, HangingError, request
     except ImportError as error:
@@ -47,7 +47,8 @@ def check_answer() -> Iterator[Finding]:
     try:
         figures = request("GET", "/status")
     except HangingError as error:
-        yield finding(FAILURE, str(error), start)
+        what, _, advice = str(error).partition(". ")
+        yield finding(FAILURE, what, advice)
     except AwayError:
         yield from check_start(start)
         yield from check_database()
@@ -84,7 +85,9 @@ def check_start(start: str) -> Iterator[Finding]:
     elif paths.start_failure():
         yield from report_failed_start(start)
     else:
-        yield finding(NOTE, "the daemon does not run; the next event starts it", start)
+        yield finding(
+            NOTE, "the daemon does not run; the next event starts it", "To start it now:  tailhook plates serve"
+        )
 
 
 def report_failed_start(advice: str) -> Iterator[Finding]:
@@ -130,7 +133,7 @@ def check_database() -> Iterator[Finding]:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
                 yield finding(
-                    FAILURE, what, "Upgrade tailhook: install that version again, from a clone of its repository."
+                    FAILURE, what, "Upgrade tailhook: install the newer version from a clone of its repository."
                 )
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))

@@ -217,7 +217,7 @@ def waiting(state: "dict[str, Any]") -> str:
     which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
     counts = whole_number(top.get("iter")), whole_number(top.get("max"))
     where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
-    advice = "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+    advice = "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     return f"The outer loop ({which}) waits at {where}: {advice}"
 
 

@@ -383,7 +383,7 @@ def batch_size(state: "dict[str, Any]") -> int:
     if value is None:
         return BATCH_SIZE
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BrokenError(f"batch_size is {format_value(value)}, not a whole number from 1 on")
+        raise BrokenError(f"batch_size is {format_value(value)}, not a whole number of 1 or more")
     return value
 
 
