@@ -194,10 +194,10 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
         plates = board.list.plates
 
         def grow():
-            board.list.show(plates, {}, "")
+            board.list.show(plates, "")
             board.list.action_move(len(plates))
 
-        board.list.show(plates[:3], {}, "")
+        board.list.show(plates[:3], "")
         await person.misses("project-03")
         await person.rests()
         board.call_next(grow)
@@ -460,7 +460,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         daemon.post("prompt_submit", "busy")
         await person.sees("Needs attention 2", "Running 1")
         daemon.stop()
-        await person.sees("away")
+        await person.sees("no answer")
         daemon.start().post("permission_asked", "came meanwhile")
         await person.sees("live", "Needs attention 3")
 

@@ -187,13 +187,15 @@ class TestNoToken:
     def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
         (own.home / "token").touch(mode=0o600)
         (own.home / "token").write_text(given)
-        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token")
+        assert "the token of the port must not be empty" in refused(
+            own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token"
+        )
 
     def test_the_kept_one_is_looked_at_likewise(self, own):
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").touch(mode=0o600)
         (own.state / "token").write_text("geheim\xe4")
-        assert "needs a token" in refused(own, "--port", "0")
+        assert "the token of the port must not be empty" in refused(own, "--port", "0")
 
 
 class TestPathTraversalInIds:
