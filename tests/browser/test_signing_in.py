@@ -279,7 +279,7 @@ def test_a_tab_says_that_the_daemon_is_away_while_it_is(own, open_board):
     page = open_board(own)
     expect(row(page, "p")).to_be_visible()
     own.stop()
-    expect(page.locator("#away")).to_contain_text("The daemon is away")
+    expect(page.locator("#away")).to_contain_text("The daemon does not answer")
     expect(page.locator("#connection")).to_have_text("away")
     expect(row(page, "p")).to_be_visible()
 
@@ -289,7 +289,7 @@ def test_after_a_new_start_a_tab_says_how_to_sign_in_and_sends_nothing_more(own,
     page = open_board(own)
     port = own.base.rpartition(":")[2]
     own.stop()
-    expect(page.locator("#away")).to_contain_text("The daemon is away")
+    expect(page.locator("#away")).to_contain_text("The daemon does not answer")
     own.start("--port", port)
     expect(page.locator("#away")).to_contain_text("This tab is not signed in any more: the daemon was started again.")
     expect(page.locator("#away")).to_contain_text("open the link that it prints:  tailhook plates serve")

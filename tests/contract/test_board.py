@@ -194,10 +194,10 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
         plates = board.list.plates
 
         def grow():
-            board.list.show(plates, {}, "")
+            board.list.show(plates, "")
             board.list.action_move(len(plates))
 
-        board.list.show(plates[:3], {}, "")
+        board.list.show(plates[:3], "")
         await person.misses("project-03")
         await person.rests()
         board.call_next(grow)
@@ -382,7 +382,7 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
     async def play(person):
         await person.sees("live", "shop")
         daemon.stop(how)
-        await person.sees("daemon away, reconnecting", "shop")
+        await person.sees("no answer from the daemon, reconnecting", "shop")
         daemon.start()
         await person.sees("live")
         daemon.post("stop", "asking", project_path="/home/ada/shop")
@@ -399,10 +399,10 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
     async def play(person):
         await person.sees("live")
         daemon.stop()
-        await person.sees("daemon away")
+        await person.sees("no answer from the daemon")
         await person.pilot.pause(1)
         assert daemon.process is None
-        assert "daemon away" in person.seen  # the user does not want one to be started
+        assert "no answer from the daemon" in person.seen  # the user does not want one to be started
         monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
         await person.sees("live")
 
@@ -460,7 +460,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         daemon.post("prompt_submit", "busy")
         await person.sees("Needs attention 2", "Running 1")
         daemon.stop()
-        await person.sees("away")
+        await person.sees("no answer")
         daemon.start().post("permission_asked", "came meanwhile")
         await person.sees("live", "Needs attention 3")
 
@@ -511,7 +511,7 @@ def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(da
 
 
 def test_without_a_notification_program_notify_is_refused(daemon, tmp_path):
-    assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
+    assert "neither notify-send nor osascript" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 
 def test_if_no_daemon_runs_one_is_started(daemon):

@@ -385,7 +385,7 @@ def test_what_a_lock_says_ends_no_stranger(own, stranger, left):
         with pytest.raises(subprocess.TimeoutExpired):
             starting.wait(3)
     try:
-        assert "The board" in starting.stdout.readline()  # once it is free
+        assert "Open the board" in starting.stdout.readline()  # once it is free
         assert stranger.poll() is None
     finally:
         starting.terminate()

@@ -60,7 +60,7 @@ class TestAnotherUser:
         (tmp_path / "run" / "tailhook").mkdir(parents=True)
         (tmp_path / "run" / "tailhook").chmod(0o755)
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
 
 class TestAnotherOrigin:
@@ -187,13 +187,15 @@ class TestNoToken:
     def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
         (own.home / "token").touch(mode=0o600)
         (own.home / "token").write_text(given)
-        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token")
+        assert "the token of the port must not be empty" in refused(
+            own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token"
+        )
 
     def test_the_kept_one_is_looked_at_likewise(self, own):
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").touch(mode=0o600)
         (own.state / "token").write_text("geheim\xe4")
-        assert "needs a token" in refused(own, "--port", "0")
+        assert "the token of the port must not be empty" in refused(own, "--port", "0")
 
 
 class TestPathTraversalInIds:
@@ -247,7 +249,7 @@ class TestSymbolicLinksInPlaceOfState:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "elsewhere")
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
     def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
         own.state.mkdir(parents=True, mode=0o700)

@@ -243,7 +243,7 @@ def test_hook_command_leaves_it_if_the_configured_machines_include_plates(plates
 def test_hook_command_prints_the_argv_even_if_it_can_leave_nothing(plates):
     (plates.home / "file").touch()
     note, _ = argv_left(plates, "plates", XDG_STATE_HOME=str(plates.home / "file"))
-    assert note == (f"tailhook: The daemon will not start by itself: {plates.home}/file/tailhook: Not a directory\n")
+    assert note == (f"tailhook: Hooks cannot start the daemon: {plates.home}/file/tailhook: Not a directory\n")
 
 
 # ---- if it does not start --------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_daemon_without_its_packages_is_reported_once_and_not_tried_all_the_ti
     assert NEEDED in first
     said = send(plates)
     assert said.startswith(f"tailhook: plates: the daemon does not start: {NEEDED}")
-    assert said.endswith("The events are kept. Look closer:  tailhook doctor\n")
+    assert said.endswith("Events are recorded and will appear later. For details:  tailhook doctor\n")
     assert said.count("\n") == 1
     assert send(plates) == ""
     attempted(plates, 59)
@@ -281,8 +281,8 @@ def test_another_reason_is_reported_too(plates):
         if (plates.state / "daemon-start").exists():
             attempted(plates, 61)
         assert said == (
-            f"tailhook: plates: the daemon does not start: {reason.strip()}. The events are kept."
-            " Look closer:  tailhook doctor\n"
+            f"tailhook: plates: the daemon does not start: {reason.strip()}. Events are recorded"
+            " and will appear later. For details:  tailhook doctor\n"
             if reason != "two"
             else ""
         )

@@ -136,7 +136,8 @@ def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
     link = {"folder": ".jwz", "messages": ".jwz/messages.jsonl", "fallback": ".claude/idle-loop.local.md"}
     place = project.folder / link.get(linked, ".claude")
     assert stop.stderr == (
-        f"tailhook: idle: {place}: a symbolic link, which is not followed. Its state is left; the agent may stop.\n"
+        f"tailhook: idle: {place}: a symbolic link, which is not followed."
+        " Its state was not changed; the agent may stop.\n"
     )
 
 

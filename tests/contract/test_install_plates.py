@@ -149,7 +149,7 @@ def test_the_doctor_sees_events_that_no_daemon_takes(installed):
     with spool.open("wb") as out:
         out.truncate(40 << 20)
     found = findings(installed, "plates")
-    assert any("40 MB wait for the daemon" in finding["what"] for finding in found)
+    assert any("40 MiB of events wait for the daemon" in finding["what"] for finding in found)
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
     assert (status, "made by a newer tailhook" in what) == ("failure", True)
     assert (
         findings(installed, "plates")[1]["advice"]
-        == "Upgrade tailhook: install that version again, from a clone of its repository."
+        == "Upgrade tailhook: install the newer version from a clone of its repository."
     )
 
 
@@ -202,7 +202,7 @@ def test_the_doctor_knows_a_daemon_that_hangs(installed, served):
     os.kill(served.process.pid, signal.SIGSTOP)
     (hangs, *_) = findings(installed, "plates")
     os.kill(served.process.pid, signal.SIGCONT)
-    assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["what"]) == ("failure", True)
+    assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["advice"]) == ("failure", True)
 
 
 def test_the_doctor_finds_a_daemon_whose_sockets_are_elsewhere(installed, served, tmp_path):

@@ -139,7 +139,7 @@ LOOKALIKE = "One.\n---\niteration: 1\n---\nTwo."
 GOING_ON = {
     "the message with a promise": goes_on("write <promise>TESTS GREEN</promise> outside code - only when it is true"),
     "the message without a promise": goes_on(
-        "iteration 2. No promise is set: the loop has no end of its own.",
+        "iteration 2. No promise is set, so no text ends the loop.",
         ralph_page(completion_promise="null", max_iterations=0),
     ),
     "the prompt is all behind the front matter": goes_on("iteration 2", ralph_page(LOOKALIKE), reason=LOOKALIKE),

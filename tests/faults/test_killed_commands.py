@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 INSTALL, UNINSTALL = ("install", "--yes"), ("uninstall", "--yes")
 LOOP, RALPH_LOOP = ("loop", "start", PROMPT), ("ralph", "start", PROMPT)
-RUNS, NONE = (1, "runs already"), (1, "no loop runs here")
+RUNS, NONE = (1, "running already"), (1, "no loop is running in this project")
 CASES = {
     "install": Case(INSTALL, SETTINGS, THEIRS, undo=UNINSTALL),
     "loop start": Case(LOOP, STORE, again=RUNS),
@@ -72,7 +72,9 @@ CASES = {
         (*RALPH_LOOP, "--force"), RALPH, ralph_page("Another."), again=(0, "Ralph loop started")
     ),
     "ralph adopt": Case(("ralph", "adopt"), RALPH, ralph_page(session_id="mine"), again=(0, "now belongs to")),
-    "ralph cancel": Case(("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop runs here")),
+    "ralph cancel": Case(
+        ("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop is running in this project")
+    ),
 }
 
 

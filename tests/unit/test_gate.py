@@ -21,7 +21,7 @@ ROWS = {
     3: (Facts([PYTHON], [EDIT], stop_hook_active=True), "allow", "stop_hook_active", None),
     5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "every edit was checked", None),
     6: (Facts([PYTHON], [EDIT], blocked={"e1"}), "allow", "blocked for these edits", None),
-    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 not run since an edit", ["e1"]),
+    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", ["e1"]),
 }
 
 

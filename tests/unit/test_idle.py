@@ -331,7 +331,7 @@ def test_the_outer_loop_survives_the_inner_ones_completion():
 @pytest.mark.parametrize("outer", [5, None, {}, frame(iter=4, max=True), frame(iter="x")])
 def test_an_outer_loop_without_counts_waits_at_an_unknown_iteration(outer):
     why = decide(looping(outer, frame(iter=2)), saying(DONE), NOW).why
-    assert "waits at an unknown iteration: prompt" in why
+    assert "waits at an unknown iteration: send the agent a prompt" in why
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_when_an_inner_loop_ends_the_person_learns_which_outer_loop_waits_where_
     verdict = decide(looping(outer, frame(iter=2)), saying(DONE), NOW)
     assert verdict.why == (
         f"inner loop completed: COMPLETE. The outer loop ({which}) waits at iteration 4 of 10: "
-        "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+        "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     )
 
 

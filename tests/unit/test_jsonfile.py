@@ -89,7 +89,7 @@ def test_a_file_of_more_than_64_mib_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         found.columns("rows", column_of_n)
     os.truncate(tmp_path / "x.json", (64 << 20) + 1)
-    with pytest.raises(OSError, match="larger than 64 MB") as caught:
+    with pytest.raises(OSError, match="larger than 64 MiB") as caught:
         found.columns("rows", column_of_n)
     assert (caught.value.errno, caught.value.filename) == (TOO_LARGE, f"{tmp_path}/x.json")
 

@@ -152,9 +152,9 @@ def test_without_a_promise_the_message_says_that_the_loop_has_no_end_of_its_own(
     for value in (None, "", "  "):
         found = verdict("<promise></promise>", completion_promise=value, max_iterations="0")
         assert (found.outcome, found.why) == ("block", "iteration 4")
-        assert found.message.endswith("the loop has no end of its own.")
+        assert found.message.endswith("No promise is set, so no text ends the loop.")
     limited = verdict(completion_promise=None)
-    assert limited.message.endswith("the loop has no end of its own, it goes on to its limit.")
+    assert limited.message.endswith("No promise is set, so only the limit ends the loop.")
 
 
 # ---- the promise -------------------------------------------------------------

@@ -43,7 +43,7 @@ def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
         return [program, "--app-name=tailhook"], escape
     if program := shutil.which("osascript"):
         return [program, *(word for line in SCRIPT for word in ("-e", line))], str
-    raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
+    raise TailhookError("neither notify-send nor osascript is installed. Leave out --notify, or use --bell.")
 
 
 def run_detached(argv: list[str]) -> None:

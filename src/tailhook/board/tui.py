@@ -359,7 +359,7 @@ class Board(App[None]):
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
-            state = Text("✗ daemon away, reconnecting …", STATUS_COLOURS[Status.ERROR])
+            state = Text("✗ no answer from the daemon, reconnecting …", STATUS_COLOURS[Status.ERROR])
         groups = [plate.group for plate in self.plates.values() if plate.status is not Status.CLOSED]
         left = Text("tailhook  " if width > 60 else "", "bold")
         for group, word in GROUP_WORDS.items():

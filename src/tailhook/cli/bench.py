@@ -1,4 +1,4 @@
-"""`tailhook bench`: how long the hooks take on this machine, beside bare Python."""
+"""`tailhook bench`: how long the hooks take on this computer, beside bare Python."""
 
 import argparse
 import json
@@ -117,15 +117,19 @@ def add(commands: Commands) -> None:
         commands,
         "bench",
         bench,
-        "time this machine's hooks beside bare Python",
+        "compare the time of the hooks with bare Python on this computer",
         "tailhook bench --max-ratio 1.35",
     )
-    parser.add_argument("--against", metavar="CMD", help="another hook command, timed on the same payloads")
+    parser.add_argument("--against", metavar="CMD", help="another hook command to time on the same payloads")
     parser.add_argument(
-        "--max-ratio", type=float, metavar="R", help="fail when a hook takes more than R times bare Python"
+        "--max-ratio", type=float, metavar="R", help="fail if a hook takes more than R times as long as bare Python"
     )
     parser.add_argument(
-        "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help=f"interleaved rounds ({DEFAULT_ROUNDS})"
+        "--rounds",
+        type=positive,
+        default=DEFAULT_ROUNDS,
+        metavar="N",
+        help=f"how often each hook is started (default: {DEFAULT_ROUNDS})",
     )
     add_json(parser)
 

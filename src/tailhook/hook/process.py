@@ -1,8 +1,8 @@
 """One hook event, top to bottom: arguments, payload, machines, answer.
 
-The exit code is 0 or 2 whatever happens: what cannot be understood lets the agent go. This is the cold path: a module
-imported here is paid for at every stop of every agent, so each machine, in `tailhook.hook.<machine>` with its store, is
-imported when it is asked, and only where the project holds something that it answers for.
+The exit code is 0 or 2, and 1 only if ralph cannot remove its state file. Input that cannot be understood lets the
+agent stop. Every stop of every agent pays for the modules that are imported here. So each machine, which is
+`tailhook.hook.<machine>` with its store, is imported when it is asked, and only if the project has a file for it.
 """
 
 import posix
@@ -132,7 +132,7 @@ def failed(name: str, error: Exception) -> "Verdict[None]":
     from tailhook.machines import Verdict
 
     what = describe(error)
-    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state is left; the agent may stop.")
+    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state was not changed; the agent may stop.")
 
 
 def log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started: float) -> None:
@@ -230,7 +230,7 @@ class Options:
                     machine for machine in MACHINES if machine in asked or machine in (self.machines or ())
                 ]
         if unknown:
-            warn(f"tailhook: not known, left out: {', '.join(unknown)}")
+            warn(f"tailhook: unknown arguments ignored: {', '.join(unknown)}")
 
 
 def is_host(name: str) -> bool:

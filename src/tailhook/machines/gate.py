@@ -99,8 +99,9 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         f"- `{clip_field(' '.join(rule.ran))}`: {clip_field(edit.path)} was edited after its last successful run."
         for rule, edit in missing[:MAX_NAMED]
     ]
-    reason = "\n".join(("Before you stop, run these commands and mend what they find:", *lines))
-    return Verdict("block", f"{len(missing)} not run since an edit", [edit.id for _, edit in missing], reason)
+    reason = "\n".join(("Before you stop, run these commands and fix the problems that they report:", *lines))
+    commands = f"{len(missing)} command{'s' if len(missing) > 1 else ''}"
+    return Verdict("block", f"{commands} not run since an edit", [edit.id for _, edit in missing], reason)
 
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":

@@ -34,7 +34,8 @@ def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
             yield client
         except httpx.ReadTimeout as error:
             pid = paths.lock_path().read_text(errors="replace").partition(" ")[0]
-            raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
+            advice = f"Kill it (kill -9 {pid}), then start a new one:  tailhook plates serve"
+            raise HangingError(f"the daemon does not answer. {advice}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
 

@@ -56,7 +56,7 @@ def make_runtime_folder() -> Path:
     check_folder(folder)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_mode & OTHERS_USE:
-        raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
+        raise TailhookError(f"{folder} must be a folder that only you can access (mode 0700)")
     return Path(folder)
 
 

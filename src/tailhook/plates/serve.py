@@ -209,7 +209,7 @@ class Daemon:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for error in filter(None, (task.exception() for task in ended)):
-            raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
+            raise TailhookError(f"the daemon stopped because a part of it failed: {error!r}") from error
 
     def prepare_next_start(self) -> None:
         """Write the file from which hooks start the daemon. If that fails, log it and serve."""

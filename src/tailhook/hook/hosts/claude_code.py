@@ -38,7 +38,7 @@ HOOKS_FILE: "Mapping[str, Any]" = {
     "hook_members": {"timeout": 10},  # seconds; a hook waits at most 2 s for its input and 2 s for a lock
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
-        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+        "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
     },
     "plugins_member": "enabledPlugins",
     "off_switch": ("disableAllHooks",),

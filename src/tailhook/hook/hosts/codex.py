@@ -46,10 +46,10 @@ HOOKS_FILE: "Mapping[str, Any]" = {
     "hook_members": {"timeout": 10},  # seconds
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
-        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+        "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
         "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
     },
-    "note": "Codex runs a hook once you have said, in its own dialogue, that you trust it.",
+    "note": "Codex runs a hook only after you trust it in Codex's own dialog.",
     "payload": {
         "session_id": "doctor",
         "transcript_path": None,

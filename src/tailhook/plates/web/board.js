@@ -57,12 +57,12 @@ function store(plate) {
 }
 
 function connected() {
-  if (!$("#away").hidden) say("The daemon is back.");
+  if (!$("#away").hidden) say("The daemon answers again.");
   $("#away").hidden = true;
   setConnection("live", "live");
 }
 
-const AWAY = "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
+const AWAY = "The daemon does not answer. What you see may be old. Trying again. (To start it:  tailhook plates serve)";
 const ANOTHER = "To sign in, start the daemon again and open the link that it prints:  tailhook plates serve";
 const SIGNED_OUT = {
   none: `This tab is not signed in. ${ANOTHER}`,
