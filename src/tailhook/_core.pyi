@@ -278,7 +278,7 @@ def reverse_tool_uses(
     max_line: int | None = None,
     max_lines: int | None = None,
 ) -> Iterator[tuple[str, str | None, bytes, bool | None, int]]:
-    """Iterate over the uses of tools, newest first: (the tool's name, the use's id, its input, whether it failed, offset).
+    """Iterate over the uses of tools, newest first: (the tool's name, the use's id, input, whether it failed, offset).
 
     The input is the JSON text of the tool_use block's `input`, its UTF-8 unchecked. A use failed if its tool_result
     block has `is_error` true; None if no result follows it. The offset is that of the line.

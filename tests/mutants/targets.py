@@ -9,6 +9,8 @@ INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::
 
 TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
+    "machines/commands.py": "unit/test_commands.py",
+    "machines/gate.py": "unit/test_gate.py",
     "machines/idle.py": "unit/test_idle.py property/test_idle_invariants.py",
     "machines/keywords.py": "unit/test_memory_machine.py",
     "machines/memory.py": "unit/test_memory_machine.py unit/test_memory_passages.py",
