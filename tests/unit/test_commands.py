@@ -1,6 +1,12 @@
-"""What counts as a run of a command: a table of commands labelled by hand, and generated ones that bash labels."""
+"""What counts as a run of a command.
 
+The labels are by hand, for short commands and for 56 real ones with here-documents, substitutions and the like, or by
+bash, for generated commands.
+"""
+
+import json
 import subprocess
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -171,6 +177,19 @@ def test_the_words_to_look_for_are_those_of_a_shell():
     assert parse_command(" npm  test ") == ["npm", "test"]
     assert parse_command("pytest -k 'a b' \"c\" d\\ e") == ["pytest", "-k", "a b", "c", "d e"]
     assert runs("pytest -k 'a b'", parse_command("pytest -k 'a b'"))
+
+
+# ---- real commands ---------------------------------------------------------------
+
+REAL = json.loads(Path(__file__).with_name("commands_of_agents.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("number", range(len(REAL)))
+def test_a_real_command_runs_what_a_person_reads_in_it(number):
+    """The commands are those of shared transcripts; names of people are left out."""
+    command = REAL[number]["command"]
+    assert [words for words in REAL[number]["runs"] if not runs(command, words.split())] == []
+    assert [words for words in REAL[number]["not"] if runs(command, words.split())] == []
 
 
 # ---- bash as the second reader -------------------------------------------------
