@@ -65,11 +65,14 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
         folders, programs, seen = ProjectFolders(event), Programs(rules), set()
+        marks = [b"\\", *(pattern.mark() for rule in rules for pattern in rule.patterns)]
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
+                continue
+            if name not in SHELL_TOOLS and not contains_one(given, marks):
                 continue
             if name in SHELL_TOOLS:
                 if not (command := programs.command_in(given)):
@@ -104,13 +107,21 @@ class Programs:
 
         After MAX_COMMANDS, return a text that cannot be taken apart, so that it counts as a run of all programs in it.
         """
-        if not any(mark in given for mark in self.marks):
+        if not contains_one(given, self.marks):
             return ""
         command = text_member(given, "command")
         if not any(may_name(command, name) for name in self.names):
             return ""
         self.count += 1
         return command if self.count <= MAX_COMMANDS else f"({command}"
+
+
+def contains_one(given: bytes, marks: "Sequence[bytes]") -> bool:
+    """Return whether a tool's input contains one of the marks. Without one, it need not be decoded."""
+    for mark in marks:  # faster than `any`, and most inputs of a long session end here
+        if mark in given:
+            return True
+    return False
 
 
 def text_member(given: bytes, key: str) -> str:

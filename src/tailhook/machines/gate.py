@@ -53,6 +53,10 @@ class Pattern:
         is_relative = "/" in text and not text.startswith("/")
         self.head = text[: special[0] if special else None].rpartition("/")[0] if is_relative else ""
 
+    def mark(self) -> bytes:
+        """Return what a JSON text with a matching path in it contains, unless it has escapes."""
+        return f'{self.tail}"'.encode("utf-8", "surrogatepass")
+
     def matches(self, path: str) -> bool:
         """Return whether a path matches."""
         return path.endswith(self.tail) and path.startswith(self.head) and matches_path(self.text, path)
