@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_NESTING, MAX_WANTED_CHARS, parse_command, runs
+from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, parse_command, runs
+from tailhook.machines.shell import MAX_NESTING
 
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [
