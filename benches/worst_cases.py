@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, nothing, ralph_loop, triage_pipeline
+from tailhook.cli.bench import (
+    DONE,
+    Case,
+    Stop,
+    gate_rules,
+    idle_loop,
+    memory_folder,
+    nothing,
+    ralph_loop,
+    triage_pipeline,
+)
 from tailhook.machines import iso
 
 NOT_YET = "Not yet."
@@ -110,6 +120,23 @@ def keyword_messages(count: int, size: int) -> Write:
 
 def negated_keywords(out: IO[str]) -> None:
     out.write(said("not decided " * 27_000 + "decided"))
+
+
+def small_tool_uses(out: IO[str]) -> None:
+    """16 MiB of uses of tools that decide nothing: edits of other files, other commands, reads, and their results."""
+    kinds = (
+        ("Edit", "file_path", "/project/{}.md"),
+        ("Bash", "command", "ls {}"),
+        ("Read", "file_path", "/project/{}.py"),
+    )
+    number = 0
+    while out.tell() < 16 << 20:
+        name, key, value = kinds[number % 3]
+        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": {key: value.format(number)}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": False}
+        for kind, block in (("assistant", use), ("user", result)):
+            out.write(json.dumps({"type": kind, "message": {"content": [block]}}) + "\n")
+        number += 1
 
 
 def nothing_more(out: IO[str]) -> None:
@@ -240,6 +267,7 @@ CASES = [
     Worst("memory, a line of 320 KB of negations", negated_keywords, "memory", memory_folder, False, profile="tuned"),
     Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
     Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
+    Worst("gate, 16 MB of small tool uses", small_tool_uses, "gate", gate_rules, False),
     Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
 ]  # fmt: skip
 

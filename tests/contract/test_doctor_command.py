@@ -217,6 +217,13 @@ def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
         ('{"idle": 5}', "'idle' is not an object", 0),
         ('{"idle": {"stale_after": "60"}}', "wrong type", 0),
         ('{"hook": {"machines": ["idle", "lazy", 5]}}', "5, lazy", 0),
+        ('{"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}', None, 0),
+        (
+            '{"gate": {"rules": [{"edited": ["*.py"], "ran": "a; b"}]}}',
+            "rule 1 of gate.rules is not valid: it is not one",
+            0,
+        ),
+        ('{"gate": {"rules": [{"edited": ["*", "!a"], "ran": "a"}]}}', "the pattern '!a' cannot match", 0),
         ("{", "defaults are used", 1),
         ("[]", "defaults are used", 1),
     ],

@@ -452,7 +452,7 @@ def test_bench_measures_every_case_beside_bare_python(project):
     facts = json.loads(done.stdout)
     cases = {(row["case"], row["transcript"]) for row in facts["hooks"]}
     assert len(cases) == 3 * len(CASES)
-    assert {case.partition(",")[0] for case, _ in cases} == {"idle", "ralph", "triage", "memory", "plates"}
+    assert {case for case, _ in cases} == {case.name for case in CASES}
     assert all(row["median_ms"] > 0 and row["against_ms"] > 0 for row in facts["hooks"])
 
 

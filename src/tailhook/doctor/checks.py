@@ -3,6 +3,7 @@
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -349,6 +350,9 @@ def unread(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"{section}.{key} is {value!r}, which has the wrong type and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
+        if section in MACHINES:
+            check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
+            yield from check(keys) if check else ()
 
 
 def state_files() -> Iterator[Finding]:

@@ -123,7 +123,8 @@ def machine_modules(name: str) -> "list[str]":
     """Return the modules that the import of a machine's hook loads, in that order, by their names in the package."""
     machine = MACHINES[name]
     stores = [f"stores.{store}" for store in machine.get("stores", ())]
-    pure = [] if machine.get("reports") else ["machines", f"machines.{name}"]
+    parts = [f"machines.{part}" for part in machine.get("parts", ())]
+    pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
     return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]
 
 

@@ -27,6 +27,7 @@ class Machine(TypedDict, total=False):
     takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
     keys: its configuration keys, and what each may hold. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
+    parts: the modules of `tailhook.machines` that its own one imports. A hook loads them in advance. Default: none.
     stores: the modules of `tailhook.stores` that it imports besides `atomic`, in the order in which they import each
         other. A hook loads them in advance, which is faster. Default: none.
     """
@@ -42,6 +43,7 @@ class Machine(TypedDict, total=False):
     takes_broken_payload: bool
     keys: dict[str, KeyKind]
     user_keys: tuple[str, ...]
+    parts: tuple[str, ...]
     stores: tuple[str, ...]
 
 
