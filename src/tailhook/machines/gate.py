@@ -128,7 +128,7 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         lines.append(f"- and {len(missing) - len(named)} more, which the next stop names")
     head = (
         "Before you stop, run these commands and fix the problems that they report. They come from gate.rules"
-        " in the configuration of this project (.claude/tailhook.json) or of its user. Leave out those that check no files:"
+        " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
     return Verdict("block", why, [edit.id for _, edit in named], "\n".join((head, *lines)))
