@@ -31,7 +31,7 @@ def listening(path, reading):
 
 
 def read_to_the_end(daemon):
-    """Take every poke, up to an empty one."""
+    """Take every wake-up, up to an empty one."""
     while daemon.recv(16):
         pass
 

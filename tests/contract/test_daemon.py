@@ -19,7 +19,7 @@ from support.daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from support.host import tailhook
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 IS_JSON = {"content-type": "application/json"}
 DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
@@ -347,7 +347,7 @@ def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
     assert "running already" in refused(own, "--port", "0")
     own.runtime = tmp_path / "run" / "tailhook"
     assert own.ask("GET", "/health").status_code == 200  # who looks for it there is led to it
-    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
     assert own.stop() == 0
     assert own.start().ask("GET", "/health").status_code == 200
 

@@ -24,8 +24,8 @@ from tailhook.plates.health import (
     MAX_DECODED_BYTES,
     MAX_MESSAGE_CHARS,
     Health,
-    Looks,
-    Sight,
+    LookBuilder,
+    LookCache,
     Since,
     find_process_start,
     last_words,
@@ -361,8 +361,8 @@ def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, mon
     path = write(tmp_path / "t", *lines, call("a"), result("b"))
     size = os.path.getsize(path) - len(call("a")) - len(result("b")) - 2
     read = []
-    see = Sight.see
-    monkeypatch.setattr(Sight, "see", lambda self, line, one: read.append(one) or see(self, line, one))
+    add = LookBuilder.add_record
+    monkeypatch.setattr(LookBuilder, "add_record", lambda self, line, one: read.append(one) or add(self, line, one))
     look_at(path, Since(1000, size, frozenset("a")))
     assert len(read) == 3
     read.clear()
@@ -1072,7 +1072,7 @@ def looked(monkeypatch):
 
 def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, looked):
     path = write(tmp_path / "t", record("assistant", "One.", 1000))
-    looks = Looks()
+    looks = LookCache()
     assert looks(path) == looks(path) == look_at(path)
     assert looked == [path]
     with open(path, "a") as out:
@@ -1091,7 +1091,7 @@ def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, loo
 
 
 def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked):
-    looks, path = Looks(), str(tmp_path / "t")
+    looks, path = LookCache(), str(tmp_path / "t")
     assert looks(path) is None
     assert looked == []
     write(tmp_path / "t", record("assistant", "One.", 1000))
@@ -1103,7 +1103,7 @@ def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked
 
 def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked):
     one, two = (write(tmp_path / name, record("assistant", "One.", 1000)) for name in "ab")
-    looks = Looks()
+    looks = LookCache()
     looks(one)
     looks(two)
     looks.forget_others()
@@ -1115,7 +1115,7 @@ def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked
 
 def test_a_transcript_is_looked_at_again_if_another_event_has_come(tmp_path, looked):
     path = write(tmp_path / "t", record("assistant", "One.", 1000))
-    looks = Looks()
+    looks = LookCache()
     assert not looks(path, Since(1000.0, size=os.path.getsize(path))).has_grown
     assert looks(path, Since(1000.0, size=0)) is not None
     assert len(looked) == 2

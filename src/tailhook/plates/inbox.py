@@ -141,7 +141,7 @@ class Inbox:
         return taken
 
     def ingest_file(self, fd: int) -> int:
-        """Take the rest of one file; returns how many events came."""
+        """Store the events of one file from its last offset on. Returns how many there were."""
         key = self.key(fd)
         end = self.database.offset(key)
         if end > os.fstat(fd).st_size:

@@ -38,9 +38,8 @@ log = logging.getLogger("tailhook.plates")
 PRUNE_INTERVAL_S = 3600  # between two removals of old plates
 POLL_INTERVAL_S = 1.0  # of the spool, if no wake-up comes
 RETRY_DELAY_S = 1.0  # after a failure
-SWITCH_INTERVAL_S = (
-    0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
-)
+# sys.setswitchinterval: storing an event releases the GIL about ten times; this bounds each wait
+SWITCH_INTERVAL_S = 0.0005
 TAKEOVER_TIMEOUT_S = 10.0  # for another daemon to exit
 WITH_PORT, WITHOUT_PORT = "port", "no-port"  # the daemon's kind, in the lock file
 

@@ -1,6 +1,6 @@
 // The board: every session's status, live over /stream. The daemon decides order, groups, names and symbols.
 
-import { alarm, options } from "./alerts.js";
+import { alert, options } from "./alerts.js";
 import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { clean, line, make, matches, parentFolder, span } from "./words.js";
@@ -50,7 +50,7 @@ function store(plate) {
   if (known && needsAttention(plate) && before?.status !== plate.status) {
     const words = `${line(plate.name)}: ${plate.status_words}`;
     say(words);
-    if (!before || !needsAttention(before)) alarm(plate, words, () => openDetails(plate)); // once while it waits
+    if (!before || !needsAttention(before)) alert(plate, words, () => openDetails(plate)); // once while it waits
   }
   plateChanged(plate);
   drawSoon();
