@@ -19,7 +19,7 @@ COLD_MODULES = sorted(
     ".".join(("tailhook", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for room in COLD_ROOMS
     for path in (PACKAGE / room).rglob("*.py")
-    if path.name not in ("entry.py", "protocols.py", "spool_record.py")  # it runs a hook; they are for type checkers
+    if path.name not in ("entry.py", "protocols.py")  # it runs a hook; they are for type checkers
 )
 
 

@@ -16,7 +16,7 @@ from support.plate_events import parse_event
 from support.postgres import postgres, wait_for
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.plates.db import Database, Moment, SpoolOffset
+from tailhook.plates.db import Database, Moment, SpoolOffset, empty_plate
 from tailhook.plates.display import describe_plate
 from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import Plate, events, metadata, migration_config, plates
@@ -292,10 +292,11 @@ def test_an_unknown_type_is_kept_and_changes_nothing(database):
 
 def test_the_typed_plate_has_the_columns_of_the_table():
     hints = get_type_hints(Plate)
-    assert list(hints) == [column.name for column in plates.columns]
+    assert list(hints) == list(empty_plate("s", "/p", 0)) == plates.columns.keys()
     assert {name for name, hint in hints.items() if type(None) in get_args(hint)} == {
-        column.name for column in plates.columns if column.nullable
+        name for name, column in plates.columns.items() if column.nullable
     }
+    assert plates.columns.owner.name == "keeper"  # databases have the name of an older version
 
 
 def test_the_api_shows_all_fields_of_a_plate(database):
@@ -488,9 +489,9 @@ def test_what_distinguishes_uses_of_a_tool_is_bounded(database):
 
 
 def test_the_first_event_of_a_session_may_be_a_subagents(database):
-    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), spool_id="k")
+    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), owner="k")
     plate = database.get("s")
-    assert (plate["status"], plate["keeper"], plate["pid"]) == ("starting", "k", 5)
+    assert (plate["status"], plate["owner"], plate["pid"]) == ("starting", "k", 5)
     database.record(report("tool_start:Bash"))
     assert status(database) == "running"
 
@@ -789,7 +790,7 @@ def test_opening_again_changes_nothing_and_the_tables_are_those_of_the_code(data
     assert len(again.all()) == 1
     found = sa.inspect(again.engine)
     for table in metadata.tables.values():
-        assert {column["name"] for column in found.get_columns(table.name)} == set(table.columns.keys())
+        assert {column["name"] for column in found.get_columns(table.name)} == {column.name for column in table.columns}
     again.close()
 
 

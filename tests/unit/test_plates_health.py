@@ -34,7 +34,7 @@ from tailhook.plates.health import (
 )
 from tailhook.plates.schemas import Report
 
-KEEPER = "this daemon"
+OWNER = "this daemon"
 
 # ---- the judgement -----------------------------------------------------------
 
@@ -436,7 +436,7 @@ class World:
         self.is_drained = lambda: True
         self.health = Health(
             self.database,
-            KEEPER,
+            OWNER,
             lambda: self.is_drained(),
             lambda: self.now + self.set_forward,
             lambda: self.now,
@@ -444,10 +444,10 @@ class World:
             self.processes.get,
         )
 
-    def event(self, session, kind, keeper=KEEPER, **fields):
+    def event(self, session, kind, owner=OWNER, **fields):
         """Record an event that happens now.
 
-        keeper: the daemon that its plate is left to.
+        owner: the daemon that its plate is left to.
         """
         word, _, rest = kind.partition(":")
         common = {
@@ -458,7 +458,7 @@ class World:
             "transcript_path": session,
             "ts": int(self.now * 1000),
         }
-        self.database.record(Report(**{**common, **fields}), spool_id=keeper)
+        self.database.record(Report(**{**common, **fields}), owner=owner)
 
     def status(self, session):
         return self.database.get(session)["status"]
@@ -876,9 +876,9 @@ def test_who_waits_anew_under_a_clock_that_was_set_back_is_looked_at_anew(world)
     assert world.health.check() == 0
 
 
-@pytest.mark.parametrize("keeper", ["another daemon", None])
-def test_a_plate_of_another_daemon_or_of_none_is_left_to_it(world, keeper):
-    world.event("s", "tool_start:ExitPlanMode", keeper, pid=5, pid_started=1)
+@pytest.mark.parametrize("owner", ["another daemon", None])
+def test_a_plate_of_another_daemon_or_of_none_is_left_to_it(world, owner):
+    world.event("s", "tool_start:ExitPlanMode", owner, pid=5, pid_started=1)
     world.now += 5
     world.looks["s"] = Look(world.now, at=world.now)
     assert world.health.check() == 0
@@ -1146,9 +1146,9 @@ def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     database.record(
         Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1),
-        spool_id=KEEPER,
+        owner=OWNER,
     )
-    checked = Health(database, KEEPER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
+    checked = Health(database, OWNER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
 
     def fail(error):
         def apply(*_):

@@ -232,7 +232,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     def post_event(report: Report, request: Request) -> Done:
         """Store an event. An event that is stored already changes nothing."""
         origin = inbox.origin(report.model_dump(), peer_address(request))
-        database.record(report.model_copy(update=origin.fields), spool_id=origin.spool_id)
+        database.record(report.model_copy(update=origin.fields), owner=origin.owner)
         return Done()
 
     @app.get("/plates")
@@ -248,7 +248,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         """Make a placeholder for a session that is about to start."""
         origin = inbox.origin(registration.model_dump(), peer_address(request))
         fields = {**registration.model_dump(), **origin.fields}
-        return hub.describe(database.register(**fields, spool_id=origin.spool_id))
+        return hub.describe(database.register(**fields, owner=origin.owner))
 
     @app.post("/plates/stopped")
     def stopped(ending: Ending) -> Closed:
@@ -264,7 +264,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         details = DetailsOut.model_validate(hub.describe(plate).model_dump())
         if events:
             details.events = [describe_event(row) for row in database.events_of(session_id, events)]
-            details.last_message = last_words(plate["transcript_path"] or "") if plate["keeper"] == inbox.id else None
+            details.last_message = last_words(plate["transcript_path"] or "") if plate["owner"] == inbox.id else None
         return details
 
     @app.delete("/plates/{session_id:path}", responses=missing)

@@ -82,7 +82,7 @@ ANY_TIME = Since()
 class Health:
     """Checks every open plate that this daemon looks after. `check` is called every 10 s.
 
-    spool_id: of this daemon.
+    owner: the spool's id of this daemon.
     is_drained: returns whether every event in the spool is stored.
     clock: returns Unix seconds.
     uptime: returns seconds since the machine's start, which cannot be set.
@@ -93,7 +93,7 @@ class Health:
     def __init__(
         self,
         database: Database,
-        spool_id: str,
+        owner: str,
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
@@ -101,7 +101,7 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
-        self.spool_id = spool_id
+        self.owner = owner
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
@@ -122,7 +122,7 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
-        kept = self.database.open_plates(self.spool_id)
+        kept = self.database.open_plates(self.owner)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:

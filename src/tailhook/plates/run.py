@@ -15,16 +15,12 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 from tailhook.stores.processes import process_start, uptime_ms
 from tailhook.stores.spool import RUN_ENDED, RUN_ID_VARIABLE, append_record
-
-if TYPE_CHECKING:
-    from tailhook.stores.spool_record import SpoolRecord
 
 FORWARDED = (
     signal.SIGHUP,
@@ -152,7 +148,7 @@ def report_end(run_id: str, deadline: float) -> None:
     except (TailhookError, OSError, ImportError):
         pass
     if not closed:
-        record: SpoolRecord = {
+        record = {
             "event_id": uuid.uuid4().hex,
             "event_type": RUN_ENDED,
             "run_id": run_id,

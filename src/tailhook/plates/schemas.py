@@ -170,8 +170,9 @@ class Report(BaseModel):
         """Return whether the session has only started, so that its first prompt is still to come."""
         return self.event_type == EventKind.SESSION_START.value and self.source in STARTED
 
+    @property
     def todo_progress(self) -> str | None:
-        """Return the progress of the to-do list, such as "3/7", or None if the event does not have it."""
+        """The progress of the to-do list, such as "3/7", or None if the event does not have it."""
         params = self.tool_params or {}
         done, todos = params.get("todos_done"), params.get("todos")
         return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None
