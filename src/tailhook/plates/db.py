@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
@@ -287,11 +287,12 @@ class Database:
         with self.engine.connect() as tx:
             return find_plate(tx, session_id)
 
-    def events_of(self, session_id: str, limit: int) -> list[RowMapping]:
+    def events_of(self, session_id: str, limit: int) -> list[dict[str, Any]]:
         """Return the last events of a plate, the oldest of them first."""
         query = sa.select(events).where(events.c.session_id == session_id).order_by(events.c.id.desc()).limit(limit)
         with self.engine.connect() as tx:
-            return list(tx.execute(query).mappings())[::-1]
+            rows = [cast("dict[str, Any]", dict(row)) for row in tx.execute(query).mappings()]
+        return rows[::-1]
 
     def counts(self) -> dict[str, int]:
         """Return how many plates have each status."""

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tailhook.errors import TailhookError
@@ -125,7 +126,8 @@ def register(run_id: str, pid: int) -> None:
 
         project, started = str(Path.cwd()), process_start(pid) or None
         fields = {"project_path": project, "run_id": run_id, "pid": pid, "pid_started": started}
-        client.ensure_daemon()
+        with suppress(client.VersionError):  # it may know the route all the same
+            client.ensure_daemon()
         client.request("POST", "/plates/register", json=fields)
     except (TailhookError, OSError, ImportError):
         pass
