@@ -34,7 +34,10 @@ class VersionError(TailhookError):
     """The running daemon is of another version, so its answers have other fields."""
 
     def __init__(self, version: str) -> None:
-        advice = f"End it:  kill {find_lock_owner()[0]}   Then start one of this version:  tailhook plates serve"
+        pid, _ = find_lock_owner()
+        advice = f"End it:  kill {pid or 'PID'}   Then start one of this version:  tailhook plates serve"
+        if numbers_in(version) > numbers_in(__version__):
+            advice = "Use the newer tailhook, to which the daemon belongs"
         self.version = version
         super().__init__(f"a daemon of another version runs ({version}); this is tailhook {__version__}. {advice}")
 

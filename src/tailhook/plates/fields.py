@@ -1,8 +1,9 @@
-"""The fields of plates, and of the daemon's answers about them. Each field is named here and nowhere else.
+"""The fields of plates, and of the daemon's answers about them.
 
-The table `plates` has the columns of PlateFields, and of `tailhook.plates.tables.Plate`. The daemon answers with the
-other classes, and the terminal board reads them. It loads faster because this module needs no SQLAlchemy and no
-pydantic.
+PlateFields are columns of the table `plates` and fields of the answers. The columns that only the daemon needs, or that
+an answer has in another form, are in `tailhook.plates.tables.Plate`. The daemon answers with the other classes, and the
+terminal board reads them by the same names. This module imports no SQLAlchemy and no pydantic, so that the board does
+not load them.
 """
 
 from typing import Annotated, Any, Literal
