@@ -80,7 +80,8 @@ def check_version(version: str, statuses: object) -> None:
 
 def check_running_version() -> None:
     """Raise VersionError if the running daemon is of another version, and AwayError if no daemon answers."""
-    check_version(request("GET", "/health")["version"], request("GET", "/statuses"))
+    version = request("GET", "/health")["version"]
+    check_version(version, request("GET", "/statuses") if version == __version__ else None)
 
 
 def ensure_daemon() -> None:
@@ -104,28 +105,27 @@ def ensure_daemon() -> None:
                 spawn_daemon(daemon_argv())
                 started = True
         except VersionError as error:
-            if time.monotonic() > end or not (replaced or can_replace(error.version)):
+            pid = 0 if replaced else find_replaceable(error.version)
+            if time.monotonic() > end or not (replaced or pid):
                 raise
-            if not replaced:
+            if pid:
                 end = time.monotonic() + EXIT_TIMEOUT_S
                 with suppress(ProcessLookupError):
-                    os.kill(find_lock_owner()[0], signal.SIGTERM)
+                    os.kill(pid, signal.SIGTERM)
                 replaced = True
         time.sleep(0.05)
 
 
-def can_replace(version: str) -> bool:
-    """Return whether a daemon of that version may be replaced by one of this version.
+def find_replaceable(version: str) -> int:
+    """Return the process of the running daemon if one of this version may replace it, otherwise 0.
 
-    A newer one may not: its database cannot be opened by this version.
+    A newer one stays, because this version cannot open its database.
+
+    version: of the running daemon.
     """
     pid, kind = find_lock_owner()
-    return (
-        bool(pid)
-        and kind == paths.WITHOUT_PORT
-        and numbers_in(version) <= numbers_in(__version__)
-        and is_autostart_allowed()
-    )
+    is_older = numbers_in(version) <= numbers_in(__version__)
+    return pid if is_older and kind == paths.WITHOUT_PORT and is_locked() and is_autostart_allowed() else 0
 
 
 def numbers_in(version: str) -> list[int]:
