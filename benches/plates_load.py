@@ -1,7 +1,7 @@
 """The daemon under the load of a large team: from a hook's clock to the board, and what a kill costs.
 
 usage: plates_load.py [SECONDS] [--sessions N] [--rate N] [--kill]        plates_load.py --spool N
-    2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a poke. A board
+    2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a wake-up. A board
     listens; meanwhile real hooks are timed beside bare Python. --kill: the daemon is killed in the middle and started
     again. --spool: so many events are there before the daemon is, and it is killed while it takes them.
     Exits 1 when an event is lost or doubled, or the goals are missed.
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.daemon import daemon_in, spooled, wait_until
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.machines import iso
 from tailhook.stores.processes import process_start
@@ -88,7 +88,7 @@ def send(daemon, sessions, rate, seconds):
             with open(event["transcript_path"], "a") as transcript:
                 transcript.write(json.dumps(said) + "\n")
             os.write(fd, json.dumps(event, separators=(",", ":")).encode() + b"\n")
-            poke(path)
+            send_wake_up(path)
             count += 1
         time.sleep(0.001)
     os.close(fd)

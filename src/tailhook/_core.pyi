@@ -434,7 +434,7 @@ def wait_readable(fd: int, seconds: float) -> bool:
     Raises OSError if the descriptor cannot be polled.
     """
 
-def poke(path: bytes) -> int:
+def send_wake_up(path: bytes) -> int:
     """Send a wake-up, a datagram of one byte, to the Unix socket at `path` without blocking. Returns 0 or an errno.
 
     ENOENT and ECONNREFUSED: no process listens there. EAGAIN: the listener is busy and has wake-ups waiting.

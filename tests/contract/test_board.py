@@ -56,7 +56,7 @@ def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(
     populate(daemon)
 
     async def play(person):
-        await person.sees("Needs attention 2", "Running 1", "The rest 1", "live")
+        await person.sees("Needs attention 2", "Running 1", "Other 1", "live")
         places = [person.seen.index(word) for word in ("shop", "mail", "parser", "docs")]
         assert places == sorted(places)
         for word in (
@@ -340,12 +340,14 @@ def test_a_dismissal_that_cannot_be_done_is_reported(daemon):
 
 
 def test_c_shows_the_closed_ones_and_hides_them(daemon):
-    daemon.post("session_end", "over", project_path="/home/ada/legacy")
+    daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
+    daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
 
     async def play(person):
         await person.sees("All sessions are closed. Press c to see them.")
         await person.press("c")
         await person.sees("legacy", "· closed", "closed too")
+        assert "Bash" not in person.seen
         await person.press("c")
         await person.misses("legacy")
 
@@ -386,7 +388,7 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
         daemon.start()
         await person.sees("live")
         daemon.post("stop", "asking", project_path="/home/ada/shop")
-        await person.sees("The rest 2")
+        await person.sees("Other 2")
 
     sit(play)
 
@@ -446,7 +448,7 @@ def test_a_change_to_attention_alerts_once(daemon):
         daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
         await person.until(lambda: person.seen.count("awaiting input") == 2)
 
-    sit(play, alerts=[lambda app, plate: called.append((plate.session_id, plate.status.value))])
+    sit(play, alerts=[lambda app, plate: called.append((plate["session_id"], plate["status"].value))])
     assert called == [("working", "awaiting_approval")]
 
 
@@ -464,7 +466,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         daemon.start().post("permission_asked", "came meanwhile")
         await person.sees("live", "Needs attention 3")
 
-    sit(play, alerts=[lambda app, plate: called.append(plate.session_id)])
+    sit(play, alerts=[lambda app, plate: called.append(plate["session_id"])])
     assert called == ["new", "came meanwhile"]
 
 

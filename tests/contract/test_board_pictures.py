@@ -31,7 +31,7 @@ def board(monkeypatch):
 @pytest.mark.parametrize(
     ("size", "keys", "words"),
     [
-        pytest.param((104, 24), ["down"], ["The rest 3"], id="list"),
+        pytest.param((104, 24), ["down"], ["Other 3"], id="list"),
         pytest.param((40, 24), [], ["Needs attention 3"], id="narrow"),
         pytest.param((80, 24), ["c", "end"], ["legacy"], id="closed"),
         pytest.param((80, 16), ["slash", "c", "h"], ["search"], id="filtered"),
@@ -70,5 +70,5 @@ def test_the_demo_shows_the_board_in_a_terminal_and_otherwise_prints_its_rows(tm
     assert [line.split()[0] for line in words.splitlines() if line] == [
         *("Needs", "?", "!", "✗"),
         *("Running", "●", "●", "●"),
-        *("The", "◌", "○", "○"),
+        *("Other", "◌", "○", "○"),
     ]

@@ -19,7 +19,7 @@ from support.daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from support.host import tailhook
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 IS_JSON = {"content-type": "application/json"}
 DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
@@ -259,7 +259,7 @@ def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daem
 
 def test_every_status_is_described(daemon):
     found = daemon.ask("GET", "/statuses").json()
-    assert [one["status"] for one in found] == [
+    assert [one["status"] for one in found["statuses"]] == [
         "awaiting_input",
         "awaiting_approval",
         "error",
@@ -268,7 +268,19 @@ def test_every_status_is_described(daemon):
         "idle",
         "closed",
     ]
-    assert found[0] == {"status": "awaiting_input", "symbol": "?", "words": "awaiting input", "group": "attention"}
+    assert found["statuses"][0] == {
+        "status": "awaiting_input",
+        "symbol": "?",
+        "words": "awaiting input",
+        "group": "attention",
+        "tone": "attention",
+    }
+    assert [(group["id"], group["title"]) for group in found["groups"]] == [
+        ("attention", "Needs attention"),
+        ("running", "Running"),
+        ("rest", "Other"),
+    ]
+    assert found["filter_fields"].startswith("project, ")
 
 
 # ---- one process -----------------------------------------------------------
@@ -347,7 +359,7 @@ def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
     assert "running already" in refused(own, "--port", "0")
     own.runtime = tmp_path / "run" / "tailhook"
     assert own.ask("GET", "/health").status_code == 200  # who looks for it there is led to it
-    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
     assert own.stop() == 0
     assert own.start().ask("GET", "/health").status_code == 200
 
@@ -541,6 +553,11 @@ def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
     assert ages[0] == "2h"
     assert 50 <= int(ages[1].removesuffix("s")) < 60
     assert int(ages[2].removesuffix("s")) < 30
+    code = "import sys; from tailhook.cli import main; main(['plates', 'list']); print(*sys.modules, file=sys.stderr)"
+    argv = [sys.executable, "-c", code]
+    loaded = subprocess.run(argv, env=own.env, cwd=own.home, capture_output=True, text=True, check=True).stderr.split()
+    assert {"tailhook.board.view"} <= set(loaded)
+    assert not {"sqlalchemy", "alembic", "pydantic"} & set(loaded)
     reported = json.loads(tailhook("plates", "list", "--json", env=own.env, cwd=own.home).stdout)["plates"]
     assert {plate["session_id"]: plate["since"] for plate in reported}["first"] < reported[0]["since"]
 

@@ -213,8 +213,8 @@ def judged(project, tmp_path):
         inbox = Inbox(spool(project).parent, database)
         inbox.ingest()
         Health(database, inbox.id, inbox.is_drained).check()
-        plate = describe_plate(database.get("mine"), "").model_dump(mode="json")
-        return plate["status"], plate["pid"]
+        plate = describe_plate(database.get("mine"), "")
+        return plate["status"].value, plate["pid"]
     finally:
         database.close()
 

@@ -236,12 +236,12 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/spool.py",
         "",
-        "MAX_SPOOL_FILE_BYTES = 16 << 20 # bytes from which on a file gets another name",
+        "MAX_SPOOL_FILE_BYTES = 16 << 20 # a file that is larger gets another name",
         (
-            "MAX_SPOOL_FILE_BYTES = 17 << 20 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 15 << 20 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 16 << 21 # bytes from which on a file gets another name",
-            "MAX_SPOOL_FILE_BYTES = 16 << 19 # bytes from which on a file gets another name",
+            "MAX_SPOOL_FILE_BYTES = 17 << 20 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 15 << 20 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 21 # a file that is larger gets another name",
+            "MAX_SPOOL_FILE_BYTES = 16 << 19 # a file that is larger gets another name",
         ),
         TUNING,
     ),
@@ -258,11 +258,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "plates/inbox.py",
         "",
-        "READ_BYTES = 1 << 20 # that are read at a time",
+        "INGEST_BYTES = 1 << 20 # that are read at a time",
         (
-            "READ_BYTES = 2 << 20 # that are read at a time",
-            "READ_BYTES = 1 << 21 # that are read at a time",
-            "READ_BYTES = 1 << 19 # that are read at a time",
+            "INGEST_BYTES = 2 << 20 # that are read at a time",
+            "INGEST_BYTES = 1 << 21 # that are read at a time",
+            "INGEST_BYTES = 1 << 19 # that are read at a time",
         ),
         TUNING,
     ),

@@ -36,4 +36,5 @@ TARGETS: dict[str, str] = {
     "plates/display.py": "unit/test_board_view.py",
     "plates/health.py": "unit/test_plates_health.py",
     "plates/inbox.py": INBOX,
+    "plates/timeline.py": "unit/test_board_view.py",
 }

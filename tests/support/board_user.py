@@ -48,7 +48,7 @@ class Person:
     @property
     def chosen(self):
         """Return the id of the selected session."""
-        return self.app.list.chosen.session_id
+        return self.app.list.chosen["session_id"]
 
 
 def sit(play, size=(110, 30), **options):

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from support.host import ENVIRONMENT
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
 STARTS = 30  # seconds in which a daemon starts even on a busy machine
@@ -95,7 +95,7 @@ class Daemon:
         fd = os.open(self.state / "events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(fd, lines)
         os.close(fd)
-        poke(os.fsencode(self.runtime / "poke"))
+        send_wake_up(os.fsencode(self.runtime / "poke"))
 
 
 @contextmanager

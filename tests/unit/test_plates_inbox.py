@@ -434,7 +434,7 @@ ORIGINS = [
 def test_the_origin_of_an_event(inbox, said, peer, expected):
     origin = inbox.origin({"pid_started": 50, **said}, peer)
     taken = {"pid_started": 50, **said, **origin.fields}
-    assert (taken["host"], taken["user"], origin.spool_id == inbox.id, taken["pid"]) == expected
+    assert (taken["host"], taken["user"], origin.owner == inbox.id, taken["pid"]) == expected
     assert (taken["pid_started"] is None) == (taken["pid"] is None)
 
 

@@ -36,4 +36,7 @@ def board(arguments: argparse.Namespace) -> None:
     if arguments.notify:
         alerts.append(make_notifier())
     client.ensure_daemon()
-    Board(DaemonSource(), alerts=alerts).run()
+    app = Board(DaemonSource(), alerts=alerts)
+    app.run()
+    if app.failure:
+        raise app.failure

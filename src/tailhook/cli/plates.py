@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tailhook.plates.options import DaemonOptions
 
-ANSI_COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
+ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
 MAX_RETENTION_DAYS = 36_500
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
@@ -215,13 +215,15 @@ def list_plates(arguments: argparse.Namespace) -> None:
         return
     if not plates:
         say("No sessions.")
-    from tailhook.board.view import format_age, read_plate, select_plates
+    from tailhook.board.view import plate_age, read_plate, select_plates
+    from tailhook.plates.client import check_running_version
 
+    check_running_version()
     now = time.time()
     for plate in select_plates(map(read_plate, plates), closed=True):
-        status = coloured(f"{plate.status.value:<18}", ANSI_COLOURS.get(plate.status.value, 0))
-        what = " ".join(filter(None, (plate.branch, plate.tool, plate.todo)))
-        say(f"{status}{format_age(now - plate.since):>4}  {plate.path}  {what}  {plain(plate.session_id)}")
+        status = coloured(f"{plate['status'].value:<18}", ANSI_COLOURS[plate["tone"]])
+        what = " ".join(filter(None, (plate["git_branch"], plate["last_tool"], plate["todo_progress"])))
+        say(f"{status}{plate_age(plate, now):>4}  {plate['project_path']}  {what}  {plain(plate['session_id'])}")
 
 
 def dismiss(arguments: argparse.Namespace) -> None:

@@ -25,6 +25,8 @@ from tailhook.stores.daemon import (
 from tailhook.stores.spool import runtime_folder
 
 OTHERS_USE = 0o077  # mode bits that a private file must not have
+# In the lock file: whether a person started the daemon, with a port, or a hook or a board did.
+WITH_PORT, WITHOUT_PORT = "port", "no-port"
 
 
 def local_identity() -> dict[str, str]:
