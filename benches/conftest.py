@@ -8,7 +8,7 @@ SIZE = 200_000_000  # bytes
 
 @pytest.fixture(scope="session")
 def transcripts(tmp_path_factory):
-    """The path of one large transcript."""
+    """Return the path of one large transcript."""
     once = b"".join(path.read_bytes().rstrip(b"\n") + b"\n" for path in transcript_paths())
     path = tmp_path_factory.mktemp("transcripts") / "large.jsonl"
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Count the instructions of a hook, which repeat where milliseconds do not, and compare with what they were.
+"""Count the instructions of a hook, which vary less than milliseconds, and compare them with the last counts.
 
 usage: instructions.py [--write] [NAME...]   --write: record the counts as the new baseline; NAME: only these cases
 
@@ -6,7 +6,7 @@ The cases are those of `tailhook bench`, the worst ones (worst_cases.py), and th
 the 50 newest messages of each shared one, both profiles. A count is given in units of what bare Python executes on the
 same machine, so that another build of the interpreter hardly moves it. It may grow by 3 %, and on a real transcript be
 no more than 1.35. Needs valgrind: without it the exit code is 2. Real transcripts are read from the folder
-`transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; where there are none, that is said.
+`transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; if there are none, it prints so.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The daemon under the load of a large team: from a hook's clock to the board, and what a kill costs.
 
 usage: plates_load.py [SECONDS] [--sessions N] [--rate N] [--kill]        plates_load.py --spool N
-    2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a poke. A board
+    2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a wake-up. A board
     listens; meanwhile real hooks are timed beside bare Python. --kill: the daemon is killed in the middle and started
     again. --spool: so many events are there before the daemon is, and it is killed while it takes them.
     Exits 1 when an event is lost or doubled, or the goals are missed.
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.daemon import daemon_in, spooled, wait_until
 
-from tailhook._core import iso_time, poke
+from tailhook._core import iso_time, send_wake_up
 from tailhook.install.command import hook_command, real_interpreter
 from tailhook.stores.processes import process_start
 
@@ -33,7 +33,7 @@ RATIO = 1.35  # of a hook's time to bare Python's
 
 
 class Board:
-    """A listener of /stream: when which change of which session came, again and again connected."""
+    """Listens to /stream and keeps the delay of each change; reconnects."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -43,7 +43,7 @@ class Board:
         self.thread.start()
 
     def listen(self):
-        """Take what comes; a daemon that is away is tried again."""
+        """Read the stream; connect again if the daemon does not answer."""
         while not self.leaving:
             try:
                 with self.daemon.client() as client, client.stream("GET", "/stream", timeout=5) as response:
@@ -52,7 +52,7 @@ class Board:
                 time.sleep(0.05)
 
     def ingest(self, response):
-        """Keep the lag of each change, whose branch is named by the time of its event."""
+        """Keep the delay of each change; the plate's branch holds the time of its event."""
         for line in response.iter_lines():
             if line.startswith('data: {"session_id": "s'):  # not the real hooks' session
                 made = float(json.loads(line[6:])["git_branch"])
@@ -87,7 +87,7 @@ def send(daemon, sessions, rate, seconds):
             with open(event["transcript_path"], "a") as transcript:
                 transcript.write(json.dumps(said) + "\n")
             os.write(fd, json.dumps(event, separators=(",", ":")).encode() + b"\n")
-            poke(path)
+            send_wake_up(path)
             count += 1
         time.sleep(0.001)
     os.close(fd)
@@ -95,7 +95,7 @@ def send(daemon, sessions, rate, seconds):
 
 
 def time_hooks(daemon, folder, leaving, times):
-    """Real hooks and bare Python in turns."""
+    """Time real hooks and bare Python in turns."""
     payload = folder / "payload.json"
     payload.write_text(json.dumps({"session_id": "real", "cwd": str(folder), "hook_event_name": "Stop"}))
     commands = {"bare": [real_interpreter(), "-I", "-S", "-c", "pass"], "hook": hook_command("plates")}
@@ -109,7 +109,7 @@ def time_hooks(daemon, folder, leaving, times):
 
 
 def take_spool(count, sessions):
-    """Have a daemon take a spool of so many events, and kill it twice meanwhile; 1 when they did not all come once."""
+    """Let a daemon read `count` events, killing it twice; return 1 if an event is lost, doubled or out of order."""
     with tempfile.TemporaryDirectory(prefix="tailhook-load-") as folder, daemon_in(Path(folder) / "home") as daemon:
         for begin in range(0, count, 1000):
             daemon.spool(*(spooled(number, f"s{number % sessions}") for number in range(begin, begin + 1000)))
@@ -133,7 +133,7 @@ def take_spool(count, sessions):
 
 
 def main():
-    """Run the load, print the figures."""
+    """Run the load and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seconds", type=float, nargs="?", default=30)
     parser.add_argument("--sessions", type=int, default=2000)
@@ -170,7 +170,7 @@ def main():
 
 
 def figures(daemon):
-    """The daemon's own figures."""
+    """Return the daemon's own figures."""
     return daemon.ask("GET", "/status").json()
 
 

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         names = [
@@ -50,9 +50,9 @@ def processor() -> str:
 
 
 def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, float | None]]]:
-    """By comparison: (engine, seconds, bytes a second or None), fastest first.
+    """Return the rows of each comparison: (engine, seconds, bytes a second or None), fastest first.
 
-    A comparison is a test function, and of several parameters all but the engine.
+    A comparison is a test function with the values of its parameters, except the engine.
     """
     found = defaultdict(list)
     for one in benchmarks:
@@ -71,7 +71,7 @@ def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, floa
 
 
 def table(rows: list[tuple[str, float, float | None]]) -> list[str]:
-    """Markdown; the last column says how the first of ours compares."""
+    """Return the rows as a Markdown table; its last column compares each engine with tailhook."""
     ours = next((seconds for engine, seconds, _ in rows if engine.startswith("tailhook")), None)
     lines = ["| engine | time | throughput | tailhook is |", "|-|-:|-:|-:|"]
     for engine, seconds, rate in rows:
@@ -82,7 +82,7 @@ def table(rows: list[tuple[str, float, float | None]]) -> list[str]:
 
 
 def plot(name: str, rows: list[tuple[str, float, float | None]], path: Path) -> None:
-    """One horizontal bar an engine: throughput where it is known, else time."""
+    """Draw one horizontal bar for each engine: throughput if it is known, otherwise time."""
     by_rate = all(rate for _, _, rate in rows)
     values = [rate / 1e9 if by_rate else seconds * 1e3 for _, seconds, rate in rows]
     engines = [engine for engine, _, _ in rows]

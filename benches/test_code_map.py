@@ -38,7 +38,7 @@ def given_to(engine, text):
 
 
 def code_elements(html):
-    """How many code blocks and spans; those in the descriptions of images are lost in HTML."""
+    """Return how many code blocks and spans there are; those in the descriptions of images are lost in HTML."""
     return len(re.findall(r"<code[ >]", html if isinstance(html, str) else html.decode()))
 
 

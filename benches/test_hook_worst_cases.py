@@ -12,7 +12,7 @@ from tailhook.install.command import real_interpreter
 
 @pytest.fixture(scope="module", params=[worst.about for worst in CASES])
 def stop(request, tmp_path_factory):
-    """An agent about to stop."""
+    """Yield an agent that is about to stop."""
     worst = next(worst for worst in CASES if worst.about == request.param)
     stop = WorstStop(tmp_path_factory.mktemp("worst"), worst)
     stop.check()
@@ -25,7 +25,7 @@ def test_hook_worst_case(benchmark, stop, engine):
     argvs = {"tailhook": stop.hook, "bare python": [real_interpreter(), "-I", "-S", "-c", "pass"]}
 
     def others_turn():
-        """Both take turns: what else the machine does slows the one as the other."""
+        """Run the other engine first, so that other work on the computer slows both alike."""
         for other, argv in argvs.items():
             if other != engine:
                 spawn(argv, stop)

@@ -46,7 +46,7 @@ def mmap_loop(path):
 
 
 def tailhook_passing(path):
-    """Every line found, none handed out: they are all longer than nothing."""
+    """Find every line but return none: all are longer than the limit of 0 bytes."""
     with path.open("rb", buffering=0) as file:
         collections.deque(reverse_lines(file, max_line=0), maxlen=0)
 

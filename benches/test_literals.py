@@ -98,7 +98,7 @@ ENGINES = {
 
 
 def prose(patterns, fold, hits_per_kilobyte):
-    """English-like prose in which one word in a thousand is nearly a pattern, with so many that are."""
+    """Return English-like prose, with hits if asked for, in which one word in a thousand is nearly a pattern."""
     chance = random.Random(94)
     words = chance.choices(WORDS, weights=[1 / rank for rank in range(1, len(WORDS) + 1)], k=60_000)
     near = [pattern[:-2] + pattern[-1] for pattern in patterns if len(pattern) > 4]

@@ -16,7 +16,7 @@ from tailhook.install.command import real_interpreter
 
 @contextlib.contextmanager
 def listening(path, reading):
-    """A daemon's socket that is read from, or never."""
+    """Bind the daemon's socket; read from it if `reading`."""
     path.parent.mkdir(parents=True, mode=0o700)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
         daemon.bind(str(path))
@@ -31,14 +31,14 @@ def listening(path, reading):
 
 
 def read_to_the_end(daemon):
-    """Take every poke, up to an empty one."""
+    """Read every wake-up until an empty one."""
     while daemon.recv(16):
         pass
 
 
 @pytest.fixture(scope="module", params=["up", "down", "hung"])
 def event(request, tmp_path_factory):
-    """An event that is about to be reported."""
+    """Yield an event that is about to be reported."""
     folder = tmp_path_factory.mktemp("plates")
     stop = Stop(folder / "project", Case("plates", f"the daemon {request.param}", "Hm.", False, nothing), "10 KB")
     stop.env["XDG_RUNTIME_DIR"] = str(folder / "run")

@@ -1,4 +1,4 @@
-"""A whole scan: lines, records, prose, matches; beside libraries put together, and ripgrep, which reads bytes."""
+"""A whole scan: lines, records, prose, matches; beside a combination of libraries, and ripgrep, which reads bytes."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ SIZE = 4_000_000  # bytes, for peers that take seconds over it
 
 @pytest.fixture(scope="module")
 def part(transcripts, tmp_path_factory):
-    """The first lines of the large transcript."""
+    """Return the path of the first lines of the large transcript."""
     path = tmp_path_factory.mktemp("scan") / "part.jsonl"
     with transcripts.open("rb") as file:
         path.write_bytes(b"\n".join(file.read(SIZE).split(b"\n")[:-1]) + b"\n")
@@ -32,7 +32,7 @@ def tailhook_scan(path):
 
 
 def orjson_markdown_it_re(path, oracle=Oracle()):  # noqa: B008
-    """With the code regions of the tests' oracle, which is markdown-it-py."""
+    """Scan with the code regions of the tests' oracle, which is markdown-it-py."""
     expression = re.compile("|".join(map(re.escape, WANTED.values())))
     names = {pattern: name for name, pattern in WANTED.items()}
     found, offset = [], 0
@@ -60,7 +60,7 @@ def own_text(line):
 
 
 def orjson_markdown_it_parse(path, parse=MarkdownIt("commonmark").parse):  # noqa: B008
-    """The same without mapping regions back: what is left of the time is the libraries' own."""
+    """Scan without mapping the code regions back: the time that the libraries alone need."""
     for line in path.read_bytes().splitlines():
         parse(own_text(line))
 

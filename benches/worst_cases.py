@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import IO
 
 from tailhook._core import iso_time
-from tailhook.cli.bench import DONE, Case, Stop, idle_loop, memory_folder, nothing, ralph_loop, triage_pipeline
+from tailhook.cli.bench import (
+    DONE,
+    Case,
+    Stop,
+    gate_rules,
+    idle_loop,
+    memory_folder,
+    nothing,
+    ralph_loop,
+    triage_pipeline,
+)
 
 NOT_YET = "Not yet."
 ALL = "idle,ralph,triage,memory"
@@ -29,7 +39,7 @@ Write = Callable[[IO[str]], object]
 
 
 def said(words: str, number: int = 0) -> str:
-    """A line of a transcript in which the assistant says something."""
+    """Return a line of a transcript with words of the assistant."""
     message = {"id": f"m{number}", "role": "assistant", "content": [{"type": "text", "text": words}]}
     return json.dumps({"type": "assistant", "message": message, "timestamp": iso_time(2e9)}) + "\n"
 
@@ -67,7 +77,7 @@ def tiny_records(out: IO[str]) -> None:
 
 
 def repeated(line: str, size: int) -> Write:
-    """So many bytes of one line after the last words."""
+    """Return a writer of `size` bytes of one line after the last message."""
 
     def write(out: IO[str]) -> None:
         out.write(said(DONE))
@@ -91,7 +101,7 @@ def blank_blocks(out: IO[str]) -> None:
 
 
 def long_session(out: IO[str]) -> None:
-    """Fifty messages among a megabyte of tool output."""
+    """Write fifty messages among a megabyte of tool output."""
     work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
     why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
     for number in range(50):
@@ -99,7 +109,7 @@ def long_session(out: IO[str]) -> None:
 
 
 def keyword_messages(count: int, size: int) -> Write:
-    """So many messages of nothing but keywords, of so many bytes each."""
+    """Return a writer of `count` messages of `size` bytes that hold nothing but keywords."""
 
     def write(out: IO[str]) -> None:
         for number in range(count):
@@ -112,8 +122,25 @@ def negated_keywords(out: IO[str]) -> None:
     out.write(said("not decided " * 27_000 + "decided"))
 
 
+def small_tool_uses(out: IO[str]) -> None:
+    """16 MiB of uses of tools that decide nothing: edits of other files, other commands, reads, and their results."""
+    kinds = (
+        ("Edit", "file_path", "/project/{}.md"),
+        ("Bash", "command", "ls {}"),
+        ("Read", "file_path", "/project/{}.py"),
+    )
+    number = 0
+    while out.tell() < 16 << 20:
+        name, key, value = kinds[number % 3]
+        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": {key: value.format(number)}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": False}
+        for kind, block in (("assistant", use), ("user", result)):
+            out.write(json.dumps({"type": kind, "message": {"content": [block]}}) + "\n")
+        number += 1
+
+
 def nothing_more(out: IO[str]) -> None:
-    """The transcript as it is."""
+    """Write nothing: the transcript stays as it is."""
 
 
 # ---- states ------------------------------------------------------------------
@@ -136,7 +163,7 @@ def triage_state_of_2_mb(folder: Path, pending: int = 500) -> Path:
 
 
 def groups_with_like_names(folder: Path) -> Path:
-    """Two thousand groups whose folders would have one name; the last one is at work."""
+    """Write two thousand groups whose folders would have one name; work goes on in the last one."""
     path = triage_pipeline(folder)
     groups = {
         f"detection-of-callbacks-that-are-registered-by-name-only-in-module-{number}": {
@@ -156,7 +183,7 @@ def triage_state_that_moves(folder: Path) -> Path:
 
 
 def store_of_a_million(topic: str) -> Callable[[Path], Path]:
-    """A jwz store of a million messages of another topic; where the loop's topic and its message stand among them."""
+    """Return a function that writes a store with a million messages of another topic around the loop's."""
 
     def begin(folder: Path) -> Path:
         path = idle_loop(60)(folder)
@@ -178,7 +205,7 @@ def store_of_a_million(topic: str) -> Callable[[Path], Path]:
 
 
 def store_of_5_gb(folder: Path) -> Path:
-    """A store that is one line without an end."""
+    """Make a store of one line without an end."""
     path = folder / ".jwz" / "messages.jsonl"
     path.parent.mkdir()
     path.touch()
@@ -196,9 +223,13 @@ ACTIVE = idle_loop(60)  # seconds ago
 class Worst:
     """One case.
 
-    about: what the table calls it.  machine, blocks: who is asked, and whether the agent is sent on.  write: appends to
-    the transcript.  begin: as of `Case`.  size: of the transcript before that, of `tailhook.cli.bench.SIZES`.
-    profile: memory's.
+    about: its name in the table.
+    write: appends to the transcript.
+    machine: the machine that is asked.
+    begin: writes the state, as in `Case`.
+    blocks: whether the agent must continue.
+    size: the size of the transcript before `write`, one of `tailhook.cli.bench.SIZES`.
+    profile: the profile of the memory machine.
     """
 
     about: str
@@ -236,15 +267,16 @@ CASES = [
     Worst("memory, a line of 320 KB of negations", negated_keywords, "memory", memory_folder, False, profile="tuned"),
     Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
     Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
+    Worst("gate, 16 MB of small tool uses", small_tool_uses, "gate", gate_rules, False),
     Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
 ]  # fmt: skip
 
 
 class WorstStop(Stop):
-    """An agent about to stop, in a case's surroundings."""
+    """An agent that is about to stop, with the files of a case."""
 
     def __init__(self, folder: Path, worst: Worst, transcript: Path | None = None) -> None:
-        """transcript: one to stop on, instead of the case's own."""
+        """transcript: the transcript to stop with, in place of the case's own."""
         super().__init__(
             folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, nothing), worst.size
         )

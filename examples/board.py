@@ -5,6 +5,7 @@ usage: board.py [FILE.svg [KEYS...]]        the keys that are pressed before the
 """
 
 import asyncio
+import json
 import os
 import re
 import sys
@@ -21,10 +22,17 @@ from rich.text import Text
 from tailhook.board.rows import draw_wide
 from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
-from tailhook.machines.plates import Status
 from tailhook.plates.db import empty_plate
-from tailhook.plates.display import BOARD_GROUPS, STATUSES, ProjectNames, describe_plate
+from tailhook.plates.display import (
+    BOARD_GROUPS,
+    ProjectNames,
+    describe_event,
+    describe_plate,
+    describe_statuses,
+    encode,
+)
 from tailhook.plates.tables import Plate
+from tailhook.plates.timeline import find_periods
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
 WIDTH, HEIGHT = 104, 20
@@ -101,34 +109,37 @@ class Sessions:
     def describe(self, path: str) -> dict[str, Any]:
         """Return one of them as the daemon's JSON."""
         plate = self.plates[path]
-        return describe_plate(plate, self.names.name_of(plate["project_path"])).model_dump(mode="json")
+        found: dict[str, Any] = json.loads(encode(describe_plate(plate, self.names.name_of(plate["project_path"]))))
+        return found
 
     def describe_all(self) -> list[dict[str, Any]]:
         """Return all of them as the daemon's JSON."""
         return [self.describe(path) for path in self.plates]
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """Yield all of them, then those that are dismissed."""
+        """Yield the statuses, all sessions, then those that are dismissed."""
+        yield "statuses", json.loads(encode(describe_statuses()))
         yield "plates", self.describe_all()
         while True:
             yield "removed", {"session_id": await self.removed.get()}
 
     async def details(self, session_id: str) -> dict[str, Any]:
         """Return one of them with its events."""
-        events = [
+        rows = [
             {
                 "event_type": kind,
                 "tool_name": tool or None,
-                "tool_params": {"about": about} if about else None,
+                "agent_id": None,
+                "tool_params": {"command": about} if about else None,
                 "error": None,
                 "ts": int((NOW - before) * 1000),
                 "status": status,
-                "symbol": STATUSES[Status(status)].symbol,
-                "status_words": STATUSES[Status(status)].words,
             }
             for before, kind, tool, about, status in EVENTS
         ]
-        return {**self.describe(session_id), "events": events, "last_message": QUESTION}
+        events, periods = [describe_event(row) for row in rows], find_periods(rows)
+        found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, "last_message": QUESTION}))
+        return {**self.describe(session_id), **found}
 
     async def dismiss(self, session_id: str) -> None:
         """Remove one of them."""
@@ -150,7 +161,8 @@ class LiveSessions(Sessions):
         self.now = now
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """Yield all of them, then each step."""
+        """Yield the statuses, all sessions, then each step."""
+        yield "statuses", json.loads(encode(describe_statuses()))
         yield "plates", self.describe_all()
         for pause, path, status, tool, todo in STEPS:
             await asyncio.sleep(pause)
@@ -159,8 +171,8 @@ class LiveSessions(Sessions):
                 plate["since"] = int(self.now() * 1000)
             plate["status"], plate["last_tool"], plate["todo_progress"], plate["error"] = status, tool, todo, None
             yield "plate", self.describe(path)
-        async for change in super().changes():
-            yield change
+        while True:
+            yield "removed", {"session_id": await self.removed.get()}
 
 
 async def show(seconds: float) -> None:
@@ -180,8 +192,8 @@ def print_rows() -> None:
     """Print the board's rows."""
     console = Console(width=WIDTH, highlight=False)
     plates = map(read_plate, Sessions().describe_all())
-    for group, same in groupby(select_plates(plates), lambda plate: plate.group):
-        console.print(Text(f"\n {BOARD_GROUPS[group]}", "bold"))
+    for group, same in groupby(select_plates(plates), lambda plate: plate["group"]):
+        console.print(Text(f"\n {BOARD_GROUPS[group]['title']}", "bold"))
         for plate in same:
             console.print(draw_wide(plate, NOW, WIDTH))
 

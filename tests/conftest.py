@@ -38,7 +38,7 @@ def hook_argv(tmp_path_factory) -> list[str]:
 
 @pytest.fixture
 def project(tmp_path, hook_argv) -> Project:
-    """An empty project."""
+    """Return an empty project."""
     return Project(tmp_path / "project", tmp_path / "home", hook_argv)
 
 

@@ -1,6 +1,6 @@
 # Waits for locks and input, and wakes the daemon up.
 #
-# Gives: nothing to other parts. For Python: flock_within, wait_readable, poke.
+# Gives: nothing to other parts. For Python: flock_within, wait_readable, send_wake_up.
 # Needs: nothing.
 #
 # CPython has these in `fcntl`, `select` and `_socket`, which are shared libraries of their own: loading one costs the
@@ -85,5 +85,5 @@ def wait_readable(int fd, double seconds):
     return got == 1
 
 
-def poke(bytes path not None):
+def send_wake_up(bytes path not None):
     return os_send_wake_up(PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path))

@@ -7,7 +7,7 @@
 # ---- word boundaries and white space -----------------------------------------
 #
 # Letters, digits and white space are those of CPython's own tables, as in `re` and `str`; reading them needs no
-# interpreter lock. A byte that is not part of a UTF-8 sequence is none of them.
+# interpreter lock. A byte that is not part of a UTF-8 sequence belongs to no class.
 
 cdef inline bint match_is_word_character(uint32_t character) noexcept nogil:
     return Py_UNICODE_ISALNUM(character) or character == c"_"

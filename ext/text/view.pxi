@@ -1,6 +1,6 @@
 # Borrowed UTF-8 views of str and bytes objects.
 #
-# Gives: Utf8View, utf8_open, bytes_between, bytes_cut. For Python: fingerprint.
+# Gives: Utf8View, utf8_open, bytes_between, bytes_cut, text_fingerprint. For Python: fingerprint.
 # Needs: text/utf8.h.
 #
 # The core reads UTF-8. The bytes of a bytes object are read in place, and so is the UTF-8 form that a str caches. Only

@@ -1,6 +1,6 @@
 """The compiled core. Offsets and sizes are in bytes unless a function says otherwise."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from io import FileIO
 from types import ModuleType
@@ -279,6 +279,23 @@ def reverse_messages(
     max_lines: the largest number of lines to read.
     """
 
+def reverse_tool_uses(
+    file: int | BinaryIO | FileIO,
+    names: Container[str],
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    max_lines: int | None = None,
+) -> Iterator[tuple[str, str | None, bytes, bool | None, int]]:
+    """Iterate over the uses of tools, newest first: (the tool's name, the use's id, input, whether it failed, offset).
+
+    The input is the JSON text of the tool_use block's `input`, its UTF-8 unchecked. A use failed if its tool_result
+    block has `is_error` true; None if no result follows it. The offset is that of the line.
+
+    names: the tools whose uses are returned. Uses without an input are left out.
+    max_lines: the largest number of lines to read.
+    """
+
 def last_message(
     file: int | BinaryIO | FileIO,
     max_bytes: int | None = None,
@@ -426,7 +443,7 @@ def wait_readable(fd: int, seconds: float) -> bool:
     Raises OSError if the descriptor cannot be polled.
     """
 
-def poke(path: bytes) -> int:
+def send_wake_up(path: bytes) -> int:
     """Send a wake-up, a datagram of one byte, to the Unix socket at `path` without blocking. Returns 0 or an errno.
 
     ENOENT and ECONNREFUSED: no process listens there. EAGAIN: the listener is busy and has wake-ups waiting.

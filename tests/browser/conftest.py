@@ -13,7 +13,7 @@ sync_api.expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 
 @pytest.fixture(scope="session")
 def browser():
-    """The browser, one for all tests."""
+    """Yield the browser, one for all tests."""
     with sync_api.sync_playwright() as playwright:
         one = launch(playwright)
         if isinstance(one, str):
@@ -24,14 +24,14 @@ def browser():
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A daemon that a module's tests share."""
+    """Yield a running daemon that a module's tests share."""
     with daemon_in(tmp_path_factory.mktemp("browser")) as one:
         yield one.start()
 
 
 @pytest.fixture
 def daemon(shared):
-    """A running daemon without plates."""
+    """Return a running daemon without plates."""
     for session in shared.plates():
         shared.ask("DELETE", f"/plates/{session}")
     return shared
@@ -39,7 +39,7 @@ def daemon(shared):
 
 @pytest.fixture
 def own(tmp_path):
-    """A daemon of the test's own, not started."""
+    """Yield a daemon for one test, which is not started."""
     with daemon_in(tmp_path) as one:
         yield one
 
@@ -72,11 +72,11 @@ def open_board(browser):
 
 
 def is_fault(said) -> bool:
-    """Whether a line of the console tells of a fault; that the daemon was away is none."""
+    """Return whether a console line is an error other than a lost connection."""
     return said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text and "ERR_INCOMPLETE" not in said.text
 
 
 @pytest.fixture
 def board(daemon, open_board):
-    """The shared daemon's board in a page."""
+    """Return a page with the shared daemon's board."""
     return open_board(daemon)

@@ -17,7 +17,7 @@ WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a sec
 
 
 class Stranger:
-    """Another user's server on a port: it keeps all that it is sent, and answers everything."""
+    """Another user's server on a port: it keeps all that it receives, and answers every request."""
 
     def __init__(self, port=0, body=b"<!doctype html><title>mine</title>", kind="text/html"):
         self.received = received = []
@@ -279,7 +279,7 @@ def test_a_tab_says_that_the_daemon_is_away_while_it_is(own, open_board):
     page = open_board(own)
     expect(row(page, "p")).to_be_visible()
     own.stop()
-    expect(page.locator("#away")).to_contain_text("The daemon is away")
+    expect(page.locator("#away")).to_contain_text("The daemon does not answer")
     expect(page.locator("#connection")).to_have_text("away")
     expect(row(page, "p")).to_be_visible()
 
@@ -289,7 +289,7 @@ def test_after_a_new_start_a_tab_says_how_to_sign_in_and_sends_nothing_more(own,
     page = open_board(own)
     port = own.base.rpartition(":")[2]
     own.stop()
-    expect(page.locator("#away")).to_contain_text("The daemon is away")
+    expect(page.locator("#away")).to_contain_text("The daemon does not answer")
     own.start("--port", port)
     expect(page.locator("#away")).to_contain_text("This tab is not signed in any more: the daemon was started again.")
     expect(page.locator("#away")).to_contain_text("open the link that it prints:  tailhook plates serve")
@@ -334,7 +334,7 @@ def test_a_server_on_another_port_gets_nothing_that_opens_the_board(own, signed_
 
 
 def test_a_server_that_takes_the_port_of_a_dead_daemon_gets_nothing_usable(own, signed_in, stranger):
-    """The open tab goes on asking at the port, and nobody touches it."""
+    """The open tab keeps sending requests to the port; no person touches it."""
     own.start().post("stop", project_path="/src/first")
     token = own.token
     page = signed_in()
@@ -353,7 +353,7 @@ def test_a_server_that_takes_the_port_of_a_dead_daemon_gets_nothing_usable(own, 
 
 
 def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(own):
-    """A run's secrets count as long as it lives, so nobody else may be asked for them."""
+    """A run's secrets are valid as long as it lives, so no other process may get the port and be sent them."""
     own.start()
     port = int(own.base.rpartition(":")[2])
     secret = own.secret

@@ -14,6 +14,8 @@ from support.browser import row
 from support.daemon import wait_until
 from support.sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
+from tailhook.plates.display import FILTER_FIELDS
+
 PHONE = {"width": 360, "height": 740}
 HOSTILE = {
     "a tag": "<script>document.title='owned'</script>",
@@ -25,19 +27,19 @@ HOSTILE = {
 
 
 def rows(page, section="board"):
-    """The projects that are shown, from the top."""
+    """Return the projects that are shown, from the top."""
     return page.locator(f"#{section} li .project").all_inner_texts()
 
 
 def fill(daemon, folder):
-    """The simulated sessions."""
+    """Post the simulated sessions."""
     with daemon.client() as client:
         for event in sessions(folder):
             client.post("/events", json=event).raise_for_status()
 
 
 def focused(page):
-    """The project whose row has the focus."""
+    """Return the project whose row has the focus."""
     return page.evaluate("document.activeElement.closest('li')?.querySelector('.project').textContent ?? ''")
 
 
@@ -58,7 +60,7 @@ def test_every_answer_restricts_the_browser(daemon, path, signed_in):
     assert (reported["referrer-policy"], reported["cache-control"]) == ("no-referrer", "no-store")
 
 
-def test_the_files_of_the_board_are_not_way_to_other_files(daemon):
+def test_the_boards_file_routes_serve_no_other_file(daemon):
     for headers, codes in (({"authorization": f"Bearer {daemon.token}"}, (404,)), ({}, (401, 404))):
         for path in ("/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web/", "/web/nothing"):
             answer = httpx.get(f"{daemon.base}{path}", headers=headers)
@@ -112,7 +114,7 @@ def test_attention_comes_first_then_running_then_the_rest(daemon, board, tmp_pat
     assert rows(board, "running") == ["parser", "tailhook", "terraform"]
     assert set(rows(board, "rest")) == {"mobile", "notes"}
     assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
-    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "The rest 2"]
+    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "Other 2"]
 
 
 def test_age_and_order_go_by_when_the_status_changed(daemon, board):
@@ -142,11 +144,13 @@ def test_each_status_has_its_words_and_its_symbol(daemon, board, event, words, s
 
 
 def test_closed_ones_are_shown_when_asked_for(daemon, board):
-    daemon.post("session_end", project_path="/over")
+    daemon.post("tool_start", project_path="/over", tool_name="Bash", ts=1)
+    daemon.post("session_end", project_path="/over", ts=2)
     expect(board.get_by_role("button", name="Closed 1")).to_have_attribute("aria-pressed", "false")
     expect(board.get_by_text("All sessions are closed.")).to_be_visible()
     board.get_by_role("button", name="Closed 1").click()
     expect(row(board, "over").locator(".status")).to_have_text("closed")
+    expect(row(board, "over").locator(".tool")).to_have_text("")
     board.keyboard.press("c")
     expect(row(board, "over")).to_have_count(0)
 
@@ -174,6 +178,7 @@ def test_the_help_lists_the_symbols_of_the_daemon(board):
     board.keyboard.press("?")
     expect(board.locator("#helping .signs dd")).to_have_count(7)
     expect(board.locator("#helping .signs")).to_contain_text("awaiting approval")
+    expect(board.locator("#helping .keys")).to_contain_text(f"filter by {FILTER_FIELDS}")
 
 
 def test_a_placeholder_gives_way_to_its_session(daemon, board):
@@ -296,7 +301,12 @@ def test_bars_stand_where_they_belong(daemon, board, tmp_path):
     assert all(bar["x"] >= whole["x"] and bar["x"] + bar["width"] <= whole["x"] + whole["width"] + 1 for bar in bars)
     agent, waiting = places[".bar.running rect"], places[".bar.awaiting_input rect"]
     assert agent[0]["y"] < waiting[0]["y"]
-    assert agent[1]["x"] < waiting[0]["x"] < agent[2]["x"]
+    left, right = waiting[0]["x"], waiting[0]["x"] + waiting[0]["width"]
+    before = max((bar for bar in agent if bar["x"] < left), key=lambda bar: bar["x"])
+    after = min((bar for bar in agent if bar["x"] > left), key=lambda bar: bar["x"])
+    assert abs(before["x"] + before["width"] - left) < 2
+    assert abs(after["x"] - right) < 2
+    assert len({bar["y"] for bar in bars}) == 2  # the agent's lane, and the person's
 
 
 def test_open_details_follow_the_session(daemon, board):

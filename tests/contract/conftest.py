@@ -10,14 +10,14 @@ from support.postgres import postgres, wait_for
 
 @pytest.fixture
 def short_path():
-    """A folder with a short path: a socket's has 107 bytes at most."""
+    """Yield a folder with a short path: the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture(scope="module")
 def postgres_url():
-    """The URL of a PostgreSQL server of the module's own; its tests are skipped if PostgreSQL is not installed."""
+    """Yield the URL of a PostgreSQL server for one module; skips its tests if PostgreSQL is not installed."""
     with postgres() as url:
         if url is None:
             pytest.skip("PostgreSQL is not installed")
@@ -27,13 +27,13 @@ def postgres_url():
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
-    """A running daemon that the tests of a module share."""
+    """Yield a running daemon that the tests of a module share."""
     with daemon_in(tmp_path_factory.mktemp("daemon")) as one:
         yield one.start()
 
 
 @pytest.fixture
 def own(tmp_path):
-    """A daemon of the test's own, not started."""
+    """Yield a daemon for one test, which is not started."""
     with daemon_in(tmp_path) as one:
         yield one

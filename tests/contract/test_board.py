@@ -28,7 +28,7 @@ BOARD = [sys.executable, "-m", "tailhook", "board"]
 
 @pytest.fixture
 def daemon(tmp_path, monkeypatch):
-    """A running daemon, which this process takes for its user's too."""
+    """Yield a running daemon; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         one.env["TAILHOOK_NO_AUTOSTART"] = "1"
         monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
@@ -39,7 +39,7 @@ def daemon(tmp_path, monkeypatch):
 
 
 def populate(daemon):
-    """Five sessions."""
+    """Post the events of five sessions."""
     daemon.post("prompt_submit", "working", project_path="/home/ada/parser", git_branch="main")
     daemon.post(
         "tool_start", "asking", project_path="/home/ada/shop", tool_name="AskUserQuestion", git_branch="coupons"
@@ -52,11 +52,11 @@ def populate(daemon):
 # ---- what is shown -----------------------------------------------------------
 
 
-def test_who_needs_attention_comes_first_then_who_runs_then_the_rest(daemon):
+def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(daemon):
     populate(daemon)
 
     async def play(person):
-        await person.sees("Needs attention 2", "Running 1", "The rest 1", "live")
+        await person.sees("Needs attention 2", "Running 1", "Other 1", "live")
         places = [person.seen.index(word) for word in ("shop", "mail", "parser", "docs")]
         assert places == sorted(places)
         for word in (
@@ -194,10 +194,10 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
         plates = board.list.plates
 
         def grow():
-            board.list.show(plates, {}, "")
+            board.list.show(plates, "")
             board.list.action_move(len(plates))
 
-        board.list.show(plates[:3], {}, "")
+        board.list.show(plates[:3], "")
         await person.misses("project-03")
         await person.rests()
         board.call_next(grow)
@@ -340,12 +340,14 @@ def test_a_dismissal_that_cannot_be_done_is_reported(daemon):
 
 
 def test_c_shows_the_closed_ones_and_hides_them(daemon):
-    daemon.post("session_end", "over", project_path="/home/ada/legacy")
+    daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
+    daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
 
     async def play(person):
         await person.sees("All sessions are closed. Press c to see them.")
         await person.press("c")
         await person.sees("legacy", "· closed", "closed too")
+        assert "Bash" not in person.seen
         await person.press("c")
         await person.misses("legacy")
 
@@ -382,11 +384,11 @@ def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
     async def play(person):
         await person.sees("live", "shop")
         daemon.stop(how)
-        await person.sees("daemon away, reconnecting", "shop")
+        await person.sees("no answer from the daemon, reconnecting", "shop")
         daemon.start()
         await person.sees("live")
         daemon.post("stop", "asking", project_path="/home/ada/shop")
-        await person.sees("The rest 2")
+        await person.sees("Other 2")
 
     sit(play)
 
@@ -399,10 +401,10 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
     async def play(person):
         await person.sees("live")
         daemon.stop()
-        await person.sees("daemon away")
+        await person.sees("no answer from the daemon")
         await person.pilot.pause(1)
         assert daemon.process is None
-        assert "daemon away" in person.seen  # the user does not want one to be started
+        assert "no answer from the daemon" in person.seen  # the user does not want one to be started
         monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
         await person.sees("live")
 
@@ -413,7 +415,7 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
 
 
 def end_of_the_started(daemon):
-    """End a daemon that something else started."""
+    """End a daemon that another program started."""
     found = subprocess.run(
         [sys.executable, "-c", FIND, str(daemon.home)], capture_output=True, text=True, check=True, timeout=60
     )
@@ -446,7 +448,7 @@ def test_a_change_to_attention_alerts_once(daemon):
         daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
         await person.until(lambda: person.seen.count("awaiting input") == 2)
 
-    sit(play, alerts=[lambda app, plate: called.append((plate.session_id, plate.status.value))])
+    sit(play, alerts=[lambda app, plate: called.append((plate["session_id"], plate["status"].value))])
     assert called == [("working", "awaiting_approval")]
 
 
@@ -460,11 +462,11 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         daemon.post("prompt_submit", "busy")
         await person.sees("Needs attention 2", "Running 1")
         daemon.stop()
-        await person.sees("away")
+        await person.sees("no answer")
         daemon.start().post("permission_asked", "came meanwhile")
         await person.sees("live", "Needs attention 3")
 
-    sit(play, alerts=[lambda app, plate: called.append(plate.session_id)])
+    sit(play, alerts=[lambda app, plate: called.append(plate["session_id"])])
     assert called == ["new", "came meanwhile"]
 
 
@@ -475,7 +477,7 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, flags, path):
+def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
@@ -499,22 +501,22 @@ def test_the_desktop_is_reported_by_its_own_program(daemon, tmp_path, program, f
 
 
 def refused(daemon, *flags, **environment):
-    """What the command says that does not show a board, in a terminal."""
+    """Return what the command prints in a terminal when it does not show a board."""
     board = Terminal([*BOARD, *flags], {**daemon.env, "TERM": "xterm", **environment}, daemon.home)
     assert board.wait() == 1
     return board.seen
 
 
-def test_where_no_daemon_is_wanted_and_none_runs_it_says_so(daemon):
+def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(daemon):
     daemon.stop()
     assert refused(daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
 
 
-def test_a_desktop_without_a_program_for_it_is_reported(daemon, tmp_path):
-    assert "has no notify-send" in refused(daemon, "--notify", PATH=str(tmp_path))
+def test_without_a_notification_program_notify_is_refused(daemon, tmp_path):
+    assert "neither notify-send nor osascript" in refused(daemon, "--notify", PATH=str(tmp_path))
 
 
-def test_where_no_daemon_runs_one_is_started(daemon):
+def test_if_no_daemon_runs_one_is_started(daemon):
     daemon.stop()
     del daemon.env["TAILHOOK_NO_AUTOSTART"]
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)

@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
 
 @pytest.fixture
 def board(monkeypatch):
-    """The board with made-up sessions, at one time, in one time zone."""
+    """Return the board with made-up sessions, at one time and in one time zone."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield runpy.run_path(str(EXAMPLE))["make_board"]()
@@ -31,7 +31,7 @@ def board(monkeypatch):
 @pytest.mark.parametrize(
     ("size", "keys", "words"),
     [
-        pytest.param((104, 24), ["down"], ["The rest 3"], id="list"),
+        pytest.param((104, 24), ["down"], ["Other 3"], id="list"),
         pytest.param((40, 24), [], ["Needs attention 3"], id="narrow"),
         pytest.param((80, 24), ["c", "end"], ["legacy"], id="closed"),
         pytest.param((80, 16), ["slash", "c", "h"], ["search"], id="filtered"),
@@ -59,7 +59,7 @@ def test_the_picture_in_the_readme_is_the_boards(tmp_path, board):
     assert (tmp_path / "board.svg").read_text() == kept.read_text()
 
 
-def test_the_demo_shows_it_for_a_while_where_there_is_a_terminal_and_its_rows_where_there_is_none(tmp_path):
+def test_the_demo_shows_the_board_in_a_terminal_and_otherwise_prints_its_rows(tmp_path):
     argv = [sys.executable, str(EXAMPLE), "--live", "2"]
     env = {**ENVIRONMENT, "TERM": "xterm-256color"}
     terminal = Terminal(argv, env, tmp_path)
@@ -70,5 +70,5 @@ def test_the_demo_shows_it_for_a_while_where_there_is_a_terminal_and_its_rows_wh
     assert [line.split()[0] for line in words.splitlines() if line] == [
         *("Needs", "?", "!", "✗"),
         *("Running", "●", "●", "●"),
-        *("The", "◌", "○", "○"),
+        *("Other", "◌", "○", "○"),
     ]

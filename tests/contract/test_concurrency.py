@@ -62,7 +62,7 @@ NOTES = b'{"type":"message","id":"00000000000000000000000000","topic_id":"OTHER"
 
 
 def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(project):
-    """The loop's topic stands behind them, so the first hooks read all of them, and do not hold the lock meanwhile."""
+    """The loop's topic is behind them, so the first hooks read all of them; they do not hold the lock meanwhile."""
     messages = project.folder / ".jwz" / "messages.jsonl"
     messages.parent.mkdir()
     messages.write_bytes(NOTES * 1_000_000)
@@ -141,7 +141,7 @@ def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, mac
 
 @pytest.fixture
 def memorable(project):
-    """A project whose hook asks the memory machine, in a session of which something should be saved."""
+    """Return a project whose hook asks the memory machine, in a session of which something should be saved."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
     return project

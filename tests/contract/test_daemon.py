@@ -19,7 +19,7 @@ from support.daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
 from support.host import tailhook
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 IS_JSON = {"content-type": "application/json"}
 DEEP = '{"session_id":"deep","project_path":"/","event_type":"stop","tool_params":{"a":%s}}' % ("[" * 400 + "]" * 400)
@@ -144,7 +144,7 @@ def test_a_run_is_registered_and_stopped(daemon):
     assert daemon.ask("POST", "/plates/stopped", json={}).json() == {"status": "ok", "closed": 0}
 
 
-def test_the_figures_are_told(daemon):
+def test_the_status_route_returns_figures(daemon):
     daemon.post("stop", "figures")
     figures = daemon.ask("GET", "/status").json()
     assert figures["plates"]["idle"] >= 1
@@ -199,7 +199,7 @@ def test_a_session_elsewhere_has_no_words_of_this_machines_files(own, tmp_path):
     assert words == ["All done.", None]
 
 
-def test_who_posts_over_tcp_without_a_host_has_no_process(own):
+def test_an_event_over_tcp_without_a_host_has_no_process(own):
     own.start()
     event = {"session_id": "s", "project_path": "/p", "event_type": "stop", "pid": os.getpid(), "pid_started": 1}
     httpx.post(f"{own.base}/events", json=event, headers={"authorization": f"Bearer {own.token}"}).raise_for_status()
@@ -213,7 +213,7 @@ def test_who_posts_over_tcp_without_a_host_has_no_process(own):
 # ---- the stream --------------------------------------------------------------
 
 
-def test_who_asks_does_not_say_where_he_is(own):
+def test_x_forwarded_for_does_not_change_the_host(own):
     own.env["FORWARDED_ALLOW_IPS"] = "*"
     own.start()
     body = {"session_id": "s", "project_path": "/p", "event_type": "stop"}
@@ -259,7 +259,7 @@ def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daem
 
 def test_every_status_is_described(daemon):
     found = daemon.ask("GET", "/statuses").json()
-    assert [one["status"] for one in found] == [
+    assert [one["status"] for one in found["statuses"]] == [
         "awaiting_input",
         "awaiting_approval",
         "error",
@@ -268,7 +268,19 @@ def test_every_status_is_described(daemon):
         "idle",
         "closed",
     ]
-    assert found[0] == {"status": "awaiting_input", "symbol": "?", "words": "awaiting input", "group": "attention"}
+    assert found["statuses"][0] == {
+        "status": "awaiting_input",
+        "symbol": "?",
+        "words": "awaiting input",
+        "group": "attention",
+        "tone": "attention",
+    }
+    assert [(group["id"], group["title"]) for group in found["groups"]] == [
+        ("attention", "Needs attention"),
+        ("running", "Running"),
+        ("rest", "Other"),
+    ]
+    assert found["filter_fields"].startswith("project, ")
 
 
 # ---- one process -----------------------------------------------------------
@@ -285,13 +297,13 @@ def test_a_database_that_cannot_be_opened_is_reported(own):
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
 
 
-def test_a_port_that_is_none_is_wrong_usage(own):
+def test_an_invalid_port_is_wrong_usage(own):
     for port in ("99999", "-1", "http"):
         done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)
         assert (done.returncode, "is not a port" in done.stderr) == (2, True)
 
 
-def test_days_that_no_date_has_are_wrong_usage(own):
+def test_an_invalid_retention_is_wrong_usage(own):
     for days in ("36501", "0", "1e3"):
         done = tailhook("plates", "serve", "--retention", days, env=own.env, cwd=own.home)
         assert (done.returncode, days in done.stderr) == (2, True)
@@ -347,7 +359,7 @@ def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
     assert "running already" in refused(own, "--port", "0")
     own.runtime = tmp_path / "run" / "tailhook"
     assert own.ask("GET", "/health").status_code == 200  # who looks for it there is led to it
-    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
     assert own.stop() == 0
     assert own.start().ask("GET", "/health").status_code == 200
 
@@ -365,7 +377,7 @@ def test_a_runtime_folder_that_is_not_there_is_not_used(own, project, tmp_path):
 
 @pytest.fixture
 def stranger():
-    """A process that has nothing to do with the daemon."""
+    """Yield a process that has nothing to do with the daemon."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
     process.kill()
@@ -385,7 +397,7 @@ def test_what_a_lock_says_ends_no_stranger(own, stranger, left):
         with pytest.raises(subprocess.TimeoutExpired):
             starting.wait(3)
     try:
-        assert "The board" in starting.stdout.readline()  # once it is free
+        assert "Open the board" in starting.stdout.readline()  # once it is free
         assert stranger.poll() is None
     finally:
         starting.terminate()
@@ -404,7 +416,7 @@ def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_leaves_cleanly_while_somebody_listens(own, how):
+def test_it_ends_cleanly_while_a_client_listens(own, how):
     own.start()
     with own.client() as client, client.stream("GET", "/stream") as response:
         next(sse(response))
@@ -413,7 +425,7 @@ def test_it_leaves_cleanly_while_somebody_listens(own, how):
     assert not (own.runtime / "poke").exists()
 
 
-def test_it_leaves_in_the_middle_of_a_long_spool(own):
+def test_it_ends_in_the_middle_of_a_long_spool(own):
     own.spool(*(spooled(number) for number in range(20_000)))
     own.start()
     wait_until(lambda: own.plates())
@@ -541,6 +553,11 @@ def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
     assert ages[0] == "2h"
     assert 50 <= int(ages[1].removesuffix("s")) < 60
     assert int(ages[2].removesuffix("s")) < 30
+    code = "import sys; from tailhook.cli import main; main(['plates', 'list']); print(*sys.modules, file=sys.stderr)"
+    argv = [sys.executable, "-c", code]
+    loaded = subprocess.run(argv, env=own.env, cwd=own.home, capture_output=True, text=True, check=True).stderr.split()
+    assert {"tailhook.board.view"} <= set(loaded)
+    assert not {"sqlalchemy", "alembic", "pydantic"} & set(loaded)
     reported = json.loads(tailhook("plates", "list", "--json", env=own.env, cwd=own.home).stdout)["plates"]
     assert {plate["session_id"]: plate["since"] for plate in reported}["first"] < reported[0]["since"]
 
@@ -611,7 +628,7 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """A host whose session begins, and which says so.  names_itself: as Claude Code does, whose hooks a shell runs."""
+    """Start a host that reports a session's start.  names_itself: like Claude Code, which runs hooks in a shell."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]

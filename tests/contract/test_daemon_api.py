@@ -14,7 +14,7 @@ from tailhook.plates.inbox import Inbox
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory):
-    """The description that the application makes of itself."""
+    """Return the description that the application makes of itself."""
     folder = tmp_path_factory.mktemp("api")
     database = Database(f"sqlite:///{folder}/plates.db")
     yield schemathesis.openapi.from_asgi("/openapi.json", make_app(database, Inbox(folder, database), Hub()))

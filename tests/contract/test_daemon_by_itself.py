@@ -24,7 +24,7 @@ BOARD = [
 
 @pytest.fixture(params=["hook", "board"])
 def started(request, own, project):
-    """A daemon that was started in a cloned project with modules of its own; `pipe` was open in its parent."""
+    """Yield a daemon that was started in a cloned project with its own modules; `pipe` was open in its parent."""
     own.start().stop()  # leaves what starts it
     for name in MODULES:
         (project.folder / f"{name}.py").write_text(f"open({str(project.home / 'ran')!r}, 'w')\nraise SystemExit(3)\n")

@@ -21,13 +21,13 @@ GARBAGE = b"This is not a database, and long enough to be taken for one. " * 100
 
 
 def serve_and_stop(own, *flags):
-    """Have a daemon make its database, with one session."""
+    """Let a daemon make its database, with one session."""
     own.start(*flags).post("stop", "before")
     own.stop()
 
 
 def stderr_of(own):
-    """End the daemon; returns what it wrote on stderr."""
+    """End the daemon; return what it wrote on stderr."""
     own.process.send_signal(signal.SIGTERM)
     said = own.process.communicate(timeout=60)[1]
     assert own.process.returncode == 0
@@ -86,7 +86,7 @@ def damage(path):
             file.write(b"\xff" * 1000)
 
 
-def test_damage_that_is_found_only_while_it_serves_is_not_a_different(own):
+def test_damage_found_while_serving_is_handled_like_damage_at_the_start(own):
     """The tables' pages are damaged, and those that are read at the start are not."""
     serve_and_stop(own)
     damage(own.state / "plates.db")

@@ -51,11 +51,11 @@ class TestKilledUnderLoad:
 
 
 class TestDiskFull:
-    """The state folder is a disk of 1 MB, in a mount namespace of the daemon's own, which /proc leads into."""
+    """The state folder is a disk of 1 MB in a mount namespace of the daemon, which is reached through /proc."""
 
     @pytest.fixture
     def small_disk(self, own, tmp_path):
-        """The daemon on it; its `state` leads there."""
+        """Return the running daemon; its `state` is on that disk."""
         disk, runtime = tmp_path / "disk", tmp_path / "run"
         disk.mkdir()
         runtime.mkdir()
@@ -132,7 +132,7 @@ class TestClockSetBack:
 
 
 class TestALongSpool:
-    """`make load` takes 100,000 events; here it is the files that are many."""
+    """`make load` reads 100,000 events; here there are many files."""
 
     def test_of_several_files_arrives_once_and_in_order_though_the_daemon_is_killed(self, own):
         total, sessions = 4000, 8
@@ -148,5 +148,5 @@ class TestALongSpool:
         assert own.ask("GET", "/status").json()["events"] == {"tool_call": total}
         for session in range(sessions):
             assert [event["ts"] for event in events_of(own, f"s{session}")] == list(range(session, total, sessions))
-        # Whoever reads the database at that moment, as this test does, has it try again a second later.
+        # If a process reads the database at that moment, as this test does, the daemon tries again a second later.
         wait_until(lambda: sorted(path.name for path in own.state.glob("events*")) == ["events", "events-id"])

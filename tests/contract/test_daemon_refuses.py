@@ -1,4 +1,4 @@
-"""Nobody gets in: a class for each who is named in the promise, each test one that is refused by the running daemon."""
+"""Unauthorised requests are refused: one class for each kind of attacker that the README names."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from tailhook.plates.guard import MAX_BODY_BYTES
 
 
 def over_tcp(daemon, path="/plates", **headers):
-    """A request to the port."""
+    """Send a request to the port."""
     return httpx.get(f"{daemon.base}{path}", headers=headers)
 
 
 # Prints which of the files it may read or write, or, a socket, connect to: that asks for writing.
 MAY_USE = ["sh", "-c", 'for path; do if test -r "$path" || test -w "$path"; then echo "$path"; fi; done', "sh"]
-NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
+OTHER_USER = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
 
 
 class TestAnotherUser:
@@ -43,7 +43,7 @@ class TestAnotherUser:
                 daemon.runtime.chmod(0o755)
             argv, options = [*MAY_USE, *map(str, files)], {"cwd": "/", "stdout": subprocess.PIPE, "text": True}
             assert subprocess.run(argv, **options, check=True).stdout.split() == argv[-len(files) :]
-            assert subprocess.run(argv, **options, **NOBODY, check=True).stdout == ""
+            assert subprocess.run(argv, **options, **OTHER_USER, check=True).stdout == ""
 
     def test_finds_sockets_token_and_database_closed(self, daemon):
         paths = [daemon.runtime / "http", daemon.runtime / "poke", daemon.state / "token", daemon.state / "plates.db"]
@@ -60,7 +60,7 @@ class TestAnotherUser:
         (tmp_path / "run" / "tailhook").mkdir(parents=True)
         (tmp_path / "run" / "tailhook").chmod(0o755)
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
 
 class TestAnotherOrigin:
@@ -187,13 +187,15 @@ class TestNoToken:
     def test_none_or_one_that_cannot_be_sent_is_refused(self, own, given, host):
         (own.home / "token").touch(mode=0o600)
         (own.home / "token").write_text(given)
-        assert "needs a token" in refused(own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token")
+        assert "the token of the port must not be empty" in refused(
+            own, "--host", host, "--port", "0", "--token-file", f"{own.home}/token"
+        )
 
     def test_the_kept_one_is_looked_at_likewise(self, own):
         own.state.mkdir(parents=True, mode=0o700)
         (own.state / "token").touch(mode=0o600)
         (own.state / "token").write_text("geheim\xe4")
-        assert "needs a token" in refused(own, "--port", "0")
+        assert "the token of the port must not be empty" in refused(own, "--port", "0")
 
 
 class TestPathTraversalInIds:
@@ -220,7 +222,7 @@ class TestPathTraversalInIds:
 
 
 def raw(daemon, method, path):
-    """The answer to a request whose path nobody tidies up."""
+    """Return the answer to a request whose path the client does not normalise."""
     with socket.socket(socket.AF_UNIX) as one:
         one.connect(str(daemon.runtime / "http"))
         one.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
@@ -231,7 +233,7 @@ def raw(daemon, method, path):
 class TestSymbolicLinksInPlaceOfState:
     @pytest.fixture
     def theirs(self, tmp_path):
-        """A file somewhere else, that nobody may touch."""
+        """Return a file outside the daemon's folders, which the daemon must not change."""
         path = tmp_path / "theirs"
         path.write_text("known\n")
         path.chmod(0o600)
@@ -247,7 +249,7 @@ class TestSymbolicLinksInPlaceOfState:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "tailhook").symlink_to(tmp_path / "elsewhere")
         own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
-        assert "not a folder of yours alone" in refused(own)
+        assert "must be a folder that only you can access" in refused(own)
 
     def test_a_lock_that_is_a_link_is_refused(self, own, theirs):
         own.state.mkdir(parents=True, mode=0o700)
@@ -292,7 +294,7 @@ class TestOversizedBodies:
 class TestAHostileProjectsConfig:
     @pytest.fixture
     def hostile(self, project, own):
-        """A project whose configuration came with its clone, its hooks reporting to the user's own daemon."""
+        """Return a cloned project with a configuration of its own; its hooks report to the user's own daemon."""
         project.argv = [*project.argv[:-1], "plates"]
         project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
         (project.folder / ".claude").mkdir()

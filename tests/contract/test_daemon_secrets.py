@@ -196,7 +196,7 @@ def test_a_pipe_may_hold_a_secret(own):
 
 @pytest.fixture
 def server(postgres_url):
-    """The URL of a PostgreSQL server, with a password, which it does not ask for."""
+    """Return the URL of a PostgreSQL server, with a password that the server does not check."""
     return postgres_url.replace("tests@", f"tests:{SECRET}@")
 
 

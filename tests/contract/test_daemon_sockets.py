@@ -11,12 +11,12 @@ import httpx
 import pytest
 from support.daemon import STARTS, answers, daemon_pid, refused, wait_until
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 
 @pytest.fixture
 def login(own, tmp_path):
-    """The folder that is there while a user is logged in; the daemon's sockets are in it."""
+    """Return the folder that exists while a user is logged in; the daemon's sockets are in it."""
     folder = tmp_path / "login"
     folder.mkdir(mode=0o700)
     own.env["XDG_RUNTIME_DIR"] = str(folder)
@@ -31,7 +31,7 @@ def test_a_folder_that_was_removed_and_made_anew_has_the_sockets_again(own, logi
     wait_until(lambda: answers(own))
     assert daemon_pid(own) == own.process.pid
     assert own.plates()["before"]["status"] == "idle"
-    assert poke(os.fsencode(own.runtime / "poke")) == 0
+    assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
     assert httpx.get(f"{own.base}/health").status_code == 200  # on the port that it had
     assert own.stop() == 0
     assert not (own.runtime / "http").exists()

@@ -23,13 +23,13 @@ NEEDED = "the daemon needs more packages. Install them with:  pip install 'tailh
 
 @pytest.fixture
 def tmp_path(short_path):
-    """The user's home is in it, and the sockets are in the home."""
+    """Return the folder of the user's home, in which the sockets are."""
     return short_path
 
 
 @pytest.fixture
 def plates(project):
-    """A project whose hook reports events and may start the daemon, which is not there."""
+    """Return a project whose hook reports events and may start the daemon, which is not running."""
     project.argv = [*project.argv[:-1], "plates"]
     del project.env["TAILHOOK_NO_AUTOSTART"]
     project.state = project.home / ".local" / "state" / "tailhook"
@@ -37,7 +37,7 @@ def plates(project):
 
 
 def send(project):
-    """Report an event; returns what the hook printed on stderr."""
+    """Report an event; return what the hook printed on stderr."""
     payload = project.payload(hook_event_name="UserPromptSubmit")
     stop = project.hook(json.dumps(payload).encode(), read=False)
     assert (stop.exit_code, stop.stdout) == (0, "")
@@ -45,7 +45,7 @@ def send(project):
 
 
 def leave_argv(project, script):
-    """Have hooks start a shell script in place of the daemon."""
+    """Let hooks start a shell script in place of the daemon."""
     project.state.mkdir(parents=True, exist_ok=True)
     (project.state / "daemon-argv").write_text("\0".join(["/bin/sh", "-c", script]))
 
@@ -156,7 +156,7 @@ def test_a_projects_configuration_may_not_forbid_the_start(plates, starts):
 
 @pytest.fixture
 def installed(plates):
-    """The package and the packages that the daemon needs in one folder, as `pip install 'tailhook[serve]'` leaves them.
+    """Return a project whose hook runs from one folder with all packages, as `pip install 'tailhook[serve]'` makes it.
 
     Nothing else of tailhook was ever run there: no command left anything for the hooks.
     """
@@ -174,7 +174,7 @@ def installed(plates):
 
 @pytest.fixture
 def daemon(plates):
-    """The daemon of that user, ended in the end if it runs."""
+    """Yield the daemon of that user; end it afterwards if it runs."""
     with daemon_in(plates.home) as one:
         yield one
         if answers(one):
@@ -243,7 +243,7 @@ def test_hook_command_leaves_it_if_the_configured_machines_include_plates(plates
 def test_hook_command_prints_the_argv_even_if_it_can_leave_nothing(plates):
     (plates.home / "file").touch()
     note, _ = argv_left(plates, "plates", XDG_STATE_HOME=str(plates.home / "file"))
-    assert note == (f"tailhook: The daemon will not start by itself: {plates.home}/file/tailhook: Not a directory\n")
+    assert note == (f"tailhook: Hooks cannot start the daemon: {plates.home}/file/tailhook: Not a directory\n")
 
 
 # ---- if it does not start --------------------------------------------------------
@@ -257,7 +257,7 @@ def test_a_daemon_without_its_packages_is_reported_once_and_not_tried_all_the_ti
     assert NEEDED in first
     said = send(plates)
     assert said.startswith(f"tailhook: plates: the daemon does not start: {NEEDED}")
-    assert said.endswith("The events are kept. Look closer:  tailhook doctor\n")
+    assert said.endswith("Events are recorded and will appear later. For details:  tailhook doctor\n")
     assert said.count("\n") == 1
     assert send(plates) == ""
     attempted(plates, 59)
@@ -281,8 +281,8 @@ def test_another_reason_is_reported_too(plates):
         if (plates.state / "daemon-start").exists():
             attempted(plates, 61)
         assert said == (
-            f"tailhook: plates: the daemon does not start: {reason.strip()}. The events are kept."
-            " Look closer:  tailhook doctor\n"
+            f"tailhook: plates: the daemon does not start: {reason.strip()}. Events are recorded"
+            " and will appear later. For details:  tailhook doctor\n"
             if reason != "two"
             else ""
         )
@@ -335,7 +335,7 @@ def test_the_doctor_knows_that_a_hook_can_start_the_daemon_without_an_argv(plate
 
 
 def test_a_second_daemon_that_a_hook_started_leaves_without_a_complaint(plates, daemon):
-    """It found the other one gone, as that one was moving its sockets or was still starting."""
+    """It did not find the other one, which was moving its sockets or was still starting."""
     daemon.start()
     argv = (plates.state / "daemon-argv").read_text().split("\0")
     done = subprocess.run(

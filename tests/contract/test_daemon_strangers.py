@@ -54,7 +54,7 @@ def open_files(daemon):
 
 @contextmanager
 def held(daemon, number, kind, seconds=60):
-    """Another program holds connections meanwhile."""
+    """Let another program hold connections meanwhile."""
     argv = [sys.executable, str(HOLDS), str(daemon.port), str(number), kind, str(seconds)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
@@ -66,7 +66,7 @@ def held(daemon, number, kind, seconds=60):
 
 @contextmanager
 def followed(daemon):
-    """A signed-in browser that follows the stream; gives the list of what it was sent."""
+    """Let a signed-in browser follow the stream; yield the list of what it receives."""
     found = []
     client = httpx.Client(timeout=60, headers={"authorization": f"Bearer {daemon.secret}"})
 

@@ -42,7 +42,7 @@ def one_line(kind):
 
 
 def many_values(path):
-    """A line as long as a hook reads, whose decoded form takes thirty times its size."""
+    """Write a line as long as a hook reads, whose decoded form takes thirty times its size."""
     record = {**assistant("All done.", at=time.time() + 60), "more": 0}
     record["message"]["stop_reason"] = "end_turn"
     text = json.dumps(record)
@@ -70,7 +70,7 @@ def peak_mb(daemon):
 
 
 def waiting_since(own, name, transcript, seconds_ago):
-    """Report a session that has been waiting for a person for so long."""
+    """Report a session that has been waiting for a person for `seconds_ago`."""
     at = int((time.time() - seconds_ago) * 1000)
     fields = {"event_type": "permission_asked", "transcript_path": str(transcript)}
     own.spool(spooled(at, name, **fields))

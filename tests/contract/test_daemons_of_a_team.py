@@ -10,7 +10,7 @@ from support.daemon import daemon_in, spooled, sse, wait_until
 
 @pytest.fixture
 def team(postgres_url, short_path):
-    """Two daemons on an empty database."""
+    """Yield two daemons on an empty database."""
     server = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT")
     name = f"team_{os.urandom(4).hex()}"
     with server.connect() as connection:
@@ -34,7 +34,7 @@ def test_each_takes_its_own_spool(team):
         assert daemon.plates().keys() == {"of-0", "of-1"}
 
 
-def test_who_listens_to_one_gets_what_another_one_took(team):
+def test_a_listener_of_one_daemon_gets_the_changes_of_another(team):
     one, two = team
     with one.client() as client, client.stream("GET", "/stream") as response:
         reported = sse(response)

@@ -13,7 +13,7 @@ uses = iter(range(10**6))
 
 @pytest.fixture
 def gate(project):
-    """A project with a rule, whose hook asks the gate."""
+    """Return a project with a rule, whose hook asks the gate."""
     project.argv = [*project.argv[:-1], "gate"]
     configure(project, RULES)
     return project
@@ -143,11 +143,120 @@ def test_broken_lines_and_odd_records_are_passed_over(gate):
     assert blocked(gate.stop("Done."))
 
 
-def test_each_session_has_blocks_of_its_own(gate):
+def test_a_forked_or_resumed_session_is_not_blocked_again_for_the_same_edits(gate):
     edit(gate)
     assert blocked(gate.stop("Done.", session_id="one"))
-    assert blocked(gate.stop("Done.", session_id="two"))
-    assert gate.stop("Done.", session_id="one").allowed
+    assert gate.stop("Done.", session_id="fork").allowed
+    edit(gate)
+    assert blocked(gate.stop("Done.", session_id="fork"))
+
+
+def test_two_projects_have_states_of_their_own_and_old_ones_are_removed(gate):
+    folder = gate.home / ".local/state/tailhook"
+    folder.mkdir(parents=True, mode=0o700)
+    old, new, other = folder / "1.gate", folder / "2.gate", folder / "3.memory"
+    for path in (old, new, other):
+        path.write_text('["e"]')
+    for path in (old, other):
+        os.utime(path, (1e9, 1e9))
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+    assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
+    assert len(list(folder.glob("*.gate"))) == 2
+
+
+# ---- commands in the background, as Claude Code 2.1.222 writes them ---------------
+
+
+def notify(project, status, summary):
+    """Write the notification that the command which was used last has ended."""
+    records = [json.loads(line) for line in project.transcript.read_text().splitlines()]
+    use_id = next(r["message"]["id"] for r in reversed(records) if r["type"] == "assistant")
+    text = (
+        f"<task-notification>\n<task-id>b0xt7qndq</task-id>\n<tool-use-id>{use_id}</tool-use-id>\n"
+        f"<status>{status}</status>\n<summary>{summary}</summary>\n</task-notification>"
+    )
+    project.write({"type": "queue-operation", "operation": "enqueue", "content": text})
+
+
+@pytest.mark.parametrize(
+    ("status", "summary", "is_blocked"),
+    [
+        ("completed", 'Background command "pytest" completed (exit code 0)', False),
+        ("completed", 'Background command "pytest (exit code 1)" completed (exit code 0)', False),
+        ("completed", 'Background command "pytest" completed (exit code 1)', True),
+        ("failed", 'Background command "pytest" failed with exit code 1', True),
+        ("killed", 'Background command "pytest" was stopped', True),
+        ("", "?", False),
+    ],
+)
+def test_a_command_in_the_background_counts_until_it_is_known_to_have_failed(gate, status, summary, is_blocked):
+    edit(gate)
+    run(gate, run_in_background=True)
+    notify(gate, status, summary)
+    assert blocked(gate.stop("Done.")) is is_blocked
+
+
+def test_a_command_in_the_background_that_has_not_ended_counts(gate):
+    edit(gate)
+    run(gate, run_in_background=True)
+    assert gate.stop("Done.").allowed
+
+
+# ---- folders ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_folders(gate):
+    """The gate with a rule whose pattern has a folder."""
+    configure(gate, [{"edited": ["src/**"], "ran": "pytest"}])
+    return gate
+
+
+def edit_at(project, path):
+    use(project, "Edit", file_path=str(path))
+
+
+def test_a_project_that_is_reached_through_a_link_is_the_same(in_folders):
+    link = in_folders.home / "link"
+    link.symlink_to(in_folders.folder)
+    (in_folders.folder / "src").mkdir()
+    edit_at(in_folders, link / "src/app.py")
+    stop = in_folders.stop("Done.")
+    assert blocked(stop)
+    assert "`pytest`: src/app.py was edited" in stop.answer["reason"]
+    edit_at(in_folders, in_folders.folder / "src/app.py")
+    assert blocked(in_folders.stop("Done.", cwd=str(link)))
+
+
+def test_a_worktree_outside_the_project_is_the_project(in_folders):
+    tree = in_folders.home / "tree"
+    (tree / "lib" / "deep").mkdir(parents=True)
+    (tree / ".git").write_text("gitdir: elsewhere")
+    in_folders.env["CLAUDE_PROJECT_DIR"] = str(in_folders.folder)
+    edit_at(in_folders, tree / "src/app.py")
+    assert blocked(in_folders.stop("Done.", cwd=str(tree / "lib" / "deep")))
+
+
+@pytest.mark.parametrize("path", ["src/../src/./a.py", "./src/a.py"])
+def test_dots_in_a_path_are_read(in_folders, path):
+    edit_at(in_folders, f"{in_folders.folder}/{path}")
+    assert blocked(in_folders.stop("Done."))
+
+
+@pytest.mark.parametrize("path", ["lib/src/a.py", "src/../a.py", "../src/a.py"])
+def test_another_folder_is_not_the_pattern_s(in_folders, path):
+    edit_at(in_folders, f"{in_folders.folder}/{path}")
+    assert in_folders.stop("Done.").allowed
+
+
+def test_an_absolute_pattern_matches_files_outside_the_project(gate):
+    configure(gate, [{"edited": [f"{gate.home}/shared/"], "ran": "pytest"}])
+    edit_at(gate, gate.home / "shared/a/b.py")
+    assert blocked(gate.stop("Done."))
+
+
+# ---- the state -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[5]", '["', "\x00"])

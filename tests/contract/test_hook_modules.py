@@ -34,12 +34,12 @@ OWN_MODULES = {
     "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
     "triage": {"tailhook.stores.jsonfile"},
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
-    "gate": {"tailhook.hook.config"},
+    "gate": {"tailhook.hook.config", "tailhook.machines.commands", "tailhook.machines.shell"},
 }
 
 
 def loaded_by(project, which="True", *words):
-    """The modules that a stop loads beyond those of bare Python, and beyond what Cython makes in memory.
+    """Return a stop and the modules that it loads beyond bare Python's and those that Cython makes in memory.
 
     which: an expression over a module's `spec`.
     words: more arguments of the hook.
@@ -99,7 +99,7 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
 def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(project, host):
     begin_idle(project)
     _, loaded = loaded_by(project, "True", "--host", host)
-    theirs = {"tailhook.hook.hosts", f"tailhook.hook.hosts.{host}", "tailhook.hook.translated"}
+    theirs = {f"tailhook.hook.{name}" for name in ("hosts", f"hosts.{host}", "hosts.transcripts", "translated")}
     assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 

@@ -244,11 +244,11 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
 @pytest.mark.parametrize(
     ("machine", "path", "code", "words"),
     [
-        ("idle", ".claude/tailhook.json", 0, "larger than 16 MB. The defaults are used"),
-        ("idle", ".claude/idle-loop.local.md", 0, "larger than 4 MB"),
-        ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MB"),
+        ("idle", ".claude/tailhook.json", 0, "larger than 16 MiB. The defaults are used"),
+        ("idle", ".claude/idle-loop.local.md", 0, "larger than 4 MiB"),
+        ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MiB"),
         ("memory", ".claude/memory/memory-config.json", 2, "[DECISION] We chose A"),
-        ("memory", ".claude/.stop_hook_active", 0, "larger than 16 MB"),
+        ("memory", ".claude/.stop_hook_active", 0, "larger than 16 MiB"),
     ],
 )
 def test_a_file_without_an_end_in_a_project_is_not_read(project, machine, path, code, words):

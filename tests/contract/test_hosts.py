@@ -172,6 +172,20 @@ def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
     late.join()
 
 
+def test_memory_waits_for_copilots_transcript(project, stop):
+    payload = copilot(project, "")
+    (project.home / "host.jsonl").unlink()
+
+    def flush():
+        write(project, {"type": "assistant.message", "data": {"content": MEMORABLE}, "timestamp": stamp()})
+        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+
+    late = threading.Timer(0.3, flush)
+    late.start()
+    assert "[DECISION]" in stop("copilot", payload, "memory").stdout
+    late.join()
+
+
 def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop):
     project.loop()
     payload = {**copilot(project, DONE), "timestamp": int(time.time() * 1000) + 3_600_000}
@@ -235,6 +249,42 @@ def test_claude_code_is_the_host_unless_another_is_named(project):
     for flags in ((), ("--host", "claude-code"), ("--host=claude-code",)):
         assert project.stop("Hm.", *flags).answer["decision"] == "block"
     assert jwz.newest(project.folder)["stack"][0]["iter"] == 4
+
+
+def write_decisions(project, name):
+    """Write a transcript in which the agent took two decisions, two messages ago, and then used a tool."""
+    decided, later = [{"type": "text", "text": MEMORABLE}], [{"type": "text", "text": "Nothing else."}]
+    if name == "codex":
+        item = {"type": "message", "role": "assistant"}
+        records = [{"type": "response_item", "payload": {**item, "content": text}} for text in (decided, later)]
+        records.insert(1, {"type": "response_item", "payload": {"type": "function_call", "name": "exec_command"}})
+    elif name == "gemini":
+        records = [{"id": f"g{n}", "type": "gemini", "content": text} for n, text in enumerate((decided, later))]
+    elif name == "copilot":
+        texts = MEMORABLE, "Nothing else."
+        records = [{"type": "assistant.message", "data": {"content": text}, "timestamp": stamp()} for text in texts]
+    else:
+        records = [{"role": "assistant", "message": {"content": text}} for text in (decided, later)]
+    for record in records:
+        write(project, record)
+
+
+@pytest.mark.parametrize("name", BY_HOST)
+def test_memory_reads_the_hosts_transcript(project, stop, name):
+    write_decisions(project, name)
+    path = str(project.home / "host.jsonl")
+    payload = {
+        **BY_HOST[name](project, "Nothing else."),
+        "transcriptPath" if name == "copilot" else "transcript_path": path,
+    }
+    assert "[DECISION]" in stop(name, payload, "memory").stdout
+    assert stop(name, payload, "memory").stdout == ""  # once
+
+
+def test_memory_takes_the_last_of_several_answers_from_the_transcript(project, stop):
+    payload = gemini_sent_on(project, MEMORABLE)
+    first = stop("gemini", payload, "memory").stdout
+    assert first.count("We chose A") == 1
 
 
 @pytest.mark.parametrize("name", BY_HOST)

@@ -272,7 +272,7 @@ def test_the_first_session_to_stop_claims_the_loop(project, run_idle):
     assert project.stop("Hm.").state["stack"][-1]["iter"] == 3
 
 
-def test_a_sub_agents_stop_is_none_of_ours(run_idle):
+def test_a_sub_agents_stop_is_ignored(run_idle):
     state = looping()
     stop = run_idle(said=DONE, state=state, agent_id="a1")
     assert stop.allowed

@@ -68,7 +68,7 @@ def test_a_post_is_never_older_than_the_newest_message(project):
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/10]")
 
 
-def test_other_topics_are_none_of_ours(project):
+def test_other_topics_are_ignored(project):
     jwz.post(project.folder, json.dumps(looping()), topic="notes")
     assert project.stop("Hm.").allowed
     jwz.post(project.folder, json.dumps({"about": "loop:current"}), topic="notes")
@@ -136,7 +136,8 @@ def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
     link = {"folder": ".jwz", "messages": ".jwz/messages.jsonl", "fallback": ".claude/idle-loop.local.md"}
     place = project.folder / link.get(linked, ".claude")
     assert stop.stderr == (
-        f"tailhook: idle: {place}: a symbolic link, which is not followed. Its state is left; the agent may stop.\n"
+        f"tailhook: idle: {place}: a symbolic link, which is not followed."
+        " Its state was not changed; the agent may stop.\n"
     )
 
 
@@ -163,7 +164,7 @@ FALLBACK = (
 
 @pytest.fixture
 def fallback(project):
-    """The fallback file with its text, made anew."""
+    """Return a function that writes the fallback file and returns its path."""
 
     def make(text: str = FALLBACK):
         path = project.folder / ".claude" / "idle-loop.local.md"

@@ -24,7 +24,7 @@ THEIRS = (
 
 @pytest.fixture
 def settings(project) -> Path:
-    """The user's settings file, which is not there."""
+    """Return the path of the user's settings file, which does not exist."""
     return project.home / ".claude" / "settings.json"
 
 
@@ -119,7 +119,7 @@ def test_the_change_is_shown_before_it_is_done(project, settings, written):
 
 
 def machines_in(settings):
-    """What the argv names behind the entry file, up to its flags."""
+    """Return the machines that the argv names between the entry file and the flags."""
     args = json.loads(settings.read_text())["hooks"]["Stop"][-1]["hooks"][0]["args"]
     return args[3 : args.index("--exit")]
 
@@ -266,7 +266,7 @@ def test_uninstall_completes_one_that_was_killed_before_it_forgot_the_file(proje
 
 def test_uninstall_keeps_the_backup_of_a_file_that_hooks_were_taken_out_of_by_hand(project, settings, written):
     before = written(THEIRS)
-    path = Path(install(project).stdout.rpartition("The file as it was: ")[2].splitlines()[0])
+    path = Path(install(project).stdout.rpartition("Backup of the old file: ")[2].splitlines()[0])
     settings.write_text(edited := THEIRS.replace("make stop", "make end"))
     assert "Nothing to remove" in uninstall(project).stdout
     assert (path.read_bytes(), settings.read_text()) == (before, edited)
@@ -275,7 +275,7 @@ def test_uninstall_keeps_the_backup_of_a_file_that_hooks_were_taken_out_of_by_ha
 
 def test_the_file_as_it_was_is_kept_where_only_its_owner_reads_it(project, written):
     before = written(THEIRS)
-    path = Path(install(project).stdout.rpartition("The file as it was: ")[2].splitlines()[0])
+    path = Path(install(project).stdout.rpartition("Backup of the old file: ")[2].splitlines()[0])
     assert path.read_bytes() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -338,7 +338,7 @@ def make_large_file(path):
         (Path.mkdir, "{path} is a directory."),
         (os.mkfifo, "{path}: invalid JSON"),
         (make_link_to_itself, "{path}: Too many levels of symbolic links"),
-        (make_large_file, "{path}: the file is larger than 16 MB"),
+        (make_large_file, "{path}: the file is larger than 16 MiB"),
     ],
 )
 def test_settings_that_are_not_an_ordinary_file_are_named_and_left_alone(project, settings, command, make, reason):

@@ -30,13 +30,13 @@ EVERY_EVENT = {
 
 @pytest.fixture
 def tmp_path(short_path):
-    """The user's home is in it, and the sockets are in the home."""
+    """Return the folder of the user's home, in which the sockets are."""
     return short_path
 
 
 @pytest.fixture
 def installed(project):
-    """A project whose user has installed plates beside the other machines."""
+    """Return a project whose user has installed plates beside the other machines."""
     project.settings = project.home / ".claude" / "settings.json"
     project.settings.parent.mkdir()
     project.before = '{\n  "model": "opus"\n}\n'
@@ -48,7 +48,7 @@ def installed(project):
 
 
 def findings(project: Project, check: str) -> list[dict]:
-    """What the doctor finds of one check."""
+    """Return what the doctor finds in one check."""
     done = project.tailhook("doctor", "--json")
     return [finding for finding in json.loads(done.stdout)["findings"] if finding["check"] == check]
 
@@ -149,12 +149,12 @@ def test_the_doctor_sees_events_that_no_daemon_takes(installed):
     with spool.open("wb") as out:
         out.truncate(40 << 20)
     found = findings(installed, "plates")
-    assert any("40 MB wait for the daemon" in finding["what"] for finding in found)
+    assert any("40 MiB of events wait for the daemon" in finding["what"] for finding in found)
 
 
 @pytest.fixture
 def served(installed):
-    """Installed, and a daemon was there: it left its database."""
+    """Yield a daemon that has stopped and left its database, in an installed project."""
     with daemon_in(installed.home) as daemon:
         daemon.start().post("stop")
         daemon.stop()
@@ -162,7 +162,7 @@ def served(installed):
 
 
 def bad(project: Project) -> list[tuple[str, str]]:
-    """What the doctor finds wrong with plates."""
+    """Return what the doctor finds wrong with plates."""
     return [(finding["status"], finding["what"]) for finding in findings(project, "plates")[1:]]
 
 
@@ -193,7 +193,7 @@ def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
     assert (status, "made by a newer tailhook" in what) == ("failure", True)
     assert (
         findings(installed, "plates")[1]["advice"]
-        == "Upgrade tailhook: install that version again, from a clone of its repository."
+        == "Upgrade tailhook: install the newer version from a clone of its repository."
     )
 
 
@@ -202,7 +202,7 @@ def test_the_doctor_knows_a_daemon_that_hangs(installed, served):
     os.kill(served.process.pid, signal.SIGSTOP)
     (hangs, *_) = findings(installed, "plates")
     os.kill(served.process.pid, signal.SIGCONT)
-    assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["what"]) == ("failure", True)
+    assert (hangs["status"], f"kill -9 {served.process.pid}" in hangs["advice"]) == ("failure", True)
 
 
 def test_the_doctor_finds_a_daemon_whose_sockets_are_elsewhere(installed, served, tmp_path):

@@ -20,7 +20,7 @@ def user(text, **fields):
 
 @pytest.fixture
 def memory(project):
-    """A project whose hook asks the memory machine, with a transcript in which something was decided."""
+    """Return a project whose hook asks the memory machine, with a transcript in which something was decided."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(user("Go on."), assistant(MEMORABLE, id="m1"))
     return project
@@ -353,7 +353,7 @@ def test_a_flag_that_is_a_link_is_not_followed_and_the_agent_may_stop(memory):
     assert not target.exists()
 
 
-def test_where_no_flag_can_be_made_the_agent_may_stop(memory):
+def test_if_no_flag_can_be_made_the_agent_may_stop(memory):
     (memory.folder / ".claude").write_text("a file")
     assert memory.stop("ok").allowed
 
@@ -449,7 +449,11 @@ def test_a_session_of_any_name_gets_one_report(memory, session):
 def test_explain_shows_each_line_its_keyword_booster_and_share(memory):
     done = memory.tailhook("memory", "explain", str(memory.transcript))
     assert done.returncode == 0, done.stderr
-    for part in ("DECISION", "0.53 of 0.40: reported", "0.5  message 2, chose + because: We chose A because of B."):
+    for part in (
+        "DECISION",
+        "score 0.53, threshold 0.40: reported",
+        "0.5  message 2, chose + because: We chose A because of B.",
+    ):
         assert part in done.stdout
     facts = json.loads(memory.tailhook("memory", "explain", str(memory.transcript), "--json").stdout)
     lines = facts["categories"]["DECISION"]["lines"]

@@ -24,7 +24,7 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 
 @pytest.fixture
 def plates(project):
-    """The project, its hook reporting; no daemon is started unless a test wants one."""
+    """Return a project whose hook reports events; no daemon is started unless a test needs one."""
     project.argv = [*project.argv[:-1], "plates"]
     return project
 
@@ -34,12 +34,12 @@ def spool(project):
 
 
 def reported(project):
-    """The events in the spool, oldest first."""
+    """Return the events in the spool, oldest first."""
     return [json.loads(line) for line in spool(project).read_text().splitlines()] if spool(project).exists() else []
 
 
 def send(project, *flags, **fields):
-    """One event of the host; returns what was reported of it, None for nothing."""
+    """Run the hook for one event; return the event that it reported, or None."""
     before = len(reported(project))
     stop = project.hook(json.dumps(project.payload(**fields)).encode(), *flags, read=False)
     assert (stop.exit_code, stop.stdout, stop.stderr) == (0, "", "")
@@ -207,14 +207,14 @@ def test_an_event_has_the_transcripts_size(plates):
 
 
 def judged(project, tmp_path):
-    """The status and the process that the board has, once the spool is taken and the processes are looked at."""
+    """Return the status and the process of the plate, after the spool is read and the processes are checked."""
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     try:
         inbox = Inbox(spool(project).parent, database)
         inbox.ingest()
         Health(database, inbox.id, inbox.is_drained).check()
-        plate = describe_plate(database.get("mine"), "").model_dump(mode="json")
-        return plate["status"], plate["pid"]
+        plate = describe_plate(database.get("mine"), "")
+        return plate["status"].value, plate["pid"]
     finally:
         database.close()
 
@@ -343,7 +343,7 @@ def test_a_disabled_hook_reports_nothing(plates):
     assert send(plates) is None
 
 
-def test_where_nothing_can_be_written_the_answer_is_the_same_and_a_line_says_so(plates):
+def test_if_nothing_can_be_written_the_answer_is_the_same_and_an_error_is_printed(plates):
     plates.loop(frame(max=5))
     plates.argv = [*plates.argv[:-1], "idle,plates"]
     plates.env["XDG_STATE_HOME"] = "/proc/nowhere"
@@ -410,14 +410,14 @@ def test_a_spool_that_is_full_after_the_clock_was_set_back_comes_behind_those_be
 
 @pytest.fixture
 def runtime(plates, tmp_path):
-    """The folder of the daemon's sockets, short enough for a socket's address."""
+    """Return the folder of the daemon's sockets, short enough for a socket's address."""
     folder = tmp_path / "run"
     (folder / "tailhook").mkdir(parents=True)
     plates.env["XDG_RUNTIME_DIR"] = str(folder)
     return folder / "tailhook"
 
 
-def test_who_listens_is_poked_after_the_event_is_in_the_spool(plates, runtime):
+def test_the_daemon_is_woken_after_the_event_is_in_the_spool(plates, runtime):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
         daemon.bind(str(runtime / "poke"))
         daemon.settimeout(10)

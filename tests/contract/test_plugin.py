@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="the plugin is in th
 
 @pytest.fixture
 def scripts(tmp_path) -> Path:
-    """A folder on PATH, with nothing in it."""
+    """Return an empty folder that is on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     return folder
@@ -33,7 +33,7 @@ def scripts(tmp_path) -> Path:
 
 @pytest.fixture
 def command(scripts):
-    """Put the command `tailhook` into a folder; it notes each call."""
+    """Write a command `tailhook` into a folder; it notes each call."""
 
     def make(folder: Path = scripts) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def test_a_missing_tailhook_is_reported_plainly_and_traps_no_agent(project, laun
     assert set(stop.answer) == {"systemMessage"}
     for words in (stop.answer["systemMessage"], stop.stderr):
         assert "tailhook is not installed" in words
-        assert "in a clone of its repository, run: pipx install . " in words  # it is not on PyPI
+        assert "run this in a clone of its repository: pipx install . " in words  # it is not on PyPI
 
 
 # ---- the files ---------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_missing_tailhook_is_reported_plainly_and_traps_no_agent(project, laun
 def test_a_command_of_the_plugin_says_how_to_install_tailhook(page):
     ways = [line for line in page.read_text().splitlines() if "install" in line]
     assert ways == [
-        "If the command is not found, say to the user: in a clone of tailhook's repository, run `pipx install .`"
+        "If the command is not found, tell the user to run `pipx install .` in a clone of tailhook's repository."
     ]
 
 

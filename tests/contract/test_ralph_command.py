@@ -16,7 +16,7 @@ def ralph(project):
 
 @pytest.fixture
 def path(project):
-    """The state file."""
+    """Return the path of the state file."""
     project.argv = [*project.argv[:-1], "ralph"]
     return project.folder / ".claude/ralph-loop.local.md"
 
@@ -118,8 +118,8 @@ def test_a_live_loop_is_not_overwritten_but_one_that_is_off_or_broken_is(project
 
 
 def test_without_a_promise_and_a_limit_it_says_what_ends_the_loop(ralph):
-    assert "ends only by: tailhook ralph cancel" in ralph("start", "Go.").stdout
-    assert "ends only by" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
+    assert "Only this command ends it:  tailhook ralph cancel" in ralph("start", "Go.").stdout
+    assert "Only this command" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
 
 
 def test_it_warns_of_a_long_prompt_and_of_the_hosts_cap(ralph):
@@ -140,7 +140,7 @@ def test_start_in_a_folder_below_goes_to_the_projects_root(project, ralph, path)
 
 
 def test_status_shows_every_value(project, ralph):
-    assert ralph("status").stdout == "No ralph loop runs here.\n"
+    assert ralph("status").stdout == "No ralph loop is running in this project.\n"
     assert json.loads(ralph("status", "--json").stdout)["active"] is False
     project.ralph(session_id="mine", note="\x1b[31mred")
     out = ralph("status").stdout
@@ -163,7 +163,7 @@ def test_cancel_says_at_which_iteration_and_removes_the_file(project, ralph, pat
     assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\n"
     assert not path.exists()
     done = ralph("cancel")
-    assert (done.returncode, done.stderr) == (1, "tailhook: no ralph loop runs here\n")
+    assert (done.returncode, done.stderr) == (1, "tailhook: no ralph loop is running in this project\n")
 
 
 def test_cancel_removes_a_broken_file_too(project, ralph, path):

@@ -12,12 +12,12 @@ KEPT = "<promise>TESTS GREEN</promise>"
 
 
 def goes_on(stop):
-    """The agent is sent on with the prompt."""
+    """Return whether the agent must continue with the prompt."""
     return stop.exit_code == 0 and stop.answer["reason"] == PROMPT
 
 
 def is_kept(stop, path):
-    """The loop ended, and for no other reason than its promise."""
+    """Return whether the loop ended because of its promise."""
     return stop.allowed and "the promise is kept" in stop.stderr and not path.exists()
 
 

@@ -21,11 +21,16 @@ TORN = json.dumps(says(KEPT, id="torn"))[:-9]
 
 
 class Branch(NamedTuple):
-    """What a stop finds, and what comes of it.
+    """A branch of a diagram: what a stop finds, and what follows from it.
 
-    words: of the message.  file: the state file before, None for none.  after: the same behind it, None where it is
-    gone.  said: the payload's last message.  transcript: its records, a str for a line as it is; None for no file.
-    fields: more of the payload.  stdin: in its place.
+    words: a part of the message.
+    file: the state file before, None if it is missing.
+    after: the state file afterwards, None if it is removed.
+    said: the payload's last message.
+    transcript: its records; a str is a line as it is. None if the file is missing.
+    fields: more fields of the payload.
+    stdin: the input in place of the payload.
+    reason: the reason of a block.
     """
 
     words: str
@@ -38,7 +43,7 @@ class Branch(NamedTuple):
     reason: str = PROMPT
 
     def arrange(self, project):
-        """Make a project of it; returns the state file's path, and what the hook reads on stdin."""
+        """Write its files into the project; return the state file's path and the hook's input."""
         path = project.ralph()
         path.unlink()
         if self.file is not None:
@@ -51,12 +56,12 @@ class Branch(NamedTuple):
 
 
 def ends(words, file=PAGE, **found):
-    """The file is removed, and the agent may stop."""
+    """Return a branch in which the file is removed and the agent may stop."""
     return Branch(words, file, **found)
 
 
 def goes_on(words, file=PAGE, after=None, **found):
-    """The count is moved, and the prompt fed back."""
+    """Return a branch in which the count is increased and the prompt is fed back."""
     return Branch(words, file, after or file.replace("iteration: 1", "iteration: 2", 1), **found)
 
 
@@ -134,7 +139,7 @@ LOOKALIKE = "One.\n---\niteration: 1\n---\nTwo."
 GOING_ON = {
     "the message with a promise": goes_on("write <promise>TESTS GREEN</promise> outside code - only when it is true"),
     "the message without a promise": goes_on(
-        "iteration 2. No promise is set: the loop has no end of its own.",
+        "iteration 2. No promise is set, so no text ends the loop.",
         ralph_page(completion_promise="null", max_iterations=0),
     ),
     "the prompt is all behind the front matter": goes_on("iteration 2", ralph_page(LOOKALIKE), reason=LOOKALIKE),
@@ -190,7 +195,7 @@ def test_each_branch_leads_where_its_diagram_says(project, branch):
 
 @contextmanager
 def fixed(folder):
-    """Nothing in the folder can be removed or replaced."""
+    """Make a folder in which nothing can be removed or replaced until the end of the block."""
     if os.geteuid() != 0:
         folder.chmod(0o500)
     elif os.system(f"chattr +a '{folder}' 2>/dev/null"):
@@ -205,7 +210,7 @@ LOOPS = {name: branch for name, branch in BRANCHES.items() if branch.file is not
 
 
 @pytest.mark.parametrize("branch", LOOPS.values(), ids=LOOPS)
-def test_where_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_go(project, branch):
+def test_if_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_stop(project, branch):
     path, stdin = branch.arrange(project)
     with fixed(path.parent):
         stop = project.hook(stdin)

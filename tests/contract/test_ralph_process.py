@@ -47,7 +47,7 @@ def test_exit_2_can_be_asked_for(project, flags):
 
 
 def ended(stop, path, *words):
-    """The loop ended: the agent may stop, the file is gone, and the person reads why."""
+    """Check that the loop ended: the agent may stop, the file is removed, and stderr has the reason."""
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert not path.exists()
     assert stop.stderr.count("\n") == 1
@@ -64,7 +64,7 @@ def test_a_file_without_front_matter_is_removed(project):
         assert ended(project.stop("Hm."), path, "front matter")
 
 
-def test_a_broken_payload_names_no_session_and_leaves_a_loop_that_is_somebodys(project):
+def test_a_broken_payload_leaves_a_loop_that_names_a_session(project):
     path = project.ralph(session_id="mine")
     assert project.hook(b"{").allowed
     assert path.read_text() == ralph_page(session_id="mine")
@@ -96,7 +96,7 @@ def test_with_announce_the_end_is_reported_on_stdout(project):
 # ---- fresh words -------------------------------------------------------------
 
 
-def test_words_from_before_the_file_was_written_are_not_promise_and_no_error(project):
+def test_words_older_than_the_file_are_neither_a_promise_nor_an_error(project):
     project.write(assistant(KEPT, at=time.time() - 60))
     project.ralph()
     assert project.stop().answer["reason"] == PROMPT

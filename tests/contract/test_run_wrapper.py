@@ -39,7 +39,7 @@ time.sleep(0.2)
 
 @pytest.fixture
 def away(tmp_path):
-    """A user's home in which no daemon runs, nor is started."""
+    """Yield a daemon that is not started; hooks and the wrapper may not start one either."""
     with daemon_in(tmp_path) as one:
         one.env["TAILHOOK_NO_AUTOSTART"] = "1"
         yield one
@@ -47,17 +47,17 @@ def away(tmp_path):
 
 @pytest.fixture
 def daemon(away):
-    """A running daemon."""
+    """Return a running daemon."""
     return away.start()
 
 
 def heed_interrupts():
-    """What ignores SIGINT, as what a shell starts in the background does, leaves that to its children."""
+    """Restore SIGINT's default action: a background shell makes its children ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(daemon, *argv, preexec_fn=heed_interrupts, **options):
-    """Run a command under the wrapper, whole."""
+    """Run a command under the wrapper to its end."""
     return subprocess.run(
         [*RUN, *argv],
         env=daemon.env,
@@ -144,7 +144,7 @@ def test_the_commands_own_flags_are_its_own(away):
     assert run(away, "echo", "--help", "-x", "--").stdout == "--help -x --\n"
 
 
-def test_where_ended_children_are_ignored_the_exit_code_is_still_the_commands(away):
+def test_if_ended_children_are_ignored_the_exit_code_is_still_the_commands(away):
     code = (
         "import signal, sys, time; time.sleep(0.3); sys.exit(3 + (signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN))"
     )
@@ -180,7 +180,7 @@ def test_a_signal_that_is_sent_to_it_reaches_the_command_once(away, name):
 
 
 def in_terminal(away, *argv):
-    """The wrapper in a terminal of its own."""
+    """Start the wrapper in a terminal of its own."""
     return Terminal([*RUN, *argv], away.env, away.home)
 
 
@@ -210,7 +210,7 @@ def test_the_command_has_the_terminal(away):
 
 
 def in_shell(away, *argv):
-    """The wrapper, started by a shell that has jobs, in a terminal of its own."""
+    """Start the wrapper in a terminal of its own, from a shell with job control."""
     shell = Terminal(["/bin/bash", "--norc", "-i"], {**away.env, "PS1": "ready$ ", "TERM": "dumb"}, away.home)
     shell.until("ready$ ")
     os.write(shell.fd, f"{shlex.join([*RUN, *argv])}\n".encode())
@@ -255,7 +255,7 @@ def test_a_command_that_a_person_stops_for_a_while_is_waited_for_where_there_is_
 
 
 def state_of(pid):
-    """A process's state, as Linux tells it."""
+    """Return the state of a process, as Linux reports it."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
@@ -263,7 +263,7 @@ def state_of(pid):
 
 
 def plate_of(daemon):
-    """The one plate that there is."""
+    """Return the only plate, or None."""
     found = list(daemon.plates().values())
     assert len(found) <= 1
     return found[0] if found else None
@@ -342,7 +342,7 @@ def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):
 
 
 def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daemon):
-    """What the session reported may wait there, too."""
+    """The session's own events may still wait there."""
     with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
         plate = wait_until(lambda: plate_of(daemon))
         assert daemon.ask("DELETE", f"/plates/{quote(plate['session_id'])}").status_code == 200

@@ -12,7 +12,7 @@ ATTACKER = 65534
 
 @pytest.fixture
 def tmp_path(short_path):
-    """The user's home is in it, and the path of a socket would be in the home."""
+    """Return the folder of the user's home, in which the path of a socket would be."""
     return short_path
 
 
@@ -42,7 +42,7 @@ def is_behind_a_link_of_another(folder):
 
 
 def is_behind_a_link_through_a_folder_open_to_all(folder):
-    """The link and the folder are the user's own; the folder in between is not safe."""
+    """Make a link and a folder of the user's own, with an unsafe folder in between."""
     shared = folder.parent.parent / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -63,7 +63,7 @@ UNSAFE = [
 
 @pytest.fixture(params=UNSAFE, ids=lambda one: one[0].__name__)
 def unsafe(request, project):
-    """A project whose user's state folder is not safe, with what an attacker left in it.
+    """Return a project whose user's state folder is not safe, with what an attacker left in it.
 
     `fault` is what is wrong. `ran` is there once the attacker's program has run.
     """
@@ -125,8 +125,8 @@ def test_a_hook_does_not_run_an_argv_that_another_user_may_have_written(project,
     stop = report_event(project)
     time.sleep(0.3)
     assert (stop.exit_code, stop.stdout) == (0, "")
-    reason = f"tailhook: plates: the daemon does not start: {state}/daemon-argv {fault}. The events are kept."
-    assert stop.stderr == f"{reason} Look closer:  tailhook doctor\n"
+    reason = f"tailhook: plates: the daemon does not start: {state}/daemon-argv {fault}. Events are recorded"
+    assert stop.stderr == f"{reason} and will appear later. For details:  tailhook doctor\n"
     assert not ran.exists()
     assert (state / "events").exists()
 

@@ -169,13 +169,13 @@ def test_a_broken_state_is_reported_and_left(project, text):
 
 
 def test_with_announce_a_broken_state_is_announced_to_the_person(project):
-    """Claude Code shows stderr of an exit 0 to nobody."""
+    """Claude Code does not show the stderr of a hook that exits with 0."""
     path = project.triage({**WAITING, "phase": "thinking"})
     stop = project.stop("Hm.", "--announce")
     assert stop.exit_code == 0
     assert stop.answer == {
         "systemMessage": f'tailhook: {path}: unknown phase "thinking". '
-        "The pipeline waits until its state is mended; the agent may stop."
+        "The pipeline waits until its state is fixed; the agent may stop."
     }
     path.write_text("{")
     assert "invalid JSON" in project.stop("Hm.", "--announce").answer["systemMessage"]
@@ -225,7 +225,7 @@ def test_stop_hook_active_lets_the_agent_go(project):
 
 
 def progress(project):
-    """Have a turn that was blocked before blocked again as long as the state changes."""
+    """Configure `while_active`: a turn that was blocked before is blocked again as long as the state changes."""
     config = project.home / ".config/tailhook"
     config.mkdir(parents=True)
     (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')
@@ -238,7 +238,7 @@ def test_while_active_where_nothing_can_be_kept_the_turn_ends(project):
     assert blocked_for(project.stop("Hm."), "triage-investigator")
     stop = project.stop("Hm.", stop_hook_active=True)
     assert stop.allowed
-    assert "could not be kept" in stop.stderr
+    assert "hash could not be saved" in stop.stderr
 
 
 def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):
@@ -309,7 +309,7 @@ def test_a_state_of_over_64_mb_is_left_and_named(project):
     os.truncate(path, (64 << 20) + 1)
     stop = project.stop("Hm.")
     assert (stop.exit_code, stop.stdout) == (0, "")
-    assert f"{path}: the file cannot be read: the file is larger than 64 MB" in stop.stderr
+    assert f"{path}: the file cannot be read: the file is larger than 64 MiB" in stop.stderr
 
 
 def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
@@ -324,13 +324,13 @@ def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
 
 def test_status_shows_phase_counts_and_groups(project):
     none = project.tailhook("triage", "status")
-    assert none.stdout == "No triage pipeline is under way here.\n"
+    assert none.stdout == "No triage pipeline is running in this project.\n"
     fields = {"false_positive": True, "group_id": "g"}
     entries = [entry(0, **fields), entry(1, **fields), entry(2), entry(3, "failed")]
     groups = planning(group("g\x1b[31m", plans_written=3))
     path = project.triage(pipeline("fix-planning", *entries, fix_planning=groups))
     out = project.tailhook("triage", "status").stdout
-    for part in (str(path), "fix-planning", "completed", "3/5", "0/4", "The next stop: block"):
+    for part in (str(path), "fix-planning", "completed", "3/5", "0/4", "At the next stop the agent must continue: "):
         assert part in out
     assert "\x1b" not in out
     facts = json.loads(project.tailhook("triage", "status", "--json").stdout)

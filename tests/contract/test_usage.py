@@ -1,4 +1,4 @@
-"""Every command says how it is used itself."""
+"""Every command prints its own usage."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from tailhook.cli.parser import parser
 
 
 def leaves(top, words=()):
-    """The words of every command that does something."""
+    """Yield the words of every command that has no commands below it."""
     groups = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
     if not groups:
         yield words

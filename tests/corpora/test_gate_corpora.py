@@ -1,19 +1,23 @@
 """The gate machine on real transcripts: each place where the agent speaks is a stop, labelled by a second reader.
 
-The second reader goes forwards with the json module, and takes commands apart with shlex.
+The second reader is written from docs/machines/gate.md and uses nothing of the product. It goes forwards with the json
+module. It takes simple commands apart with shlex; commands with substitutions, here-documents and the like have no
+label: tests/unit/test_commands.py has such commands of real agents, labelled by hand.
 """
 
 import json
+import re
 import shlex
 
 import pytest
 from support.corpora import transcript_paths
 
 from tailhook.hook.event import HookEvent
-from tailhook.hook.gate import EDITING_TOOLS, happened
+from tailhook.hook.gate import happened
 from tailhook.machines.gate import Facts, Rule, decide
 
 MIN_STOPS = 200
+EDITING = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
 RULES = [
     ("*.go", "go test"),
     ("*.ts", "npm run"),
@@ -22,55 +26,65 @@ RULES = [
     ("*.nix", "nix"),
     ("*", "ls"),
 ]
+HARD = re.compile(
+    r"<<|\$\(|`|#|[<>]\(|\$\{?\w|\bcase\b|\bfunction\b|\(\)|\[\[|\b(env|bash|sh|eval|xargs|find|sudo|timeout)\b"
+)
+OPERATORS = re.compile(r"[();<>|&]+")
+KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
-def commands_of(line):
-    """Yield the words of each simple command; nothing for a line that shlex cannot read or that has a here-document."""
+def simple_commands(line):
+    """Return the words of each simple command of a line that HARD does not match. Raises ValueError."""
     lexer = shlex.shlex(line.replace("\\\n", "").replace("\n", " ; "), posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words = []
+    lexer.whitespace_split, lexer.commenters = True, ""
+    found, words, is_target = [], [], False
     for word in [*lexer, ";"]:
-        if word and set(word) <= set("();<>|&"):
-            if words:
-                yield words
-            words = []
+        if OPERATORS.fullmatch(word):
+            is_target = set(word) & set("<>")
+            if is_target and words and words[-1].isdigit():
+                words.pop()  # the number of a file
+            if not is_target and words:
+                found.append(words)
+                words = []
+        elif is_target:
+            is_target = False
         else:
             words.append(word)
+    return found
 
 
-def ran(line, wanted):
-    """Whether the second reader finds the command in a line; None if it cannot tell."""
-    if "<<" in line or "$(" in line or "`" in line or "#" in line:
+def runs_by_the_page(line, wanted):
+    """Return whether a line runs the wanted words, as the page says; None if this reader cannot tell."""
+    if HARD.search(line):
         return None
     try:
-        found = list(commands_of(line))
+        found = simple_commands(line)
     except ValueError:
         return None
     for words in found:
-        plain = [word for word in words[1:] if not word.startswith("-")]
-        if words[0].rpartition("/")[2] == wanted[0] and plain[: len(wanted) - 1] == wanted[1:]:
+        while words and (words[0] in KEYWORDS or ASSIGNMENT.match(words[0])):
+            words = words[1:]
+        if words and words[0].rpartition("/")[2] == wanted[0] and follows(words[1:], wanted[1:], may_skip=False):
             return True
-        if words[0] in ("bash", "sh", "timeout", "env", "sudo", "xargs", "command", "time") or "=" in words[0]:
-            return None
+        if any(wanted[0] in word for word in words[1:]):
+            return None  # in front of it may be a program that runs it
     return False
 
 
-def label_of(lines, rule):
-    """Return whether an edit is unchecked after these lines; None if that is unknown."""
-    suffix, wanted = rule[0].removeprefix("*"), rule[1].split()
-    found = [block for line in lines for block in blocks(line)]
-    failed = {one.get("tool_use_id"): one.get("is_error") is True for one in found if one.get("type") == "tool_result"}
-    label = False
-    for block in found:
-        if block.get("type") != "tool_use" or not isinstance(block.get("input"), dict):
-            continue
-        file = block["input"].get("file_path") or block["input"].get("notebook_path") or ""
-        if block.get("name") in EDITING_TOOLS and failed.get(block["id"]) is False and file.endswith(suffix):
-            label = True
-        elif block.get("name") == "Bash" and not failed.get(block["id"], False) and label is not False:
-            seen = ran(block["input"].get("command") or "", wanted)
-            label = None if seen is None else label and not seen
-    return label
+def follows(words, wanted, may_skip):
+    """Return whether the wanted words come, with options between them, each with at most one value."""
+    if not wanted:
+        return True
+    if not words:
+        return False
+    first, rest = words[0], words[1:]
+    return (
+        (first == wanted[0] and follows(rest, wanted[1:], may_skip=False))
+        or (first.startswith("-") and follows(rest, wanted, may_skip="=" not in first and first != "--"))
+        or (first.startswith("+") and follows(rest, wanted, may_skip=False))
+        or (may_skip and follows(rest, wanted, may_skip=False))
+    )
 
 
 def blocks(line):
@@ -82,6 +96,23 @@ def blocks(line):
     return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
 
 
+def label_of(found, rule, ended_badly):
+    """Return whether an edit is unchecked after these blocks; None if that is unknown."""
+    suffix, wanted = rule[0].removeprefix("*"), rule[1].split()
+    failed = {one.get("tool_use_id"): one.get("is_error") is True for one in found if one.get("type") == "tool_result"}
+    label = False
+    for block in found:
+        if block.get("type") != "tool_use" or not isinstance(block.get("input"), dict):
+            continue
+        file = block["input"].get("file_path") or block["input"].get("notebook_path") or ""
+        if block.get("name") in EDITING and failed.get(block["id"]) is False and file and file.endswith(suffix):
+            label = True
+        elif block.get("name") == "Bash" and not failed.get(block["id"], False) and label is not False:
+            seen = None if block["id"] in ended_badly else runs_by_the_page(block["input"].get("command") or "", wanted)
+            label = None if seen is None else label and not seen
+    return label
+
+
 def test_real_stops_are_decided_as_labelled(tmp_path, monkeypatch, report):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -89,15 +120,18 @@ def test_real_stops_are_decided_as_labelled(tmp_path, monkeypatch, report):
     cut = tmp_path / "t.jsonl"
     for path in transcript_paths():
         lines = path.read_bytes().splitlines(keepends=True)
+        ended_badly = set(re.findall(r"<tool-use-id>(\w+)</tool-use-id>", b"".join(lines).decode(errors="replace")))
         ends = [number for number, line in enumerate(lines, 1) if b'"tool_result"' in line]
         for end in ends[:: max(1, len(ends) // 12)]:
             cut.write_bytes(b"".join(lines[:end]))
+            found = [block for line in lines[:end] for block in blocks(line)]
             for pattern, command in RULES:
-                label = label_of(lines[:end], (pattern, command))
+                label = label_of(found, (pattern, command), ended_badly)
                 if label is None:
                     continue
                 event = HookEvent({"transcript_path": str(cut)}, "Stop")
-                verdict = decide(Facts([Rule([pattern], command)], happened(event)))
+                rules = [Rule([pattern], command)]
+                verdict = decide(Facts(rules, happened(event, rules)))
                 assert (verdict.outcome == "block") is label, (path.name, pattern, command, end)
                 counts[label] += 1
     if sum(counts.values()) < MIN_STOPS:

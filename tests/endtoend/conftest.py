@@ -34,7 +34,7 @@ print(json.dumps({**stop, "there": there}), file=open(sys.argv[1], "a"))
 
 @pytest.fixture(scope="session", autouse=True)
 def _alone():
-    """Only loopback may be there: a host that calls home would not be one without a model."""
+    """Skip unless loopback is the only network device."""
     if (devices := [name for _, name in socket.if_nameindex()]) != ["lo"]:
         pytest.skip(f"not in a network namespace of its own (devices: {', '.join(devices)}): `make host` makes one")
     with socket.socket() as any_socket:  # what `ip link set lo up` does
@@ -43,22 +43,22 @@ def _alone():
 
 @dataclass
 class Session:
-    """What a run of the host came to."""
+    """The result of a run of the host."""
 
     result: dict
     transcript: Path
 
     @property
     def id(self) -> str:
-        """The session's id, by which it can be resumed."""
+        """Return the session's id, with which it can be resumed."""
         return self.result["session_id"]
 
     def records(self, kind: str) -> list[dict]:
-        """The transcript's records of a type, oldest first."""
+        """Return the transcript's records of a type, oldest first."""
         return [one for line in self.transcript.read_text().splitlines() if (one := json.loads(line))["type"] == kind]
 
     def hooks(self) -> list[dict]:
-        """What the host noted of each Stop hook that it ran: {"command", "durationMs"}."""
+        """Return what the host noted about each Stop hook that it ran: {"command", "durationMs"}."""
         stops = [one for one in self.records("system") if one.get("subtype") == "stop_hook_summary"]
         return [hook for stop in stops for hook in stop["hookInfos"]]
 
@@ -90,21 +90,21 @@ class ClaudeCode:
 
     @property
     def settings(self) -> Path:
-        """The user's settings file."""
+        """Return the path of the user's settings file."""
         return self.home / ".claude" / "settings.json"
 
     def tailhook(self, *words: str) -> str:
-        """Run the command as the person would; its stdout."""
+        """Run the command as a person would; return its stdout."""
         done = tailhook(*words, env=self.env, cwd=self.project)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def run(self, model: Model, *flags: str, prompt: str = "Do the work.", resume: str | None = None) -> Session:
-        """One headless run of a session, new or resumed."""
+        """Run a session without a person, new or resumed."""
         return self.turns(model, [prompt], *flags, *(["--resume", resume] if resume else []))
 
     def turns(self, model: Model, prompts: list[str], *flags: str) -> Session:
-        """One headless run of a session with a turn for each prompt, one after the other."""
+        """Run a session without a person, with a turn for each prompt."""
         argv = [str(host_path("claude")), "-p", "--verbose", "--dangerously-skip-permissions", *flags]
         streams = ["--input-format", "stream-json", "--output-format", "stream-json"]
         with (
@@ -131,7 +131,7 @@ class ClaudeCode:
 
 @contextmanager
 def hung_after(seconds: float, process: subprocess.Popen[str]):
-    """Kill the process when the block takes longer."""
+    """Kill the process if the block takes longer."""
     timer = threading.Timer(seconds, process.kill)
     timer.start()
     try:
@@ -141,7 +141,7 @@ def hung_after(seconds: float, process: subprocess.Popen[str]):
 
 
 def next_result(lines: Iterable[str]) -> dict:
-    """The next turn's result among the lines that the host prints."""
+    """Return the next turn's result from the lines that the host prints."""
     printed = []
     for line in lines:
         printed.append(line)
@@ -152,14 +152,14 @@ def next_result(lines: Iterable[str]) -> dict:
 
 @pytest.fixture
 def tmp_path():
-    """A folder with a short path: the path of a daemon's socket has 107 bytes at most."""
+    """Yield a folder with a short path: the path of a daemon's socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def claude(tmp_path) -> ClaudeCode:
-    """Claude Code with no hook installed."""
+    """Return Claude Code with no hook installed."""
     if not host_path("claude").exists():
         pytest.skip("Claude Code is not installed: `make host` fetches it")
     return ClaudeCode(tmp_path / "home", tmp_path / "project")
@@ -167,14 +167,14 @@ def claude(tmp_path) -> ClaudeCode:
 
 @pytest.fixture
 def installed(claude):
-    """Claude Code with our hooks, and no limit on blocks in a row."""
+    """Return Claude Code with the hooks installed, and no limit on blocks in a row."""
     claude.tailhook("install", "--yes", "--block-cap", "0")
     return claude
 
 
 @pytest.fixture
 def stops(claude):
-    """A function that gives the Stop payloads so far, each with `there`: had the transcript the last message?"""
+    """Return a function that returns the Stop payloads; `there`: whether the transcript had the last message."""
     log = claude.home / "stops.jsonl"
     witness = {"type": "command", "command": sys.executable, "args": ["-c", WITNESS, str(log)]}
     folder = claude.project / ".claude"

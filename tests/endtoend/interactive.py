@@ -50,7 +50,7 @@ for line in sys.stdin:
 
 
 class Interactive(Terminal):
-    """A session of Claude Code in a terminal, and what the daemon says of it.
+    """A session of Claude Code in a terminal, and the statuses that the daemon reports for it.
 
     statuses: those that each session had, in their order, without repetitions.
     """
@@ -78,12 +78,12 @@ class Interactive(Terminal):
         time.sleep(1)
 
     def drain(self) -> None:
-        """Read what the host draws, so that it never waits for that."""
+        """Read what the host draws, so that it never has to wait for its terminal."""
         while self.read(time.monotonic() + STARTS_S * 10):
             pass
 
     def watch(self) -> None:
-        """Take note of every status that the daemon tells, until the daemon ends."""
+        """Note every status that the daemon reports, until the daemon ends."""
         with (
             suppress(httpx.TransportError),
             self.daemon.client() as client,
@@ -100,7 +100,7 @@ class Interactive(Terminal):
         wait_until(lambda: words in CONTROLS.sub("", self.seen), seconds)
 
     def type(self, *keys: str) -> None:
-        """Type keys, or words, one after the other."""
+        """Type keys or words, one after the other."""
         for key in keys:
             os.write(self.fd, key.encode())
             time.sleep(TYPING_S)
@@ -111,30 +111,30 @@ class Interactive(Terminal):
 
     @property
     def id(self) -> str:
-        """The session's id."""
+        """Return the session's id."""
         return wait_until(lambda: list(self.statuses))[-1]
 
     def status(self) -> str:
-        """The status of the newest session."""
+        """Return the status of the newest session."""
         return self.statuses[self.id][-1]
 
     def comes_to(self, *statuses: str, seconds: float = 30) -> None:
-        """Wait until the session's statuses, from its last prompt on, are these."""
+        """Wait until the newest statuses of the session are these."""
         wait_until(lambda: self.statuses.get(self.id, [])[-len(statuses) :] == list(statuses), seconds)
 
     def stays(self, status: str, seconds: float) -> None:
-        """Check that the status does not change for so long."""
+        """Check that the status does not change for some seconds."""
         before = list(self.statuses[self.id])
         assert before[-1] == status
         time.sleep(seconds)
         assert self.statuses[self.id] == before
 
     def events(self) -> list[dict]:
-        """The session's events, oldest first."""
+        """Return the session's events, oldest first."""
         return self.daemon.ask("GET", f"/plates/{self.id}?events=200").json()["events"]
 
     def happens(self, event_type: str, count: int = 1, **fields: object) -> None:
-        """Wait until the session has so many events of a type."""
+        """Wait until the session has `count` events of a type with these fields."""
 
         def has_happened() -> bool:
             found = [event for event in self.events() if event["event_type"] == event_type]
@@ -155,7 +155,7 @@ class Interactive(Terminal):
 
 @contextmanager
 def session(claude, daemon, model: Model, *flags: str, mode: str = "default"):
-    """A session in a terminal, which is ended afterwards."""
+    """Yield a session in a terminal; end it at the end of the block."""
     one = Interactive(claude, daemon, model, "--permission-mode", mode, *flags)
     try:
         yield one
@@ -164,6 +164,6 @@ def session(claude, daemon, model: Model, *flags: str, mode: str = "default"):
 
 
 def mcp_flags() -> list[str]:
-    """The flags that give the host the MCP server, and allow its tool."""
+    """Return the flags that give the host the MCP server and allow its tool."""
     server = {"command": sys.executable, "args": ["-c", MCP_SERVER]}
     return ["--allowedTools", "mcp__asker__ask", "--mcp-config", json.dumps({"mcpServers": {"asker": server}})]

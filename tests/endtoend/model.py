@@ -11,38 +11,38 @@ SPEECH = ("text", "content", "output", "parts", "functionResponse", "response")
 
 @dataclass
 class Request:
-    """One request for the session's next message: of the Messages API, or in the words of another host's."""
+    """One request for the session's next message, of the Messages API or of another host's API."""
 
     body: dict
 
     @property
     def messages(self) -> list[dict]:
-        """The conversation, oldest message first: Anthropic's word for it, OpenAI's, or Google's."""
+        """Return the conversation, oldest message first, by Anthropic's, OpenAI's or Google's field."""
         return next(self.body[name] for name in ("messages", "input", "contents") if name in self.body)
 
     @property
     def first(self) -> str:
-        """All text of the first message: what a session, or a sub-agent, was asked for."""
+        """Return all text of the first message: the task of a session or a sub-agent."""
         return "\n".join(texts(self.messages[0]))
 
     @property
     def begun(self) -> bool:
-        """Whether the model has said something in this conversation."""
+        """Return whether the model has answered in this conversation before."""
         return any(message["role"] == "assistant" for message in self.messages)
 
     @property
     def said(self) -> str:
-        """All text of the last message, tools' results and the host's reminders included."""
+        """Return all text of the last message, with tools' results and the host's reminders."""
         return "\n".join(texts(self.messages[-1]))
 
     @property
     def prompted(self) -> str:
-        """All text of the whole conversation, oldest first."""
+        """Return all text of the whole conversation, oldest first."""
         return "\n".join(texts(self.messages))
 
 
 def texts(content) -> list[str]:
-    """The texts in a message's content, however deep."""
+    """Return the texts in a message's content, at any depth."""
     if isinstance(content, str):
         return [content]
     if isinstance(content, list):
@@ -51,17 +51,17 @@ def texts(content) -> list[str]:
 
 
 def use(tool: str, **given: object) -> dict:
-    """The content block in which a model uses a tool."""
+    """Return the content block in which a model uses a tool."""
     return {"type": "tool_use", "name": tool, "input": given}
 
 
 def bash(command: str) -> list[dict]:
-    """A message that runs a command."""
+    """Return a message that runs a command."""
     return [use("Bash", command=command, description="run it")]
 
 
 class Model:
-    """Answers the n-th request that offers tools with the n-th of its answers; then it says that it has no more.
+    """Answers the n-th request that offers tools with the n-th of its answers; then with a fixed sentence.
 
     answers: each a text, a list of content blocks, or a function of the Request that gives one of these. A request
         without tools (a title, a summary) gets a few words and takes no answer.
@@ -94,11 +94,11 @@ class Model:
         self.thread.join()
 
     def api(self) -> type:
-        """The handler of requests: the API that it speaks."""
+        """Return the handler of requests, which speaks the API."""
         return MessagesHandler
 
     def answer(self, body: dict) -> list[dict]:
-        """The content of the message that answers that request."""
+        """Return the content of the message that answers a request."""
         request = Request(body)
         with self.lock:
             if not body.get("tools"):
@@ -118,33 +118,33 @@ class Model:
 
 
 class ApiHandler(BaseHTTPRequestHandler):
-    """What an API on loopback needs, whichever it is: `answer` gives the content blocks for a request's body."""
+    """The part of a handler that all APIs share; `answer` returns the content blocks for a request's body."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *args):
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self):
-        """Nothing else is known here."""
+        """Answer any GET with {}."""
         self.send({})
 
     do_HEAD = do_GET
 
     def body(self) -> dict:
-        """The request's JSON."""
+        """Return the request's JSON."""
         return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
 
     def send_stream(self, events: list[str]) -> None:
-        """The events of a stream, all at once."""
+        """Send the events of a stream, all at once."""
         self.reply("".join(f"{event}\n\n" for event in events).encode(), "text/event-stream")
 
     def send(self, value: dict) -> None:
-        """One JSON object."""
+        """Send one JSON object."""
         self.reply(json.dumps(value).encode(), "application/json")
 
     def reply(self, data: bytes, kind: str) -> None:
-        """Those bytes."""
+        """Send bytes with their content type."""
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
@@ -157,7 +157,7 @@ class MessagesHandler(ApiHandler):
     """The part of the Messages API that a session needs, streamed or whole."""
 
     def do_POST(self):
-        """A message, or a count of tokens."""
+        """Answer with a message, or with a count of tokens."""
         body = self.body()
         if not self.path.partition("?")[0].endswith("/messages"):
             self.send({"input_tokens": 1})
@@ -180,7 +180,7 @@ class MessagesHandler(ApiHandler):
             self.send(message)
 
     def send_events(self, message: dict) -> None:
-        """The message as the events of a stream."""
+        """Send the message as the events of a stream."""
         events = [("message_start", {"message": {**message, "content": [], "stop_reason": None}})]
         for index, block in enumerate(message["content"]):
             if block["type"] == "text":

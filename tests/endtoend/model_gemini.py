@@ -6,10 +6,10 @@ from model import ApiHandler, Model
 
 
 class GeminiModel(Model):
-    """Speaks the Gemini API."""
+    """A model that speaks the Gemini API."""
 
     def api(self) -> type:
-        """The handler of requests."""
+        """Return the handler of requests."""
         return GeminiHandler
 
 
@@ -17,7 +17,7 @@ class GeminiHandler(ApiHandler):
     """The part of the Gemini API that a session needs, streamed or whole."""
 
     def do_POST(self):
-        """Generated content."""
+        """Answer with generated content."""
         content = {"role": "model", "parts": [part(block) for block in self.answer(self.body())]}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         candidate = {"content": content, "finishReason": "STOP", "index": 0}
@@ -29,7 +29,7 @@ class GeminiHandler(ApiHandler):
 
 
 def part(block: dict) -> dict:
-    """A content block of the Messages API as a part of the Gemini API."""
+    """Return a content block of the Messages API as a part of the Gemini API."""
     if block["type"] == "text":
         return {"text": block["text"]}
     return {"functionCall": {"name": block["name"], "args": block["input"]}}

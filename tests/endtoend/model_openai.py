@@ -6,7 +6,7 @@ from model import ApiHandler, Model
 
 
 class ResponsesModel(Model):
-    """Speaks the Responses API.
+    """A model that speaks the Responses API.
 
     tokens: how many it claims to have read for each of its answers, oldest first; 1 where it does not say.
     """
@@ -14,7 +14,7 @@ class ResponsesModel(Model):
     tokens: tuple[int, ...] = ()
 
     def api(self) -> type:
-        """The handler of requests."""
+        """Return the handler of requests."""
         model = self
 
         class Handler(ResponsesHandler):
@@ -29,7 +29,7 @@ class ResponsesHandler(ApiHandler):
     """The part of the Responses API that a session needs, streamed."""
 
     def do_POST(self):
-        """A response."""
+        """Answer with a response."""
         body = self.body()
         items = [item(f"{id(body):x}_{at}", block) for at, block in enumerate(self.answer(body))]
         usage = {"input_tokens": self.tokens, "output_tokens": 1, "total_tokens": self.tokens + 1}
@@ -41,7 +41,7 @@ class ResponsesHandler(ApiHandler):
 
 
 def item(name: str, block: dict) -> dict:
-    """A content block of the Messages API as an item of a response."""
+    """Return a content block of the Messages API as an item of a response."""
     if block["type"] == "text":
         content = [{"type": "output_text", "text": block["text"], "annotations": []}]
         return {"type": "message", "role": "assistant", "id": f"msg_{name}", "content": content}

@@ -48,12 +48,12 @@ class OtherHost:
         }
 
     def bash(self, command: str) -> list[dict]:
-        """A message that runs a command."""
+        """Return a message that runs a command."""
         tool, parameter = self.shell
         return [use(tool, **{parameter: command, "description": "run it"})]
 
     def tailhook(self, *words: str, **env: str) -> str:
-        """Run the command as the person would; its stdout."""
+        """Run the command as a person would; return its stdout."""
         done = tailhook(*words, env={**self.env, **env}, cwd=self.project)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -74,7 +74,7 @@ class OtherHost:
         self.edit_hooks(scope, lambda hooks: [hooks[event].append(self.witness(file)) for event in (*hooks,)])
 
     def prepare(self) -> None:
-        """Write what else the host needs in its settings."""
+        """Write the settings that the host needs besides the hooks."""
 
     def hooks_file(self, scope: str = "user") -> Path:
         """Return the hooks file of a scope."""
@@ -106,24 +106,24 @@ class OtherHost:
         return [event["event_type"] for event in self.spooled()]
 
     def argv(self, prompt: str) -> list[str]:
-        """The host's arguments for a session without a person."""
+        """Return the host's arguments for a session without a person."""
         raise NotImplementedError
 
     def variables(self, url: str) -> dict[str, str]:
-        """What the environment has to say of the model."""
+        """Return the environment variables that name the model."""
         raise NotImplementedError
 
     @property
     def payloads(self) -> Path:
-        """The file of the payloads."""
+        """Return the file that keeps the payloads."""
         return self.home / "payloads.jsonl"
 
     def sent(self) -> list[dict]:
-        """What the host sent to the hooks, oldest first."""
+        """Return the payloads that the host sent to the hooks, oldest first."""
         return [json.loads(line) for line in self.payloads.read_text().splitlines() if line]
 
     def run(self, model: Model, prompt: str = "Do the work.") -> subprocess.CompletedProcess[str]:
-        """One headless session, whole."""
+        """Run a session without a person to its end."""
         done = subprocess.run(
             [str(host_path(self.name)), *self.argv(prompt)],
             env={**self.env, **self.variables(model.url)},
@@ -147,7 +147,7 @@ class Codex(OtherHost):
     settings = ""  # more lines of its configuration
 
     def argv(self, prompt: str) -> list[str]:
-        """Without asking for trust in the hooks, which a person gives once."""
+        """Return arguments that skip the trust in the hooks, which a person gives once."""
         return [
             "exec",
             "--dangerously-bypass-approvals-and-sandbox",
@@ -158,7 +158,7 @@ class Codex(OtherHost):
         ]
 
     def variables(self, url: str) -> dict[str, str]:
-        """None: the model's address is in config.toml, and that the project is trusted."""
+        """Write the model's address and the project's trust into config.toml; return no variables."""
         provider = f'name = "loopback"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
         (self.home / ".codex").mkdir(exist_ok=True)
         (self.home / ".codex" / "config.toml").write_text(
@@ -176,7 +176,7 @@ class Gemini(OtherHost):
     shell = "run_shell_command", "command"
 
     def prepare(self) -> None:
-        """Write which kind of key it has, and that the project is trusted."""
+        """Write which kind of key the host uses, and that the project is trusted."""
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": False},
@@ -187,27 +187,27 @@ class Gemini(OtherHost):
         (folder / "trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
 
     def argv(self, prompt: str) -> list[str]:
-        """All tools allowed, the folder trusted."""
+        """Return arguments that allow all tools and trust the folder."""
         return ["--yolo", "--skip-trust", "--model", "gemini-2.5-flash", "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
-        """A key, and an address in place of Google's."""
+        """Return a key, and the model's address in place of Google's."""
         return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
 
 
 class Copilot(OtherHost):
-    """Copilot CLI, offline, with a model of its user's."""
+    """Copilot CLI, offline, with a model that the user provides."""
 
     name = "copilot"
     shell = "bash", "command"
     session = "--trust-folder"  # or the flag that resumes one
 
     def argv(self, prompt: str) -> list[str]:
-        """All tools allowed, the folder trusted."""
+        """Return arguments that allow all tools and trust the folder."""
         return ["--allow-all-tools", self.session, "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
-        """A provider that speaks the Messages API."""
+        """Return a provider that speaks the Messages API."""
         return {
             "COPILOT_OFFLINE": "true",
             "COPILOT_MODEL": "claude-sonnet-4",

@@ -18,12 +18,12 @@ NAMESPACE = ["unshare", "--map-root-user", "--net"]
 
 
 def host_path(name: str) -> Path:
-    """The program of a host: "claude", "codex", "gemini" or "copilot"; it may not be there."""
+    """Return the program of a host: "claude", "codex", "gemini" or "copilot". It may be missing."""
     return FOLDER / "node_modules" / ".bin" / name
 
 
 def fetch() -> str:
-    """Have npm install the hosts; what hindered it, or ""."""
+    """Install the hosts with npm; return why that failed, or ""."""
     if shutil.which("npm") is None:
         return "there is no npm here"
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def fetch() -> str:
 
 
 def namespace() -> list[str]:
-    """The argv before one that shall have loopback alone; empty where that is not allowed here."""
+    """Return the argv prefix that leaves a program only loopback, or []."""
     try:
         done = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def namespace() -> list[str]:
 
 
 if __name__ == "__main__":
-    if hindered := fetch():
-        sys.stderr.write(f"the agent hosts are not to be had: {hindered}\n")
+    if error := fetch():
+        sys.stderr.write(f"the agent hosts cannot be installed: {error}\n")
     argv = [*namespace(), sys.executable, "-m", "pytest", str(HERE), *sys.argv[1:]]
     os.execvp(argv[0], argv)

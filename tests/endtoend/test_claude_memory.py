@@ -9,7 +9,7 @@ DECIDED = "We decided to use SQLite instead of a server because it needs no set-
 
 
 def wait_until(there):
-    """Wait until it is so, for at most ten seconds."""
+    """Wait until the condition is true, for at most ten seconds."""
     end = time.monotonic() + 10
     while not there():
         assert time.monotonic() < end

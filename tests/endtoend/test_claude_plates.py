@@ -9,14 +9,14 @@ from support.daemon import daemon_in, wait_until
 
 @pytest.fixture
 def reporting(claude):
-    """Claude Code whose every event is reported; no daemon is started."""
+    """Return Claude Code with a hook that reports every event; no daemon is started."""
     claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
     claude.tailhook("install", "--yes", "--with", "plates")
     return claude
 
 
 def reported(claude) -> list[dict]:
-    """The events in the spool, oldest first."""
+    """Return the events in the spool, oldest first."""
     spool = claude.home / ".local" / "state" / "tailhook" / "events"
     return [json.loads(line) for line in spool.read_text().splitlines()]
 

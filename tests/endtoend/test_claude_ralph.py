@@ -6,7 +6,7 @@ PROMPT = "Make the tests pass."
 
 
 def start(*flags: str) -> list[dict]:
-    """The agent's message that starts a loop."""
+    """Return the agent's message that starts a loop."""
     return bash(f"tailhook ralph start {' '.join(flags)} '{PROMPT}'")
 
 

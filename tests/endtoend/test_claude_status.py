@@ -23,7 +23,7 @@ QUESTION = use(
 
 @pytest.fixture
 def board(claude, tmp_path):
-    """Claude Code whose every event is reported to a daemon that runs; a function that starts a session of it."""
+    """Yield a function that starts a session of Claude Code, whose events are reported to a running daemon."""
     claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
     claude.idle_notification_ms = 60_000
     claude.tailhook("install", "--yes", "--with", "plates")
@@ -33,12 +33,12 @@ def board(claude, tmp_path):
 
 
 def agent(name):
-    """The use of a tool that starts a sub-agent in the background, which is asked for its name."""
+    """Return the use of a tool that starts a sub-agent in the background and passes its name in the prompt."""
     return use("Agent", description=name, prompt=f"ASKED:{name}.", subagent_type="general-purpose")
 
 
 def conversations(main, **agents):
-    """Answers for the session and its sub-agents, each from its own list; a number is a pause in seconds."""
+    """Return answers for the session and its sub-agents, each from its own list; a number is a pause in seconds."""
     answers = {"": iter(main), **{name: iter(those) for name, those in agents.items()}}
 
     def answer(request):
@@ -222,7 +222,7 @@ class RefusingHandler(MessagesHandler):
     """An API that refuses every message."""
 
     def do_POST(self):
-        """An error."""
+        """Answer with an error."""
         self.body()
         data = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}'
         self.send_response(400)
@@ -233,10 +233,10 @@ class RefusingHandler(MessagesHandler):
 
 
 class RefusingModel(Model):
-    """A model whose every answer is an error."""
+    """A model that answers every request with an error."""
 
     def api(self):
-        """The handler of requests."""
+        """Return the handler of requests."""
         return RefusingHandler
 
 

@@ -18,7 +18,7 @@ CASES = {
 
 
 def stop_times(claude, answers: list) -> list[int]:
-    """The milliseconds of the Stop hook in each turn of a session, in which the model gives those answers."""
+    """Return the milliseconds of the Stop hook in each turn of a session with the given answers."""
     with Model(*answers * TURNS) as model:
         session = claude.turns(model, ["Go on."] * TURNS)
     assert len(model.requests) == len(answers) * TURNS

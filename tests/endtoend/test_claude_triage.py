@@ -24,12 +24,12 @@ TIMES = {"triage-investigator": 2, "fix-planner": 5, "plan-reviewer": 4}  # seve
 
 
 def judge(number: int) -> dict:
-    """What the investigator finds: three false positives, two of one cause."""
+    """Return what the investigator finds: three false positives, two of them with one cause."""
     return triage.entry(number, group_id="twins" if number < 2 else f"alone {number}", false_positive=number < 3)
 
 
 class Pipeline:
-    """A model that does what the machine says: the session's agent launches sub-agents, and these change the state."""
+    """A model that follows the machine: the session's agent launches sub-agents, and these change the state."""
 
     def __init__(self, state: Path, **how: bool):
         self.state = state
@@ -37,7 +37,7 @@ class Pipeline:
         self.launched: list[str] = []
 
     def __call__(self, request: Request):
-        """The next message, of the session or of one of its sub-agents."""
+        """Return the next message of the session or of one of its sub-agents."""
         if "OBEY:" in request.first:
             return "Done." if request.begun else self.obey(request)
         if "Stop hook blocking error" not in request.said:
@@ -48,7 +48,7 @@ class Pipeline:
         return [use("Agent", description="next", prompt=f"OBEY:{reason}", subagent_type=name, **self.how)]
 
     def obey(self, request: Request):
-        """What a sub-agent does: it writes the state anew, as the reason asks."""
+        """Return a sub-agent's message: it writes the state again, as the reason asks."""
         reason = request.first.partition("OBEY:")[2]
         before = self.state.read_text()
         triage.Agent(judge).obey(reason)

@@ -14,7 +14,7 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 
 
 def at(tmp_path, kind):
-    """That host with no hook yet."""
+    """Return a host with no hook installed."""
     if not host_path(kind.name).exists():
         pytest.skip(f"{kind.__doc__} is not installed: `make host` fetches it")
     return kind(tmp_path / "home", tmp_path / "project")
@@ -22,25 +22,25 @@ def at(tmp_path, kind):
 
 @pytest.fixture(params=[Codex, Gemini, Copilot], ids=lambda kind: kind.name)
 def host(request, tmp_path):
-    """Each host."""
+    """Return each host in turn."""
     return at(tmp_path, request.param)
 
 
 @pytest.fixture
 def codex(tmp_path):
-    """Codex CLI."""
+    """Return Codex CLI."""
     return at(tmp_path, Codex)
 
 
 @pytest.fixture
 def gemini(tmp_path):
-    """Gemini CLI."""
+    """Return Gemini CLI."""
     return at(tmp_path, Gemini)
 
 
 @pytest.fixture
 def copilot(tmp_path):
-    """Copilot CLI."""
+    """Return Copilot CLI."""
     return at(tmp_path, Copilot)
 
 
@@ -208,3 +208,13 @@ def test_gemini_shows_the_announcement(gemini):
     with gemini.model(DONE) as model:
         done = gemini.run(model)
     assert "tailhook: completed: COMPLETE" in done.stderr
+
+
+def test_what_was_decided_is_said_once_a_session(host):
+    host.install("memory")
+    decided = "We decided to use SQLite instead of a server because it needs no set-up.\nWe chose WAL over a lock file."
+    before_the_tool = [{"type": "text", "text": decided}, *host.bash("echo from the tool")]
+    with host.model(before_the_tool, "Nothing else.", "Saved.") as model:
+        host.run(model)
+    assert ["items should be saved" in one.said for one in model.requests] == [False, False, True]
+    assert "[DECISION] We decided to use SQLite" in model.requests[2].said

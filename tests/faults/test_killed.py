@@ -62,12 +62,12 @@ class Scene:
         self.file.write_bytes(self.before)
 
     def run(self, calls: int | None) -> tuple[int, int]:
-        """One stop, killed at a system call."""
+        """Run one stop, killed at a system call."""
         project = self.project
         return run_until(project.argv, project.env, str(project.folder), str(self.payload), lambda call: call == calls)
 
     def state(self) -> object:
-        """The state as a reader sees it, without the times and ids that differ from run to run."""
+        """Return the state as a reader sees it, without the times and ids that differ from run to run."""
         if self.file.suffix == ".md":
             return self.file.read_text() if self.file.exists() else None
         if self.file.suffix == ".json":

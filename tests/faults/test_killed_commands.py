@@ -27,12 +27,15 @@ FILE_LOOP = f"---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n{PROMPT}
 
 
 class Case(NamedTuple):
-    """A command, what is there before it, and what it does where all is done already.
+    """A command, the state before it, and the result if the command's work was done before.
 
-    command: its words.  state: what it changes, a path.  file: the text of that file, None for none.  before: the words
-    of a command that ran before.  again: the exit code and the words of the command on a state that is new, None where
-    it does something else then.  between: the states on its way to the new one.  undo: the words of a command that
-    leads back to what was there before all of it.
+    command: its words.
+    state: the path that it changes.
+    file: the text of that file before, None if it is missing.
+    before: the words of a command that runs before.
+    again: the exit code and the words of the command if it runs a second time, None if it does something else then.
+    between: the states on the way to the new one.
+    undo: the words of a command that restores the first state.
     """
 
     command: tuple[str, ...]
@@ -46,7 +49,7 @@ class Case(NamedTuple):
 
 INSTALL, UNINSTALL = ("install", "--yes"), ("uninstall", "--yes")
 LOOP, RALPH_LOOP = ("loop", "start", PROMPT), ("ralph", "start", PROMPT)
-RUNS, NONE = (1, "runs already"), (1, "no loop runs here")
+RUNS, NONE = (1, "running already"), (1, "no loop is running in this project")
 CASES = {
     "install": Case(INSTALL, SETTINGS, THEIRS, undo=UNINSTALL),
     "loop start": Case(LOOP, STORE, again=RUNS),
@@ -69,7 +72,9 @@ CASES = {
         (*RALPH_LOOP, "--force"), RALPH, ralph_page("Another."), again=(0, "Ralph loop started")
     ),
     "ralph adopt": Case(("ralph", "adopt"), RALPH, ralph_page(session_id="mine"), again=(0, "now belongs to")),
-    "ralph cancel": Case(("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop runs here")),
+    "ralph cancel": Case(
+        ("ralph", "cancel"), RALPH, ralph_page(), again=(1, "no ralph loop is running in this project")
+    ),
 }
 
 
@@ -97,7 +102,7 @@ class Scene:
             shutil.copytree(copy, folder)
 
     def disk(self):
-        """What is on the disk: each file's and folder's path, number, size and mode."""
+        """Yield what is on the disk: each file's and folder's path, number, size and mode."""
         for folder, _ in self.copies:
             for path, folders, files in os.walk(folder):
                 for name in (*folders, *files):
@@ -105,7 +110,7 @@ class Scene:
                     yield path, name, facts.st_ino, facts.st_size * (name in files), facts.st_mode
 
     def names(self):
-        """Every file and folder but the drafts and the prompts that a killed command leaves behind.
+        """Yield every file and folder but the drafts and the prompts that a killed command leaves behind.
 
         A lock's name has the inode of a folder, which `reset` makes anew.
         """
@@ -117,7 +122,7 @@ class Scene:
                     )
 
     def run(self, change=None):
-        """The command, killed after a change of the disk by its number from 1; returns how many there were."""
+        """Run the command, killed after its n-th change of the disk; return how many changes there were."""
         seen, changes = set(self.disk()), 0
 
         def is_last(_):
@@ -133,7 +138,7 @@ class Scene:
         return changes
 
     def state(self):
-        """The state as a reader sees it, without the times and ids that differ from run to run; None for none."""
+        """Return the state as a reader sees it, or None, without the times and ids that differ from run to run."""
         if self.file.is_file():
             return re.sub(r"\nstarted_at: .*", "", self.file.read_text())
         messages = self.file / "messages.jsonl"

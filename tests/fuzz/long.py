@@ -19,7 +19,7 @@ FOUND = Path("build") / "fuzz"
 
 
 def main() -> int:
-    """Run each target in a process of its own; 1 when one failed."""
+    """Run each target in a process of its own; return 1 if one failed."""
     if sys.argv[1:2] == ["--one"]:
         return guided(sys.argv[2])
     from fuzz.targets import TARGETS
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def guided(name: str) -> int:
-    """One target under atheris, or under the mutator."""
+    """Run one target under atheris, or with random changes if atheris is not installed."""
     folder = FOUND / name
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -69,7 +69,7 @@ def guided(name: str) -> int:
 
 
 def mutating(name: str, folder: Path) -> int:
-    """One target with random changes of its seeds."""
+    """Run one target with random changes of its seeds."""
     from fuzz.targets import TARGETS, mutated, seeds
 
     inputs, chance, deadline, done = seeds(name), Random(time.time_ns()), time.monotonic() + SECONDS, 0

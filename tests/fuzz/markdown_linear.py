@@ -54,7 +54,7 @@ def instructions(text: str) -> int:
 
 
 def costs(name: str, start: int) -> list[float]:
-    """Instructions a call, of the text and of four times as much of it."""
+    """Return the instructions for each call, on the text and on four times as much of it."""
     return [(instructions(WORST_CASES[name](size)) - start) / CALLS for size in (SIZE, 4 * SIZE)]
 
 

@@ -24,7 +24,7 @@ def differs(oracle: Oracle, text: str) -> bool:
 
 
 def minimised(oracle: Oracle, text: str) -> str:
-    """As little of the text as still differs."""
+    """Return a smaller text that still differs."""
     size = len(text) // 2
     while size:
         at = 0

@@ -41,7 +41,7 @@ def no_constant(word):
 
 
 def standard(data):
-    """The value of a JSON text by the standard library, held to RFC 8259; ValueError for anything else."""
+    """Return the value of a JSON text by the standard library, held to RFC 8259. Raises ValueError."""
     text = data.decode("utf-8").removeprefix("\ufeff")
     if text.startswith("\ufeff"):
         raise ValueError("two byte order marks")
@@ -52,7 +52,7 @@ def standard(data):
 
 
 def result_of(function, *arguments):
-    """What the function returns, or ValueError where that is what it raises."""
+    """Return what the function returns, or ValueError if it raises that."""
     try:
         return function(*arguments)
     except ValueError:
@@ -95,7 +95,7 @@ def json_edit(data):
 
 
 def json_columns(data):
-    """The first byte says how large the reader's window is; the rest is the file."""
+    """Compare read_json_columns with json. The first byte is the size of the reader's window; the rest is the file."""
     window_bytes, data = 4 + (data[0] if data else 0), data[1:]
     paths = (("a",), ("b",), ("a", "b"))
     with tempfile.TemporaryFile() as file:
@@ -120,7 +120,7 @@ def json_columns(data):
 
 
 def plain_lines(data):
-    """The lines by `bytes.split`."""
+    """Return the lines, found with `bytes.split`."""
     pieces = data.split(b"\n")
     if pieces[-1] == b"":
         pieces.pop()
@@ -255,7 +255,7 @@ def idle_state(data):
 
 
 def ralph_state(data):
-    """A state file, and what was said behind its first NUL."""
+    """Decide on a state file; the text after its first NUL is the agent's message."""
     text, _, said = data.partition(b"\0")
     page = result_of(FrontMatter, text.decode("utf-8", "surrogateescape"))
     state = None if page is ValueError else page.values()
@@ -289,7 +289,7 @@ def triage_state(data):
 
 
 def memory_lines(data):
-    """The messages are separated by NUL."""
+    """Score messages, which are separated by NUL, and compare with the oracle."""
     messages = data.decode("utf-8", "replace").split("\0")[:8]
     for tuned in (False, True):
         found = _core.score_lines([message.encode() for message in messages], tuned)
@@ -376,7 +376,7 @@ atexit.register(SURROUNDINGS.remove)
 
 
 def hook(data):
-    """A whole hook with all five machines; the first byte says which file, or the payload, the rest is put in place of."""
+    """Run a hook with all machines. The first byte chooses the file, or the payload, that the rest replaces."""
     check(SURROUNDINGS, PLACES[(data[0] if data else 0) % len(PLACES)], data[1:])
 
 
@@ -403,12 +403,12 @@ TOKENS = [
 
 
 def seeds(name):
-    """The seed inputs of a target, in the order of their names."""
+    """Return the seed inputs of a target, in the order of their names."""
     return [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
 
 
 def mutated(chance: Random, inputs):
-    """One of the inputs, or two, with a few random changes."""
+    """Return one of the inputs, or two joined, with a few random changes."""
     data = bytearray(chance.choice(inputs))
     for _ in range(chance.choice((1, 1, 2, 4, 8))):
         at = chance.randint(0, len(data))

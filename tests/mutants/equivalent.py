@@ -258,11 +258,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "plates/inbox.py",
         "",
-        "READ_BYTES = 1 << 20 # that are read at a time",
+        "INGEST_BYTES = 1 << 20 # that are read at a time",
         (
-            "READ_BYTES = 2 << 20 # that are read at a time",
-            "READ_BYTES = 1 << 21 # that are read at a time",
-            "READ_BYTES = 1 << 19 # that are read at a time",
+            "INGEST_BYTES = 2 << 20 # that are read at a time",
+            "INGEST_BYTES = 1 << 21 # that are read at a time",
+            "INGEST_BYTES = 1 << 19 # that are read at a time",
         ),
         TUNING,
     ),

@@ -9,6 +9,8 @@ INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::
 
 TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
+    "machines/commands.py": "unit/test_commands.py",
+    "machines/gate.py": "unit/test_gate.py",
     "machines/idle.py": "unit/test_idle.py property/test_idle_invariants.py",
     "machines/keywords.py": "unit/test_memory_machine.py",
     "machines/memory.py": "unit/test_memory_machine.py unit/test_memory_passages.py",
@@ -20,6 +22,7 @@ TARGETS: dict[str, str] = {
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/triage.py": "unit/test_triage.py property/test_triage_pipelines.py",
+    "machines/shell.py": "unit/test_commands.py",
     "stores/atomic.py": "unit/test_atomic.py unit/test_folders.py unit/test_frontmatter.py unit/test_jsonfile.py",
     "stores/fallback.py": "unit/test_loop_stores.py",
     "stores/frontmatter.py": "unit/test_frontmatter.py unit/test_loop_stores.py property/test_ralph_invariants.py",
@@ -33,4 +36,5 @@ TARGETS: dict[str, str] = {
     "plates/display.py": "unit/test_board_view.py",
     "plates/health.py": "unit/test_plates_health.py",
     "plates/inbox.py": INBOX,
+    "plates/timeline.py": "unit/test_board_view.py",
 }

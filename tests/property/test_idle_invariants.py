@@ -1,4 +1,4 @@
-"""The seed's safety invariants, over any state, words and clock."""
+"""Safety invariants of the idle machine, for any state, words and clock."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

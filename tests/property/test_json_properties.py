@@ -61,7 +61,7 @@ def test_a_mutated_document_is_accepted_exactly_when_orjson_accepts_it(value, st
     st.integers(0, 3),
 )
 def test_runs_of_escapes_are_followed_at_any_place_in_a_long_string(pieces, broken):
-    """Blocks of 64 bytes are looked at at once; a run of reverse solidi may cross from one to the next."""
+    """The reader works on blocks of 64 bytes; a run of backslashes may cross from one block to the next."""
     body = "".join(pieces) + ["", "\\", '"', "\\x"][broken]
     text = f'["{body}"]'
     if broken:

@@ -18,7 +18,7 @@ PIECES = [
 
 
 def document(chance, words):
-    """A message in which keywords stand among code and blank space."""
+    """Draw a message in which keywords stand among code and blank space."""
     parts = []
     for _ in range(chance.choice((1, 3, 10, 30, 30))):
         parts.append(chance.choice(PIECES))

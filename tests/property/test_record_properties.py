@@ -81,7 +81,7 @@ def test_a_mutated_line_is_good_exactly_when_the_json_module_reads_an_object(rec
 
 @given(RECORDS, RECORDS, ORDERS, st.data())
 def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_found(torn, whole, order, data):
-    """Unless the torn one waits for a value just there: then nobody can tell."""
+    """Unless the torn record ends where a value must follow: then the whole one may be that value."""
     first, second = written(torn, order), written(whole, order)
     cut = first[: data.draw(st.integers(1, len(first)))]
     ours = parse_record(cut + second)
@@ -93,7 +93,7 @@ def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_found(torn, whole, or
 
 
 def awaits_a_value(prefix):
-    """Would a value make it the beginning of a JSON text?"""
+    """Return whether a value must follow the prefix of a JSON text."""
     closers, in_string, escaped = [], False, False
     for byte in prefix.decode("utf-8", "replace"):
         if in_string:

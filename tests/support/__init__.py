@@ -5,7 +5,7 @@ A hook's surroundings
     host_payloads   what hosts other than Claude Code send, and how their transcripts look
     covered_hook    runs the hook under coverage
     triage          a triage state, and an agent that follows the machine's instructions
-    every_value     a project for all five machines in which any one file is replaced by any value
+    every_value     a project in which every machine decides, and any one file is replaced by any value
 
 The daemon and the boards
     daemon, postgres        a daemon and a PostgreSQL server of the test's own

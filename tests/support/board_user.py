@@ -16,7 +16,7 @@ class Person:
 
     @property
     def seen(self):
-        """The text on the screen."""
+        """Return the text on the screen."""
         return "\n".join(line.text for line in self.app.screen._compositor.render_strips())
 
     async def until(self, there, seconds=30):
@@ -47,8 +47,8 @@ class Person:
 
     @property
     def chosen(self):
-        """The id of the selected session."""
-        return self.app.list.chosen.session_id
+        """Return the id of the selected session."""
+        return self.app.list.chosen["session_id"]
 
 
 def sit(play, size=(110, 30), **options):

@@ -1,4 +1,4 @@
-"""A headless Chromium: the machine's own, playwright's, or the one that playwright can fetch into its cache."""
+"""A headless Chromium: the computer's own, playwright's, or the one that playwright can fetch into its cache."""
 
 import os
 import re
@@ -15,33 +15,33 @@ FETCHING = 600  # seconds that the download may take
 
 
 def launch(playwright: Playwright) -> "Browser | str":
-    """A browser, or why there is none."""
+    """Return a browser, or a text with the reason why there is none."""
     path = found(playwright.chromium.executable_path)
     if not path:
-        return fetched_not()
+        return fetch_error()
     # Chromium's sandbox needs namespaces, which root in a container has not; the pages are the tests' own.
     sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
     return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox)
 
 
 def found(own: str) -> str:
-    """The path of a Chromium, "" for none.  own: where playwright's would be."""
+    """Return the path of a Chromium, or "".  own: where playwright's would be."""
     named = [os.environ.get("TAILHOOK_CHROMIUM", ""), *(shutil.which(name) or "" for name in NAMES), *shells(own)]
     there = [path for path in named if path and Path(path).exists()]
-    if there or fetched_not():
+    if there or fetch_error():
         return there[0] if there else ""
     return next((path for path in shells(own) if Path(path).exists()), "")
 
 
 def shells(own: str) -> list[str]:
-    """Where playwright puts its browser, and the smaller one without windows."""
+    """Return where playwright puts its browser, and the smaller one without windows."""
     cached = Path(own).parents[2] if own else Path()
     return [own, *map(str, cached.glob("chromium_headless_shell-*/chrome-*/*headless*shell"))]
 
 
 @cache
-def fetched_not() -> str:
-    """Have playwright fetch its browser; why it could not, "" where it could."""
+def fetch_error() -> str:
+    """Fetch playwright's browser; return why that failed, or ""."""
     argv = [sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=FETCHING, check=False)
@@ -52,5 +52,5 @@ def fetched_not() -> str:
 
 
 def row(page, project):
-    """A project's row."""
+    """Return the row of a project."""
     return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))

@@ -1,4 +1,4 @@
-"""Test data that is not ours, read from folders outside the tree; a test skips where it is missing.
+"""Test data from outside the project, read from folders outside the tree; a test is skipped if it is missing.
 
 The folders are TAILHOOK_CORPORA, `shared` beside the checkout, and what `make corpora` fetched.
 """
@@ -16,7 +16,7 @@ FOLDERS = (Path(os.environ.get("TAILHOOK_CORPORA") or TREE.parent / "shared"), F
 
 
 def corpus(name):
-    """The path of a file or folder of the corpora."""
+    """Return the path of a file or folder of the corpora."""
     for folder in FOLDERS:
         if (folder / name).exists():
             return folder / name
@@ -28,12 +28,12 @@ def load(name):
 
 
 def commonmark_examples():
-    """[{"markdown", "html", "example", "section", ...}] of CommonMark 0.31.2."""
+    """Return the examples of CommonMark 0.31.2: [{"markdown", "html", "example", "section", ...}]."""
     return load("corpora/commonmark-0.31.2.json")
 
 
 def json_test_suite():
-    """{"valid": [bytes], "invalid": [bytes]}: what a parser must accept, what it must reject."""
+    """Return {"valid": [bytes], "invalid": [bytes]}: what a parser must accept, and what it must reject."""
     return {
         kind: [base64.b64decode(text) for text in texts]
         for kind, texts in load("corpora/json_test_suite.json").items()
@@ -42,10 +42,10 @@ def json_test_suite():
 
 
 def naughty_strings():
-    """[str] of the Big List of Naughty Strings."""
+    """Return the strings of the Big List of Naughty Strings."""
     return load("corpora/blns.json")
 
 
 def transcript_paths():
-    """[Path] of real transcripts."""
+    """Return the paths of real transcripts."""
     return sorted(corpus("transcripts").glob("*.jsonl"))

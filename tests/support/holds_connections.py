@@ -1,4 +1,4 @@
-"""Holds connections to a port on this machine, as a program that means no good does.
+"""Holds connections to a port on this machine, as a hostile program does.
 
 usage: holds_connections.py PORT NUMBER silent|half|garbage|again SECONDS
 
@@ -17,7 +17,7 @@ HALF = b"GET /plates HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half:"
 
 
 def main(port: int, number: int, kind: str, seconds: float) -> None:
-    """Hold them for so long."""
+    """Hold connections of a kind for some seconds."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
     words = {"half": HALF, "garbage": b"\0garbage\r\n\r\n"}.get(kind, b"")

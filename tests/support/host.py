@@ -19,7 +19,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER, **COVERA
 
 
 def measured(argv: list[str]) -> list[str]:
-    """The argv of a hook, or where coverage is measured one that takes part in it."""
+    """Return the argv of a hook; if coverage is measured, the argv of one that takes part in it."""
     if not COVERAGE or argv[3] == "-c":
         return argv
     return [sys.executable, "-I", str(Path(__file__).with_name("covered_hook.py")), *argv[3:]]
@@ -45,7 +45,7 @@ def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = No
 
 @dataclass
 class Stop:
-    """What one run of the hook came to."""
+    """The result of one run of the hook."""
 
     exit_code: int
     stdout: str
@@ -54,14 +54,14 @@ class Stop:
 
     @property
     def answer(self) -> dict:
-        """The one JSON object on stdout."""
+        """Return the one JSON object on stdout."""
         assert self.stdout.endswith("\n")
         assert self.stdout.count("\n") == 1
         return json.loads(self.stdout)
 
     @property
     def allowed(self) -> bool:
-        """Whether the agent may stop, without a word to the host."""
+        """Return whether the agent may stop, and the host was sent no answer."""
         return self.exit_code == 0 and self.stdout == ""
 
 
@@ -81,7 +81,7 @@ class Project:
         self.env = {**ENVIRONMENT, "HOME": str(self.home), "TAILHOOK_NO_AUTOSTART": "1", **self.env}
 
     def payload(self, **fields: object) -> dict:
-        """A Stop payload; fields set to None are left out."""
+        """Return a Stop payload; a field with the value None is left out."""
         common = {
             "session_id": "mine",
             "transcript_path": str(self.transcript),
@@ -93,7 +93,7 @@ class Project:
         return {key: value for key, value in common.items() if value is not None}
 
     def hook(self, stdin: bytes, *flags: str, timeout: float = 30, read: bool = True) -> Stop:
-        """Run the hook on raw input, and read the store it left."""
+        """Run the hook on raw input, and read the store that it left."""
         done = subprocess.run(
             [*measured(self.argv), *flags],
             input=stdin,
@@ -107,7 +107,7 @@ class Project:
         return Stop(done.returncode, done.stdout.decode(), done.stderr.decode(), state)
 
     def stop(self, said: str | None = None, *flags: str, **fields: object) -> Stop:
-        """The agent stops, its last message being `said`."""
+        """Run the hook for an agent that stops; `said` is its last message."""
         return self.hook(json.dumps(self.payload(last_assistant_message=said, **fields)).encode(), *flags)
 
     def write(self, *records: dict) -> None:
@@ -121,13 +121,13 @@ class Project:
         return tailhook(*words, env={**self.env, **env}, cwd=self.folder, stdin=stdin)
 
     def as_agent(self, group: str, *words: str, session: str | None = None, **options: Any) -> CompletedProcess[str]:
-        """Run `tailhook GROUP …` in the project, `session` being the agent's that runs it."""
+        """Run `tailhook GROUP …` in the project, as an agent's shell of `session` does."""
         if session:
             options["CLAUDE_CODE_SESSION_ID"] = session
         return self.tailhook(group, *words, **options)
 
     def ralph(self, prompt: str = PROMPT, **values: object) -> Path:
-        """Write the state file of a ralph loop, and have the hook ask the ralph machine; returns the file."""
+        """Write the state file of a ralph loop and let the hook ask the ralph machine; return the file."""
         self.argv = [*self.argv[:-1], "ralph"]
         path = self.folder / ".claude" / "ralph-loop.local.md"
         path.parent.mkdir(exist_ok=True)
@@ -135,7 +135,7 @@ class Project:
         return path
 
     def triage(self, state: object, where: str = ".claude/triage_state", name: str = "x_triage.json") -> Path:
-        """Write the state of a triage pipeline, and have the hook ask the triage machine; returns the file."""
+        """Write the state of a triage pipeline and let the hook ask the triage machine; return the file."""
         self.argv = [*self.argv[:-1], "triage"]
         path = self.folder / where / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,33 +143,33 @@ class Project:
         return path
 
     def loop(self, *frames: dict, **fields: object) -> dict:
-        """Post a state through another program; returns it."""
+        """Post a state into the store like another program; return the state."""
         state = looping(*frames, **fields)
         jwz.post(self.folder, json.dumps(state))
         return state
 
 
 def ralph_page(prompt: str = PROMPT, **values: object) -> str:
-    """A ralph state file as `tailhook ralph start` writes it, with other values; a value of None leaves a key out."""
+    """Return a ralph state file as `tailhook ralph start` writes it, with other values. None leaves a key out."""
     common = {"active": "true", "iteration": 1, "max_iterations": 10, "completion_promise": '"TESTS GREEN"', **values}
     lines = [f"{key}: {value}" for key, value in common.items() if value is not None]
     return "\n".join(("---", *lines, "---", "", prompt, ""))
 
 
 def frame(**fields: object) -> dict:
-    """A frame of a loop that has just begun."""
+    """Return the frame of a loop that has just begun."""
     return {"id": "f", "mode": "loop", "iter": 1, "max": 10, **fields}
 
 
 def looping(*frames: dict, age: float = 60, **fields: object) -> dict:
-    """A live state of one frame, or of those given."""
+    """Return the live state of a loop with the given frames, or with one frame."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
     stack = list(frames) or [frame()]
     return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": stamp, "stack": stack, **fields}
 
 
 def assistant(*texts: str, at: float | None = None, id: str = "msg_1", **fields: object) -> dict:
-    """A transcript record of an assistant message, as Claude Code writes it."""
+    """Return the transcript record of an assistant message, as Claude Code writes it."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() if at is None else at))
     content = [{"type": "text", "text": words} for words in texts]
     message = {"id": id, "type": "message", "role": "assistant", "content": content}

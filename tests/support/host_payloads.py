@@ -45,9 +45,12 @@ def gemini(project, said):
 
 
 def gemini_sent_on(project, said):
-    """As 0.61.0 has it after a block: the payload has all answers to the prompt, the transcript one by one."""
-    for words in ("```\nan open fence", said):
-        write(project, {"id": "m", "timestamp": stamp(), "type": "gemini", "content": words.strip(), "thoughts": []})
+    """Return a payload of Gemini 0.61.0 after a block: it has all answers, the transcript has each one by itself."""
+    for number, words in enumerate(("```\nan open fence", said)):
+        write(
+            project,
+            {"id": f"m{number}", "timestamp": stamp(), "type": "gemini", "content": words.strip(), "thoughts": []},
+        )
         write(project, {"$set": {"lastUpdated": stamp()}})
     return {**gemini(project, f"```\nan open fence\n{said}"), "stop_hook_active": True}
 

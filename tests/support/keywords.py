@@ -43,19 +43,19 @@ SPELLINGS = {"i": "iI\u0130\u0131", "s": "sS\u017f", "k": "kK\u212a"}
 
 
 def regexes(patterns):
-    """What the rules of ignore_case and word mean, in the words of `re`: each match at each place."""
+    """Yield each pattern with a regular expression that finds it at each place under the rules ignore_case and word."""
     for pattern in patterns:
         words = r"\s+".join(map(re.escape, re.split(r"\s+", pattern)))
         yield pattern, re.compile(rf"(?=(\b{words}\b))", re.IGNORECASE)
 
 
 def found_by_re(compiled, text):
-    """Pairs of a pattern and the span of a match, sorted."""
+    """Return (pattern, start, end) of every match, sorted."""
     return sorted((pattern, *match.span(1)) for pattern, regex in compiled for match in regex.finditer(text))
 
 
 def spelled(random, pattern):
-    """`pattern` as somebody might write it, rightly or nearly so."""
+    """Return `pattern` as a person might write it, correctly or nearly so."""
     letters = []
     for letter in pattern:
         if letter == " ":

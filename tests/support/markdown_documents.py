@@ -56,7 +56,7 @@ def document(random: Random) -> str:
 
 
 def prefix(random: Random, depth: list[str]) -> str:
-    """The prefix that continues the containers of `depth`, perhaps not quite; `depth` is cut where it is."""
+    """Return the prefix that continues the containers of `depth`, now and then wrongly; may shorten `depth`."""
     if depth and random.random() < 0.2:
         del depth[random.randrange(len(depth)) :]
     if random.random() < 0.15:

@@ -10,12 +10,12 @@ def repeated(unit: str):
 
 
 def closed(opening: str, closing: str, between: str = ""):
-    """n / 2 bytes of openings, then n / 2 of closings."""
+    """Return a function that makes n bytes: half of them openings, then as many closings."""
     return lambda n: opening * (n // 2 // len(opening)) + between + closing * (n // 2 // len(closing))
 
 
 def rising(make):
-    """make(1) + make(2) + ... up to n bytes."""
+    """Return a function that makes make(1) + make(2) + ... up to at least n characters."""
 
     def build(n: int) -> str:
         parts, size, numbers = [], 0, count(1)

@@ -14,14 +14,14 @@ import sqlalchemy as sa
 
 
 def program(name):
-    """The newest program of that name, None where PostgreSQL is not installed."""
+    """Return the newest PostgreSQL program of a name, or None if it is not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     return str(found[-1]) if found else shutil.which(name)
 
 
 @contextmanager
 def postgres():
-    """The URL of a server that is starting, and runs meanwhile; None where there is no PostgreSQL."""
+    """Yield the URL of a starting server, which runs until the block ends; None if PostgreSQL is not installed."""
     initdb, server = program("initdb"), program("postgres")
     if not initdb or not server:
         yield None

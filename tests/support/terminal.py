@@ -7,7 +7,7 @@ import time
 
 
 class Terminal:
-    """A process in a terminal of its own, and what it wrote there."""
+    """A process in a terminal of its own, and the text that it has written there."""
 
     def __init__(self, argv, env, cwd):
         self.pid, self.fd = pty.fork()
@@ -17,20 +17,20 @@ class Terminal:
         self.seen = ""
 
     def until(self, words, seconds=30):
-        """Read until the words are there."""
+        """Read until the words are in the text. Fails after `seconds`."""
         end = time.monotonic() + seconds
         while words not in self.seen:
             assert self.read(end), self.seen
 
     def wait(self, seconds=60):
-        """Read to the end; the exit status."""
+        """Read to the end; return the exit code."""
         end = time.monotonic() + seconds
         while self.read(end):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def read(self, end):
-        """Read what is there, or comes until then by the monotonic clock; False where the other end is closed."""
+        """Read once, waiting until `end` (monotonic clock) at most; return False at the end of the output."""
         assert select.select([self.fd], (), (), max(0, end - time.monotonic()))[0], self.seen
         try:
             data = os.read(self.fd, 1000)

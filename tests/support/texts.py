@@ -1,4 +1,4 @@
-"""Markdown as assistants write it: that of the transcripts where they are at hand, else some made for the purpose."""
+"""Markdown as assistants write it: from the transcripts if there are any, otherwise generated."""
 
 import json
 from random import Random
@@ -9,7 +9,7 @@ from support.corpora import transcript_paths
 
 
 def assistant_texts():
-    """[str], one for each text block of an assistant; skips where the transcripts are missing."""
+    """Return the text blocks of assistants in the transcripts; skips the test if there are no transcripts."""
     return [text for path in transcript_paths() for text in texts_of(path)]
 
 
@@ -26,7 +26,7 @@ def texts_of(path):
 
 
 def assistant_prose():
-    """One str of some 200 KB."""
+    """Return the texts of all transcripts as one, or about 200 KB of generated prose."""
     try:
         return "\n\n".join(assistant_texts())
     except pytest.skip.Exception:

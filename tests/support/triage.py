@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def entry(number=0, status="completed", **fields):
-    """An entry of the pipeline; fields of the result: false_positive, group_id, root_cause."""
+    """Return an entry of the pipeline. Fields of its result may be given: false_positive, group_id, root_cause."""
     result = None
     if status == "completed":
         result = {
@@ -35,7 +35,7 @@ def entry(number=0, status="completed", **fields):
 
 
 def group(group_id="g", **fields):
-    """A group of the fix planning, just begun."""
+    """Return a group of the fix planning that has just begun."""
     return {
         "group_id": group_id,
         "root_cause": "cause",
@@ -50,7 +50,7 @@ def group(group_id="g", **fields):
 
 
 def pipeline(phase="triage", *entries, **fields):
-    """A state of that phase."""
+    """Return the state of a pipeline in a phase."""
     return {
         "project_name": "p",
         "project_path": "/p",
@@ -68,18 +68,18 @@ def pipeline(phase="triage", *entries, **fields):
 
 
 def planning(*groups):
-    """The fix planning of those groups."""
+    """Return a fix planning with the given groups."""
     return {"fix_plans_dir": "/plans", "groups": {one["group_id"]: one for one in groups}}
 
 
 class Agent:
-    """Does what the reason of a block says, and nothing else, to the state file that it names."""
+    """An agent that follows the reason of a block, and nothing else, in the state file that the reason names."""
 
     def __init__(self, judge):
         self.judge = judge  # of an entry: what the investigator finds
 
     def obey(self, reason):
-        """Launch the sub-agents that the reason names."""
+        """Change the state file like the sub-agents that the reason names."""
         path = Path(re.search(r"^State file: (.*)$", reason, re.M)[1])
         state = json.loads(path.read_text())
         launched = re.search(r"\*\*([a-z-]+)\*\*", reason)[1]
@@ -106,7 +106,7 @@ class Agent:
         path.write_text(json.dumps(state))
 
     def write(self, reason):
-        """Write the first of the files that the reason names, having read those that it names; returns its path."""
+        """Check the files that the reason says to read, write the first one that it says to write; return its path."""
         folder = Path(re.search(r"^Plans folder: (.*)$", reason, re.M)[1])
         read, written = re.search(r"^Files in it: (?:read (.*); )?write (.*)\.$", reason, re.M).groups()
         for name in read.split(", ") if read else ():

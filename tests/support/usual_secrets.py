@@ -64,7 +64,7 @@ SECRETS = {
 
 
 def written(name):
-    """The secret, and the text that holds it."""
+    """Return the secret, and a text that contains it."""
     secret, way = SECRETS[name]
     return secret, way.replace("{{", "{").replace("}}", "}").replace("{}", secret)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tailhook.hook.hosts import NAMES, find_host
+from tailhook.hook.hosts import DEFAULT, NAMES, find_host
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_hook
-from tailhook.hook.protocols import HooksFileFields, Host, RequiredHooksFileFields
+from tailhook.hook.protocols import HooksFileFields, Host, RequiredHooksFileFields, TranslatedHost
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores import FALLBACK_FILE, RALPH_FILE, STORE_FOLDERS
 
@@ -22,7 +22,7 @@ COLD_MODULES = sorted(
     ".".join(("tailhook", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for room in COLD_ROOMS
     for path in (PACKAGE / room).rglob("*.py")
-    if path.name not in ("entry.py", "protocols.py", "spool_record.py")  # it runs a hook; they are for type checkers
+    if path.name not in ("entry.py", "protocols.py")  # it runs a hook; they are for type checkers
 )
 
 
@@ -92,6 +92,11 @@ def test_the_base_install_needs_orjson_and_pyahocorasick_and_nothing_else():
         ("import tailhook", "tailhook._core tailhook.patterns tailhook.transcript orjson re typing"),
         ("import tailhook; tailhook.code_spans('`a`')", "ahocorasick orjson"),
         ("import tailhook; tailhook.open", "orjson ahocorasick"),
+        ("import tailhook.board.tui, tailhook.board.source, tailhook.board.alerts", "sqlalchemy alembic pydantic"),
+        (
+            "import tailhook.cli.plates, tailhook.plates.client, tailhook.board.view",
+            "sqlalchemy alembic pydantic textual",
+        ),
     ],
 )
 def test_an_import_loads_only_what_is_used(statement, unwanted):
@@ -150,5 +155,6 @@ def test_the_fields_of_a_hosts_file_are_those_of_its_type():
 def test_a_host_has_the_members_of_its_protocol_and_no_other(name):
     host = find_host(name)
     members = {word for word in vars(host) if not word.startswith("_")}
-    promised = {*Host.__annotations__, *(word for word in vars(Host) if not word.startswith("_"))}
+    protocols = [Host] if name == DEFAULT else [Host, TranslatedHost]
+    promised = {word for one in protocols for word in (*one.__annotations__, *vars(one)) if not word.startswith("_")}
     assert members - {"TYPE_CHECKING"} == promised

@@ -67,7 +67,7 @@ def test_a_file_without_an_end_is_not_read(tmp_path):
     os.truncate(path, MAX_READ_FILE_BYTES)
     assert len(read_file(str(path))) == MAX_READ_FILE_BYTES
     os.truncate(path, MAX_READ_FILE_BYTES + 1)
-    with pytest.raises(OSError, match="larger than 16 MB") as caught:
+    with pytest.raises(OSError, match="larger than 16 MiB") as caught:
         read_file(str(path))
     assert caught.value.errno == errno.EFBIG == TOO_LARGE
 
@@ -177,7 +177,7 @@ def test_removing_what_is_gone_is_fine(tmp_path):
 
 
 def open_files():
-    """How many descriptors this process has."""
+    """Return how many descriptors this process has."""
     return len(os.listdir("/dev/fd"))
 
 

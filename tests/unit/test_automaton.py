@@ -15,7 +15,7 @@ def automaton(patterns, **options):
 
 
 def naive(patterns, text):
-    """Each start of each pattern, found with bytes.find."""
+    """Return each place of each pattern, found with bytes.find."""
     found = []
     for number, pattern in enumerate(pattern.encode() for pattern in patterns):
         at = text.find(pattern)

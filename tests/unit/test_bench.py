@@ -5,7 +5,8 @@ from argparse import Namespace
 import pytest
 
 from tailhook.cli import bench
-from tailhook.cli.bench import ATTEMPTS
+from tailhook.cli.bench import ATTEMPTS, CASES, Case, Stop, nothing
+from tailhook.hook.machines import MACHINES
 
 SLOW, FINE = 1.5, 1.2
 
@@ -46,3 +47,23 @@ def test_a_hook_that_stays_over_the_limit_fails(gate):
     code, measured, reported = gate(one=[FINE], two=[SLOW] * ATTEMPTS)
     assert (code, len(measured)) == (1, ATTEMPTS)
     assert reported == "tailhook: two at 10 KB takes 1.50 times bare Python, over the limit of 1.35\n"
+
+
+def test_every_machine_has_cases_and_no_two_cases_have_one_name():
+    assert {case.machine for case in CASES if "," not in case.machine} == set(MACHINES)
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_the_names_of_the_cases_with_every_machine_do_not_change_with_the_machines():
+    names = [case.name for case in CASES if "," in case.machine]
+    assert names == ["every machine that decides, no state", "every machine, no state"]
+
+
+def test_a_reset_empties_the_state_folder(tmp_path):
+    stop = Stop(tmp_path / "stop", Case("gate", "test", "Hm.", False, nothing), "10 KB")
+    state = stop.folder / ".local/state/tailhook"
+    state.mkdir(parents=True)
+    for name in ("1.gate", "gate.lock", "2.memory", "events"):
+        (state / name).touch()
+    stop.reset()
+    assert list(state.iterdir()) == []

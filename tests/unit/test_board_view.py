@@ -1,30 +1,49 @@
 """What the board shows: order, filter, names, ages, the timeline."""
 
+import json
+import re
 from itertools import pairwise
+from pathlib import Path
+from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tailhook.board.rows import draw_plate, draw_timeline, fit
+from tailhook.board.rows import TONE_COLOURS, draw_plate, draw_timeline, fit
 from tailhook.board.view import (
-    BoardPlate,
     Piece,
-    PlateEvent,
     assign_columns,
+    end_periods,
     format_age,
     lay_out_bars,
     list_labels,
+    plate_age,
     read_details,
     read_plate,
     select_plates,
     started_waiting,
     sum_by_status,
-    timeline,
 )
+from tailhook.cli.plates import ANSI_COLOURS
 from tailhook.machines.plates import ATTENTION, Status
+from tailhook.plates import app
 from tailhook.plates.db import empty_plate
-from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, project_folder_name
+from tailhook.plates.display import (
+    BOARD_GROUPS,
+    FILTER_FIELDS,
+    STATUSES,
+    ProjectNames,
+    describe_event,
+    describe_plate,
+    describe_statuses,
+    encode,
+    project_folder_name,
+)
+from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateFields, PlateOut, StatusesOut, Tone
+from tailhook.plates.tables import EVENT_COLUMNS, Plate
+from tailhook.plates.timeline import find_periods
 
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
 
@@ -40,7 +59,7 @@ def row(session="s", status=RUNNING, since=0.0, created=0.0, path="/p/x"):
 def described(session="s", *facts, **more):
     """Return a plate as the daemon sends it."""
     plate = row(session, *facts, **more)
-    return describe_plate(plate, project_folder_name(plate["project_path"])).model_dump(mode="json")
+    return json.loads(encode(describe_plate(plate, project_folder_name(plate["project_path"]))))
 
 
 def plate(session, *facts, **more):
@@ -48,7 +67,7 @@ def plate(session, *facts, **more):
 
 
 def ids(plates):
-    return [plate.session_id for plate in plates]
+    return [plate["session_id"] for plate in plates]
 
 
 # ---- plates ------------------------------------------------------------------
@@ -56,32 +75,49 @@ def ids(plates):
 
 def test_a_plate_is_read_as_the_daemon_describes_it():
     sent = described("s", IDLE, since=2, path="/home/ada/shop")
-    rank, search = sent["rank"], "/home/ada/shop\nidle\ns"
-    wanted = BoardPlate("s", "/home/ada/shop", "shop", "", IDLE, "", "", "", 2.0, "rest", rank, "○", "idle", search)
-    assert read_plate(sent) == wanted
+    assert sent["search"] == "/home/ada/shop\nidle\ns"
+    assert read_plate(sent) == {**sent, "status": IDLE}
+    assert plate_age(read_plate(sent), 9.0) == "7s"
+
+
+def test_every_name_of_a_field_is_the_same_in_the_database_the_answers_and_the_boards():
+    shared = set(PlateFields.__annotations__)
+    sent = described()
+    assert shared <= set(Plate.__annotations__)
+    assert set(sent) == set(read_plate(sent)) == set(PlateOut.__annotations__)
+    details = read_details({**sent, "events": [], "periods": [], "last_message": None})
+    assert set(details) == set(DetailsOut.__annotations__)
+    assert set(describe_event(event_row())) == set(EventOut.__annotations__)
+    assert [set(period) for period in find_periods([event_row(status="idle")])] == [set(PeriodOut.__annotations__)]
+    assert set(describe_statuses()) == set(StatusesOut.__annotations__)
+    assert set(TONE_COLOURS) == set(ANSI_COLOURS) == set(get_args(Tone))
+
+
+def test_every_field_of_the_daemon_that_the_web_board_reads_is_one_that_it_sends():
+    script = "".join(path.read_text() for path in sorted((Path(app.__file__).parent / "web").glob("*.js")))
+    read = set(re.findall(r"\b(?:plate|shown)\??\.([a-z_]+)\b(?!\()", script))
+    assert len(read) > 10
+    assert read - {"length"} <= set(PlateOut.__annotations__)
 
 
 def test_words_of_a_session_are_on_one_line_without_control_characters():
     odd = "a\x1b[2J\n\u202eb"
-    fields = ("project_path", "name", "git_branch", "last_tool", "todo_progress", "error")
-    sent = {**described(), **dict.fromkeys(fields, odd)}
+    kept = {"session_id", "search", "status"}
+    sent = {**described(), **dict.fromkeys(PlateOut.__annotations__.keys() - kept, odd)}
     read = read_plate(sent)
-    assert {read.path, read.name, read.branch, read.tool, read.todo, read.error} == {"a\\x1b[2J\\n\\u202eb"}
-    event = {
-        "event_type": odd,
-        "tool_name": odd,
-        "tool_params": {"command": odd},
-        "error": None,
-        "ts": 1,
-        "status": None,
-        "symbol": "",
+    assert {read[name] for name in sent.keys() - kept} == {"a\\x1b[2J\\n\\u202eb"}
+    event = {**describe_event(event_row(event_type=odd, tool_name=odd, tool_params={"command": odd})), "status": None}
+    period = {
+        **find_periods([event_row(status="running", event_type="tool_start", tool_name=odd)])[0],
+        "status": "idle",
     }
-    details = read_details({**sent, "events": [event], "last_message": f" {odd} \n"})
-    assert details.last_message == "a\\x1b[2J\n\\u202eb"
-    assert {details.events[0].kind, details.events[0].tool, details.events[0].about} == {"a\\x1b[2J\\n\\u202eb"}
+    details = read_details({**sent, "events": [event], "periods": [period], "last_message": f" {odd} \n"})
+    assert details["last_message"] == "a\\x1b[2J\n\\u202eb"
+    [shown], [drawn] = details["events"], details["periods"]
+    assert {shown["words"], shown["tool_name"], shown["about"], drawn["label"]} == {"a\\x1b[2J\\n\\u202eb"}
 
 
-def test_who_waits_longest_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
+def test_the_longest_wait_comes_first_then_the_running_by_project_then_the_newest_of_the_rest():
     found = select_plates(
         [
             plate("idle long ago", IDLE, since=1),
@@ -121,21 +157,21 @@ def test_a_closed_session_stands_where_its_status_changed():
 
 def test_a_rank_is_ascii_whatever_the_names_are():
     plates = [plate(f"{name}\U0001f980", path=f"/p/{name}") for name in ("\uff5e", "\U0001f980", "é", "z", "")]
-    assert all(one.rank.isascii() for one in plates)
-    assert [one.name for one in select_plates(plates)] == ["p", "z", "é", "\uff5e", "\U0001f980"]
+    assert all(one["rank"].isascii() for one in plates)
+    assert [one["name"] for one in select_plates(plates)] == ["p", "z", "é", "\uff5e", "\U0001f980"]
 
 
 def test_a_filter_searches_the_host_and_the_user():
     one = row("1")
     one["host"], one["user"], one["git_branch"] = "Ark", "Noah", "Dove"
-    plates = [read_plate(describe_plate(one, "x").model_dump(mode="json")), plate("2")]
+    plates = [read_plate(describe_plate(one, "x")), plate("2")]
     assert ids(select_plates(plates, "ARK noah dove")) == ["1"]
 
 
 def test_each_status_has_a_symbol_of_its_own():
     assert set(STATUSES) == set(Status)
-    assert len({display.symbol for display in STATUSES.values()}) == len(Status)
-    assert {status for status, display in STATUSES.items() if display.group == "attention"} == set(ATTENTION)
+    assert len({display["symbol"] for display in STATUSES.values()}) == len(Status)
+    assert {status for status, display in STATUSES.items() if display["group"] == "attention"} == set(ATTENTION)
 
 
 def test_projects_with_the_same_folder_name_are_called_by_their_parents_too():
@@ -181,8 +217,25 @@ def test_an_age_is_reported_in_its_largest_unit():
 # ---- the timeline ------------------------------------------------------------
 
 
+def event_row(**fields):
+    """A row of the table of events."""
+    common = {**dict.fromkeys(EVENT_COLUMNS), "event_type": "stop", "ts": 1000}
+    return {**common, **fields}
+
+
 def event(at, status, kind="stop", tool=""):
-    return PlateEvent(kind, float(at), tool, "", status, "")
+    return event_row(event_type=kind, ts=int(at * 1000), tool_name=tool or None, status=status and status.value)
+
+
+def timeline(events, now):
+    """The pieces of a timeline, each with what it is called."""
+    found = end_periods(find_periods(events), now)
+    return [(piece.start, piece.end, piece.period["lane"], piece.period["label"]) for piece in found]
+
+
+def piece(start, end, status, tool=""):
+    [period] = find_periods([event(start, status, "tool_start" if tool else "stop", tool)])
+    return Piece(start, end, period)
 
 
 def test_a_timeline_has_a_piece_for_each_status_and_each_tool():
@@ -196,26 +249,74 @@ def test_a_timeline_has_a_piece_for_each_status_and_each_tool():
         event(60, IDLE),
     ]
     assert timeline(events, 100.0) == [
-        Piece(10, 20, RUNNING),
-        Piece(20, 30, RUNNING, "Bash"),
-        Piece(30, 40, RUNNING),
-        Piece(40, 60, ASKING),
-        Piece(60, 100, IDLE),
+        (10, 20, "agent", "thinking"),
+        (20, 30, "agent", "Bash"),
+        (30, 40, "agent", "thinking"),
+        (40, 60, "you", "answer"),
+        (60, 100, "you", "idle"),
     ]
+    assert [period["end"] for period in find_periods(events)] == [20_000, 30_000, 40_000, 60_000, None]
 
 
 def test_a_timeline_ends_where_its_session_was_closed():
-    assert timeline([event(10, RUNNING), event(20, CLOSED)], 100.0) == [Piece(10, 20, RUNNING)]
-    assert timeline([event(10, CLOSED), event(20, RUNNING)], 30.0) == [Piece(10, 20, CLOSED), Piece(20, 30, RUNNING)]
+    assert timeline([event(10, RUNNING), event(20, CLOSED)], 100.0) == [(10, 20, "agent", "thinking")]
+    assert timeline([event(10, CLOSED), event(20, RUNNING)], 30.0) == [
+        (10, 20, "you", "closed"),
+        (20, 30, "agent", "thinking"),
+    ]
+
+
+def test_a_late_event_begins_no_period_before_the_last_one():
+    assert timeline([event(10, RUNNING), event(20, IDLE), event(15, ASKING)], 30.0) == [
+        (10, 20, "agent", "thinking"),
+        (20, 30, "you", "answer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "about"),
+    [
+        ({"event_type": "tool_start", "tool_params": {"command": "make"}}, "tool starts", "make"),
+        ({"event_type": "tool_call", "tool_params": {"file_path": "/a.py"}}, "tool ends", "/a.py"),
+        ({"event_type": "tool_call", "tool_params": {"todos_done": 2, "todos": 9}}, "tool ends", "2/9 done"),
+        ({"event_type": "stop", "error": "529", "tool_params": {"command": "make"}}, "stop", "529"),
+        ({"event_type": "prompt_submit", "tool_params": {"other": "x"}}, "prompt submit", ""),
+    ],
+)
+def test_an_event_has_words_and_what_it_is_about(fields, words, about):
+    found = describe_event(event_row(**fields))
+    assert (found["words"], found["about"]) == (words, about)
+
+
+def test_the_fields_that_the_filter_searches_are_named_in_the_documentation():
+    page = Path(__file__).parents[2] / "docs" / "board.md"
+    if not page.exists():
+        pytest.skip("the documentation is in the source tree")
+    assert f"words that must all occur in {FILTER_FIELDS};" in page.read_text()
+
+
+def test_the_titles_of_the_groups_are_in_the_documentation():
+    page = Path(__file__).parents[2] / "docs" / "board.md"
+    if not page.exists():
+        pytest.skip("the documentation is in the source tree")
+    assert all(f"**{group['title']}**" in page.read_text() for group in BOARD_GROUPS.values())
+
+
+def test_a_closed_session_has_no_detail():
+    one = row("1", CLOSED)
+    one["error"], one["last_tool"] = "529", "Bash"
+    assert describe_plate(one, "x")["detail"] == ""
+    assert describe_plate({**one, "status": "error"}, "x")["detail"] == "529"
+    assert describe_plate({**one, "status": "running", "error": None}, "x")["detail"] == "Bash"
 
 
 def test_without_events_there_is_no_timeline():
-    assert timeline([], 100.0) == timeline([event(1, None)], 100.0) == assign_columns([], 10) == []
+    assert timeline([], 100.0) == find_periods([event(1, None)]) == assign_columns([], 10) == []
     assert draw_timeline([], 0.0, 10).plain == "Nothing to draw yet."
 
 
 def test_work_is_drawn_to_scale_and_a_night_no_wider_than_half_of_it():
-    work, more, night = Piece(0, 30, RUNNING), Piece(50_030, 50_060, RUNNING, "Bash"), Piece(30, 50_030, IDLE)
+    work, more, night = piece(0, 30, RUNNING), piece(50_030, 50_060, RUNNING, "Bash"), piece(30, 50_030, IDLE)
     bars = [(bar.width, bar.piece) for bar in lay_out_bars([work, night, more], 60)]
     assert bars == [
         (20, work),
@@ -225,15 +326,16 @@ def test_work_is_drawn_to_scale_and_a_night_no_wider_than_half_of_it():
 
 
 def test_a_short_wait_for_a_person_is_seen_among_much_work():
-    pieces = [Piece(0, 1000, RUNNING), Piece(1000, 1001, ASKING), Piece(1001, 2000, RUNNING)]
+    pieces = [piece(0, 1000, RUNNING), piece(1000, 1001, ASKING), piece(1001, 2000, RUNNING)]
     assert assign_columns(pieces, 10).count(1) == 1
 
 
 def test_a_label_says_what_a_person_is_to_do_and_for_how_long():
-    assert list_labels(Piece(0, 300, ASKING)) == ("answer 5m", "5m")
-    assert list_labels(Piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
-    assert list_labels(Piece(0, 300, IDLE)) == ("idle 5m", "5m")
-    assert list_labels(Piece(0, 300, RUNNING, "Bash")) == ("Bash",)
+    assert list_labels(piece(0, 300, ASKING)) == ("answer 5m", "5m")
+    assert list_labels(piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
+    assert list_labels(piece(0, 300, IDLE)) == ("idle 5m", "5m")
+    assert list_labels(piece(0, 300, RUNNING, "Bash")) == ("Bash",)
+    assert list_labels(piece(0, 300, RUNNING)) == ("thinking",)
 
 
 MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.sampled_from(["", "Bash"]))
@@ -241,7 +343,7 @@ MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.samp
 
 @given(st.lists(MARKS, max_size=50), st.floats(0, 10**7), st.integers(-5, 200))
 def test_every_timeline_can_be_drawn_in_every_width(marks, now, width):
-    pieces = timeline([event(at, status, "tool_start", tool) for at, status, tool in marks], now)
+    pieces = end_periods(find_periods([event(at, status, "tool_start", tool) for at, status, tool in marks]), now)
     assert all(piece.start < piece.end for piece in pieces)
     assert all(one.end == other.start for one, other in pairwise(pieces))
     span = max([now, *(at for at, _, _ in marks)])
@@ -268,7 +370,7 @@ def test_words_fit_in_exactly_their_columns(words, width):
     st.integers(30, 200),
 )
 def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width):
-    one = plate("s", status)._replace(name=words, branch=words, tool=words, todo=progress)
+    one = {**plate("s", status), "name": words, "git_branch": words, "detail": words, "todo_progress": progress}
     first, second = draw_plate(one, 5.0, width, 2)
     assert (first.cell_len, second.cell_len <= width) == (width, True)
     if width >= 72:

@@ -7,7 +7,7 @@ from tailhook.patterns import Span, code_spans
 
 
 def code(markdown):
-    """What code_spans finds, as [(kind, text)]."""
+    """Return what code_spans finds, as [(kind, text)]."""
     return [(span.kind, markdown[span.start : span.end]) for span in code_spans(markdown)]
 
 
@@ -120,7 +120,7 @@ RULES = {
     "5.1 a lazy line is never code": ("> a\n    b `c`", spans("`c`")),
     "5.1 a blank line ends a quote": ("> a `b\n\nc`", []),
     "5.1 a fence is not lazy": ("> ```\n```", [("fence", "> ```\n"), ("fence", "```")]),
-    "5.1 a marker indented by four is none": ("    > a", [("indented", "    > a")]),
+    "5.1 a marker indented by four is not a marker": ("    > a", [("indented", "    > a")]),
     # 5.2 List items
     "5.2 an item's content starts where its text does": ("-   a\n\n        b", [("indented", "        b")]),
     "5.2 five spaces after a marker start code": ("-     a", [("indented", "-     a")]),

@@ -31,7 +31,7 @@ def run(examples, name, names):
 
 @pytest.fixture(autouse=True)
 def session(tmp_path, monkeypatch):
-    """The transcript that examples open."""
+    """Write the transcript that the examples open."""
     message = {"id": "m", "role": "assistant", "content": [{"type": "text", "text": "Done."}]}
     lines = [
         {"type": "user", "message": {"role": "user", "content": "Please."}},
@@ -47,7 +47,7 @@ def test_the_examples_of_a_module_run(name):
 
 
 def documented():
-    """The stub's functions, classes and methods that have an example."""
+    """Yield the docstrings with an example of the stub's functions, classes and methods."""
     for node in ast.walk(ast.parse(STUB.read_text())):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ">>>" in (ast.get_docstring(node) or ""):
             yield pytest.param(ast.get_docstring(node), id=node.name)

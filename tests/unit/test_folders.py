@@ -36,7 +36,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 @pytest.fixture
 def shared():
-    """A folder as /tmp is, with a short path that every user can reach."""
+    """Yield a folder like /tmp, with a short path that every user can reach."""
     with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
@@ -196,7 +196,7 @@ def test_outside_of_a_user_namespace_the_user_nobody_is_a_user(shared):
 
 @pytest.fixture
 def environment(shared, monkeypatch):
-    """The environment of a user whose state folder is below `shared`."""
+    """Return the environment of a user whose state folder is below `shared`."""
     import posix
 
     monkeypatch.setattr(atomic, "checked", "")

@@ -189,7 +189,7 @@ def test_an_escape_has_as_many_digits_as_its_letter_asks_for(escape, letters):
 
 
 def state_file(tmp_path):
-    """Where the state file of a project is."""
+    """Return the path of a project's state file."""
     (tmp_path / ".claude").mkdir()
     return tmp_path / ".claude" / "state.md"
 
@@ -200,7 +200,7 @@ def test_a_file_of_more_than_4_mib_is_refused(tmp_path):
     os.truncate(path, 4 << 20)
     assert FrontMatterFile(str(tmp_path), "state.md").page["mode"] == "loop"
     os.truncate(path, (4 << 20) + 1)
-    with pytest.raises(OSError, match="larger than 4 MB") as caught:
+    with pytest.raises(OSError, match="larger than 4 MiB") as caught:
         FrontMatterFile(str(tmp_path), "state.md")
     assert caught.value.filename == str(path)
 

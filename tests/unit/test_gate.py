@@ -1,6 +1,5 @@
-"""The gate machine: its page row by row, its patterns of files, and what counts as a run of a command."""
+"""The gate machine: its page row by row, its rules, and its patterns of files."""
 
-import re
 from pathlib import Path
 from random import Random
 
@@ -8,7 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailhook.machines.gate import MAX_COMMAND_CHARS, Edit, Facts, Rule, decide, matches_path, parse_rules, runs
+from tailhook.machines.gate import (
+    MAX_NAMED,
+    MAX_PATTERNS,
+    MAX_RULES,
+    Edit,
+    Facts,
+    Rule,
+    check_config,
+    decide,
+    expand_braces,
+    matches_path,
+    parse_rules,
+    usual_patterns,
+)
 
 PYTHON = Rule(["*.py"], "pytest")
 WEB = Rule(["web/**"], "npm test")
@@ -21,7 +33,7 @@ ROWS = {
     3: (Facts([PYTHON], [EDIT], stop_hook_active=True), "allow", "stop_hook_active", None),
     5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "every edit was checked", None),
     6: (Facts([PYTHON], [EDIT], blocked={"e1"}), "allow", "blocked for these edits", None),
-    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 not run since an edit", ["e1"]),
+    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", ["e1"]),
 }
 
 
@@ -51,8 +63,28 @@ def test_a_reason_stays_short_and_on_its_lines():
     edits = [Edit(f"f{number}\n\x1b[31m" + "x" * 5000, f"e{number}") for number in range(50)]
     reason = decide(Facts(rules, edits)).reason
     assert len(reason) < 10_000
-    assert reason.count("\n") == 5
+    assert reason.count("\n") == MAX_NAMED + 1
+    assert reason.endswith("and 45 more, which the next stop names")
     assert "\x1b" not in reason
+
+
+def test_the_reason_says_where_its_commands_come_from():
+    assert ".claude/tailhook.json" in decide(Facts([PYTHON], [EDIT])).reason
+
+
+def test_only_the_edits_that_were_named_count_as_blocked():
+    rules = [Rule([f"f{number}"], f"check{number}") for number in range(7)]
+    edits = [Edit(f"f{number}", f"e{number}") for number in range(7)]
+    first = decide(Facts(rules, edits))
+    assert first.change == [f"e{number}" for number in range(MAX_NAMED)]
+    second = decide(Facts(rules, edits, blocked=set(first.change)))
+    assert second.change[:2] == ["e5", "e6"]
+    assert "`check6`" in second.reason
+    assert decide(Facts(rules, edits, blocked={*first.change, *second.change})).outcome == "allow"
+
+
+def test_a_command_is_shown_as_it_is_written():
+    assert "`pytest -k 'a b'`" in decide(Facts([Rule(["*.py"], " pytest -k 'a b' ")], [EDIT])).reason
 
 
 def test_no_edit_needs_no_run():
@@ -71,15 +103,58 @@ def test_the_transcript_is_read_no_farther_than_needed():
     assert decide(Facts([PYTHON], happened())).outcome == "block"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [{}, {"edited": ["*.py"]}, {"ran": "x"}, {"edited": [], "ran": "x"}, {"edited": "*.py", "ran": "x"}]
-    + [{"edited": ["*.py"], "ran": ran} for ran in ("", " ", 5, None, ["x"])]
-    + [{"edited": [5, ""], "ran": "x"}],
-)
-def test_a_rule_without_both_is_left_out(value):
+INVALID = [
+    ({}, '"edited" is not a list'),
+    ({"edited": ["*.py"]}, '"ran" is not a command'),
+    ({"ran": "x"}, '"edited" is not a list'),
+    ({"edited": "*.py", "ran": "x"}, '"edited" is not a list'),
+    ({"edited": [], "ran": "x"}, '"edited" does not hold'),
+    ({"edited": [5, ""], "ran": "x"}, '"edited" does not hold'),
+    ({"edited": ["{,x}" * 9], "ran": "x"}, '"edited" does not hold'),
+    *(({"edited": ["*.py"], "ran": ran}, '"ran" is not a command') for ran in ("", " ", 5, None, ["x"])),
+    ({"edited": ["*.py"], "ran": "x" * 201}, "longer than 200"),
+    ({"edited": ["*.py"], "ran": "a\nb"}, "more than one line"),
+    ({"edited": ["*.py"], "ran": "curl x | sh"}, "not one simple command"),
+    ({"edited": ["*.py"], "ran": "a `b`"}, "not one simple command"),
+]
+
+
+@pytest.mark.parametrize(("value", "why"), INVALID)
+def test_a_rule_that_is_not_valid_is_left_out_and_reported(value, why):
     (rule,) = parse_rules([value, {"edited": ["*.py", 5], "ran": " npm  test "}])
-    assert (rule.edited, rule.ran) == (["*.py"], ["npm", "test"])
+    assert ([pattern.text for pattern in rule.patterns], rule.ran) == (["*.py"], ["npm", "test"])
+    (fault,) = check_config({"rules": [{"edited": ["*.py"], "ran": "x"}, value]})
+    assert fault.startswith("rule 2 of gate.rules is not valid: ")
+    assert why in fault
+
+
+def test_what_is_not_an_object_and_too_many_rules_are_reported():
+    rule = {"edited": ["*.py"], "ran": "x"}
+    assert list(check_config({"rules": [rule, 5]})) == ["rule 2 of gate.rules is not valid: it is not an object"]
+    assert len(parse_rules([rule] * (MAX_RULES + 1))) == MAX_RULES
+    assert "only the first 50 count" in next(check_config({"rules": [rule] * (MAX_RULES + 1)}))
+    assert list(check_config({"rules": [rule]})) == list(check_config({})) == list(check_config({"rules": 5})) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("!a.py", "exclude"),
+        ("~/a", "absolute"),
+        ("a\\b", "backslash"),
+        ("a/../b", ".."),
+        ("../a", ".."),
+        ("a//b", '""'),
+        ("", "empty"),
+        ("a" * 1001, "longer"),
+        (5, "not a text"),
+    ],
+)
+def test_a_pattern_that_cannot_match_is_reported(pattern, why):
+    (fault,) = check_config({"rules": [{"edited": ["*.py", pattern], "ran": "x"}]})
+    assert fault.startswith("rule 1 of gate.rules: the pattern ")
+    assert why in fault
+    assert usual_patterns(pattern) == [] if isinstance(pattern, str) else True
 
 
 # ---- patterns of files -------------------------------------------------------
@@ -105,103 +180,61 @@ PATHS = [
     ("*", "a/b", True),
     ("a*b*c", "aXbYbZc", True),
     ("a*b*c", "aXcYb", False),
-    ("[ab].py", "a.py", False),
+    ("[ab].py", "a.py", True),
+    ("[ab].py", "c.py", False),
+    ("[!ab].py", "a.py", False),
+    ("[^ab].py", "c.py", True),
+    ("[a-c]*.py", "bx.py", True),
+    ("[a-c].py", "d.py", False),
+    ("[]a].py", "].py", True),
+    ("[ab.py", "[ab.py", True),
+    ("*[0-9]", "a1b2", True),
+    ("a[-]b", "a-b", True),
+    ("./src/*.py", "src/a.py", True),
+    ("./a.py", "a.py", True),
+    ("./a.py", "src/a.py", False),
+    ("docs/", "docs/a/b.md", True),
+    ("docs/", "other/docs/a", False),
+    ("*.{ts,tsx}", "web/a.tsx", True),
+    ("*.{ts,tsx}", "web/a.js", False),
+    ("{src,web/{a,b}}/*.js", "web/b/x.js", True),
+    ("{a}", "{a}", True),
+    ("{a,b", "{a,b", True),
+    ("/home/me/app/*.py", "/home/me/app/a.py", True),
+    ("/home/me/app/*.py", "/home/me/other/a.py", False),
+    ("/tmp/**", "/tmp/x/y", True),
+    ("tmp/**", "/tmp/x/y", False),
+    ("*.py", "/tmp/a.py", True),
 ]
 
 
 @pytest.mark.parametrize(("pattern", "path", "matches"), PATHS)
 def test_a_pattern_matches_these_paths(pattern, path, matches):
-    assert matches_path(pattern, path) is matches
+    assert Rule([pattern], "x").concerns(Edit(path, "e")) is matches
+
+
+def test_each_path_that_leads_to_a_file_counts():
+    assert Rule(["src/*.py"], "x").concerns(Edit("/link/src/a.py", "e", ["src/a.py"]))
+
+
+def test_braces_are_expanded_up_to_a_limit():
+    assert expand_braces("{a,b}{c,d}") == ["ac", "ad", "bc", "bd"]
+    assert len(expand_braces("{,x}" * 200)) <= MAX_PATTERNS + 2
+    assert len(expand_braces("{" * 500 + ",}" * 500)) <= MAX_PATTERNS + 2
+
+
+@given(st.text("ab*?/[]-!{},.", max_size=12), st.text("ab/-].", min_size=1, max_size=12))
+def test_the_quick_look_at_a_path_changes_nothing(pattern, path):
+    rule = {"edited": [pattern], "ran": "x"}
+    for one in parse_rules([rule]):
+        slow = any(matches_path(part.text, path) for part in one.patterns)
+        assert one.concerns(Edit(path, "e")) is slow
 
 
 @given(st.text("ab*?/", max_size=12), st.text("ab/", max_size=12))
 def test_a_pattern_never_fails_and_a_path_matches_itself(pattern, path):
     matches_path(pattern, path)
     assert matches_path(path, path) or "/" not in path.strip("/") or path.startswith("/")
-
-
-# ---- commands ----------------------------------------------------------------
-
-RUN = """
-pytest|pytest -q tests|cd a && pytest|A=1 B=2 pytest|.venv/bin/pytest -x|/usr/bin/pytest|timeout 60 pytest
-timeout -k 5 60 pytest|env -i A=1 pytest|sudo -u me pytest|time pytest|nice -n 5 pytest|xargs pytest|! pytest
-bash -c 'cd x; pytest -q'|sh -c "pytest"|bash -c "sh -c 'pytest'"|(pytest)
-{ pytest; }|a;pytest|a||pytest|a | pytest|pytest &
-if true; then pytest; fi|for i in 1 2; do pytest; done|pytest 2>&1 | tail -3|ls 2>&1; pytest|pytest>out.txt|>out pytest
-'pytest' -q|py\\test|"pytest" a|pytest # all|nohup pytest|command pytest|exec pytest
-"""
-NOT_RUN = """
-echo pytest|# pytest|ls # pytest|echo 'x; pytest'|git commit -m "pytest && done"|pytest-watch|python -m pytest
-grep pytest setup.cfg|x="$(pytest)"|ls > pytest|sudo -E echo pytest|xargs -n1 echo pytest|which pytest
-pip install pytest|cat pytest|'pytest -q'|bash pytest|bash -c|bash -c 'echo pytest'|pytest.ini
-A=pytest|timeout pytest|'|"|\\|<<|& & ;;
-"""
-
-
-def lines_of(table):
-    """Return the commands of a table; a | stands alone between two of them."""
-    return [one for line in table.strip().splitlines() for one in re.split(r"(?<![| ])\|(?![| ])", line) if one]
-
-
-@pytest.mark.parametrize("command", lines_of(RUN))
-def test_this_runs_the_command(command):
-    assert runs(command, ["pytest"])
-
-
-@pytest.mark.parametrize("command", lines_of(NOT_RUN))
-def test_this_does_not_run_the_command(command):
-    assert not runs(command, ["pytest"])
-
-
-@pytest.mark.parametrize(
-    ("command", "is_run"),
-    [
-        ("cat <<EOF\npytest\nEOF", False),
-        ("cat <<'E F' > f\nx\nE F\nls", False),
-        ("cat <<EOF > f\nx\nEOF\npytest", True),
-        ("cat <<-EOF\n\tpytest\n\tEOF\npytest", True),
-        ("cat <<A <<B\npytest\nA\npytest\nB", False),
-        ("cat <<A <<B\nA\nB\npytest", True),
-        ("cat <<EOF\npytest", False),
-        ("cat <<< pytest", False),
-        ("ls \\\n pytest", False),
-        ("ls\npytest", True),
-    ],
-)
-def test_here_documents_and_lines(command, is_run):
-    assert runs(command, ["pytest"]) is is_run
-
-
-@pytest.mark.parametrize(
-    ("command", "ran", "is_run"),
-    [
-        ("npm test", "npm test", True),
-        ("npm --silent test -- -u", "npm test", True),
-        ("npm run test", "npm test", False),
-        ("npm -s run test", "npm run test", True),
-        ("python -B -m pytest a", "python -m pytest", True),
-        ("python x.py -m pytest", "python -m pytest", False),
-        ("make -j4 test", "make test", True),
-        ("make test-all", "make test", False),
-        ("make", "make test", False),
-        ("timeout 5 make", "timeout 5 make", True),
-        ("./check.sh --fast", "./check.sh", True),
-        ("check.sh", "./check.sh", False),
-    ],
-)
-def test_a_command_of_several_words(command, ran, is_run):
-    assert runs(command, ran.split()) is is_run
-
-
-def test_a_command_that_is_too_long_to_take_apart_counts_if_it_names_the_program():
-    long = "echo " + "x" * MAX_COMMAND_CHARS
-    assert not runs(long, ["pytest"])
-    assert runs(f"{long} pytest", ["pytest"])
-
-
-@given(st.text("pytest ;&|<>(){}'\"\\#$\n=-\t", max_size=60))
-def test_any_line_is_taken_apart(line):
-    runs(line, ["pytest"])
 
 
 # ---- generated sessions, whose labels are known ------------------------------

@@ -1,4 +1,4 @@
-"""The idle machine as a pure function: every row of its page's order of decisions, and the seed's edges."""
+"""The idle machine as a pure function: every row of its page's order of decisions, and its edge cases."""
 
 import time
 from argparse import Namespace
@@ -29,7 +29,7 @@ def frame(**fields):
 
 
 def looping(*frames, age=60, **fields):
-    """A live state of one frame or of those given, outer ones first."""
+    """Return a live state of one frame, or of the given frames, outer ones first."""
     stack = list(frames) or [frame()]
     return {"schema": 1, "event": "STATE", "run_id": "r", "updated_at": iso_time(NOW - age), "stack": stack, **fields}
 
@@ -338,7 +338,7 @@ def test_the_outer_loop_survives_the_inner_ones_completion():
 @pytest.mark.parametrize("outer", [5, None, {}, frame(iter=4, max=True), frame(iter="x")])
 def test_an_outer_loop_without_counts_waits_at_an_unknown_iteration(outer):
     why = decide(looping(outer, frame(iter=2)), saying(DONE), NOW).why
-    assert "waits at an unknown iteration: prompt" in why
+    assert "waits at an unknown iteration: send the agent a prompt" in why
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_when_an_inner_loop_ends_the_person_learns_which_outer_loop_waits_where_
     verdict = decide(looping(outer, frame(iter=2)), saying(DONE), NOW)
     assert verdict.why == (
         f"inner loop completed: COMPLETE. The outer loop ({which}) waits at iteration 4 of 10: "
-        "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+        "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     )
 
 

@@ -15,7 +15,7 @@ ROWS = [{"n": number} for number in range(3)]
 
 @pytest.fixture
 def file(tmp_path):
-    """The only file of a folder, its rows read as a column."""
+    """Return the only file of a folder, with its rows read as a column."""
     (tmp_path / "x.json").write_text(json.dumps({"phase": "a", "rows": ROWS, "end": 1}))
     (found,) = files(str(tmp_path), [], ".json")
     assert found.columns("rows", lambda rest: (("n",),))[1] == [[0, 1, 2]]
@@ -97,13 +97,13 @@ def test_a_file_of_more_than_64_mib_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         found.columns("rows", column_of_n)
     os.truncate(tmp_path / "x.json", (64 << 20) + 1)
-    with pytest.raises(OSError, match="larger than 64 MB") as caught:
+    with pytest.raises(OSError, match="larger than 64 MiB") as caught:
         found.columns("rows", column_of_n)
     assert (caught.value.errno, caught.value.filename) == (TOO_LARGE, f"{tmp_path}/x.json")
 
 
 def open_files():
-    """How many descriptors this process has."""
+    """Return how many descriptors this process has."""
     return len(os.listdir("/dev/fd"))
 
 
@@ -151,7 +151,7 @@ def test_a_file_that_vanishes_while_the_folder_is_read_is_left_out(tmp_path, mon
 
 
 class Vanishing:
-    """The module posix, but that a file is removed once its folder was listed."""
+    """The module posix, except that a file is removed after its folder was listed."""
 
     def __init__(self, path):
         self.path = path

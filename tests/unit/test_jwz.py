@@ -36,7 +36,7 @@ def post(store, *bodies, topic="t", now=1000.0):
             store.post(topic, body, now)
 
 
-def test_a_store_is_made_where_there_is_none_and_found_again(tmp_path, store):
+def test_a_missing_store_is_made_and_found_again(tmp_path, store):
     assert store.path == f"{tmp_path}/.jwz"
     assert Store.find(str(tmp_path)).path == store.path
     assert Store.make(str(tmp_path)).path == store.path

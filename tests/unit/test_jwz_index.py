@@ -19,14 +19,14 @@ NOTE = '{"type":"message","id":"%026d","topic_id":"OTHER","parent_id":null,"body
 
 @pytest.fixture
 def private(tmp_path, monkeypatch):
-    """The private state folder of the test."""
+    """Return the private state folder of the test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state" / "tailhook"
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Sizes of some hundred bytes, so that a store of a few kilobytes is a large one."""
+    """Set the sizes to some hundred bytes, so that a store of a few kilobytes is a large one."""
     monkeypatch.setattr(store_module, "UNREMEMBERED_BYTES", 500)
     monkeypatch.setattr(jwz_index, "UNREMEMBERED_BYTES", 500)
     monkeypatch.setattr(jwz_index, "NEAR_END_BYTES", 700)
@@ -44,13 +44,13 @@ def add_notes(folder, count, start=0):
 
 
 def newest(folder, topic="t", seconds=None):
-    """The body of the newest message, read by a store that was just opened."""
+    """Return the body of the newest message, read by a store that was just opened."""
     found = Store.find(str(folder)).newest(topic, seconds)
     return found.body if found else None
 
 
 def records_of(path):
-    """Every line that is a JSON object."""
+    """Return every line that is a JSON object."""
     for line in path.read_text().splitlines():
         try:
             record = json.loads(line)
@@ -72,7 +72,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="what was read i
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_store_that_grows_is_read_as_one_that_is_read_whole(tmp_path, private, small, seed):
-    """Posts, notes, torn lines and lines that are too long, in any order; the oracle reads everything each time."""
+    """Posts, notes, torn lines and lines that are too long, in any order; the oracle reads the store each time."""
     chance = Random(seed)
     path = tmp_path / ".jwz" / "messages.jsonl"
     path.parent.mkdir()
@@ -207,7 +207,7 @@ def test_a_newest_message_that_is_not_where_it_should_be_is_looked_for_again(tmp
     assert newest(tmp_path) == "one"
 
 
-def test_where_nothing_can_be_saved_the_store_is_read_all_the_same(tmp_path, monkeypatch, small):
+def test_if_nothing_can_be_saved_the_store_is_still_read(tmp_path, monkeypatch, small):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     jwz.post(tmp_path, "one", topic="t", created_at=1)
     add_notes(tmp_path, 50)

@@ -30,7 +30,7 @@ def outcome(*records, **bounds):
 
 
 def joined(answer):
-    """(outcome, text), the text None when there is none."""
+    """Return (outcome, text); the text is None if there is none."""
     outcome, texts = answer
     return outcome, b"\n".join(text for text, _ in texts).decode() if texts else None
 

@@ -13,7 +13,8 @@ LOOP = """
 import gc, io, sys
 from tailhook import PatternSet, code_spans
 from tailhook._core import (
-    Automaton, JsonFramer, edit_json, folder_fault, forward_lines, last_message, parse_json, reverse_lines, signals, write_json
+    Automaton, JsonFramer, edit_json, folder_fault, forward_lines, last_message, parse_json, reverse_lines,
+    reverse_tool_uses, signals, write_json
 )
 from tailhook.automaton import compile_table
 from tailhook.transcript import Transcript
@@ -25,6 +26,7 @@ def attempt(function, *arguments):
         return None
 
 lines = b'{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"a \\\\u00e9 `b`"}]}}\\n{"torn\\n' * 20
+tools = b"".join(b'{"message":{"content":[{"type":"tool_use","id":"%d","name":"Bash","input":{}}]}}\\n{"message":{"content":[{"type":"tool_result","tool_use_id":"%d"}]}}\\n' % (n, n) for n in range(200))
 text = "> - a `b` <!-- c -->\\n\\n    d\\n[e`]: /f\\n[g][e`] <loop-done>STUCK</loop-done>\\n" * 20
 table = compile_table([(0, "a"), (1, "b c")], ignore_case=False, word=True)
 patterns = PatternSet(["a", "ab", "<loop"], ignore_case=True, word=True)
@@ -36,6 +38,7 @@ CASES = {
     "lines": lambda: [list(reverse_lines(io.BytesIO(lines))), next(forward_lines(io.BytesIO(lines))), attempt(reverse_lines, -1)],
     "records": lambda: [(r.text, r.tools, r.type, r.json()) for r in Transcript(io.BytesIO(lines)).reversed()],
     "last_message": lambda: last_message(io.BytesIO(lines)),
+    "tool_uses": lambda: [list(reverse_tool_uses(io.BytesIO(tools), ("Bash",))), attempt(reverse_tool_uses, -1, ())],
     "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
     "patterns": lambda: [patterns.findall(text), attempt(patterns.findall, 5), signals(text)],
     "folders": lambda: [folder_fault(path) for path in (b"/tmp", b"/usr/lib", b"/proc/self/cwd", b"/none", b"../..", b"")],
@@ -63,6 +66,7 @@ NAMES = [
     "lines",
     "records",
     "last_message",
+    "tool_uses",
     "code_spans",
     "patterns",
     "folders",

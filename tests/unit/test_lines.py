@@ -16,7 +16,7 @@ WINDOW = 65536  # bytes of the reader's first window
 
 @pytest.fixture
 def file_of(tmp_path):
-    """A function that writes bytes to a file and gives it open for reading and writing."""
+    """Return a function that writes bytes to a file and returns it, open for reading and writing."""
     files = []
 
     def make(data):
@@ -167,7 +167,7 @@ def test_of_ten_gigabytes_only_the_end_is_read(tmp_path):
 
 
 def read_so_far():
-    """Bytes this process has asked the system for."""
+    """Return how many bytes this process has asked the system for."""
     try:
         with open("/proc/self/io", "rb", buffering=0) as facts:
             return int(facts.read().split()[1])
@@ -300,7 +300,7 @@ def test_an_error_of_a_file_object_comes_through():
         newest_first(Failing(b"one"))
 
 
-def test_a_buffer_that_a_failing_file_kept_is_none_any_more():
+def test_a_buffer_kept_by_a_failing_file_is_released():
     class Failing(io.BytesIO):
         def readinto(self, buffer):
             self.kept = buffer

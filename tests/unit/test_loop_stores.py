@@ -22,14 +22,14 @@ PAGE = "---\nactive: true\nmode: loop\niteration: 3\nmax_iterations: 10\n---\n\n
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path, monkeypatch):
-    """The folder that holds the private state folder."""
+    """Return the folder that holds the private state folder."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path / "state")})
     return tmp_path / "state"
 
 
 @pytest.fixture
 def project(tmp_path):
-    """An empty project."""
+    """Return an empty project."""
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
 

@@ -20,7 +20,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
     "6 it may be lazy": ("> [a]: b\n<x>\n`c`", ["`c`"], "<x>\n`c`"),
     "6 an underline ends what is no definition yet": ("[`a`]:\n===\n[`a`]", ["`a`", "`a`"], '<a href="===">'),
     "7 a label is characters": ("[][`a]`\n\n[`a]: b", [], "<code>a]</code>"),
-    "7 a blank label is none": ("[[a][ ]](`b)`\n\n[a]: c", ["`b)`"], '<a href="%60b">'),
+    "7 a blank label is not a label": ("[[a][ ]](`b)`\n\n[a]: c", ["`b)`"], '<a href="%60b">'),
     "8 a backslash escapes no space": ('[a](b\\ "`c`")', [], "<code>c</code>"),
     "9 a quote's marker is indented by three at most": ("> a\n>\n    > b", ["    > b"], "<p>b</p>"),
     "10 a tab counts from the line's start": (">>- \t`a`", [">>- \t`a`"], "<li><code>a</code></li>"),
@@ -29,7 +29,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
     "12 any scheme makes a link": ("[a](javascript:`b`)", [], "<code>b</code>"),
     "13 quotes nest without limit": (">" * 21 + " `a`", ["`a`"], "<blockquote></blockquote>"),
     "14 a label has at most 999 characters": (f"[[{'a' * 1000}]](`b)`\n\n[{'a' * 1000}]: c", [], '<a href="c">'),
-    "15 an empty title before text is none": ('[`a]: b\n"" `c`', ["`c`"], "<code>a]: b &quot;&quot; </code>"),
+    "15 an empty title before text is not a title": ('[`a]: b\n"" `c`', ["`c`"], "<code>a]: b &quot;&quot; </code>"),
     "16 a title is set off from the destination": ('[a]: <b>"`\n`"\n\n[a]', ["`\n`"], '<a href="b"'),
     "17 a label follows the text at once": ("[](<`b`>][a]\n\n[a]: c", ["`b`"], '<a href="c"></a>'),
 }
@@ -37,7 +37,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
 
 @pytest.fixture(scope="module")
 def rendered():
-    """What markdown-it-py makes of the documents, in a process in which nothing is set right."""
+    """Return what markdown-it-py makes of the documents, in a process without the oracle's corrections."""
     program = (
         "import json, sys; from markdown_it import MarkdownIt; md = MarkdownIt('commonmark');"
         "print(json.dumps([md.render(text) for text in json.load(sys.stdin)]))"

@@ -1,4 +1,4 @@
-"""How well the memory machine's profiles tell what is worth saving: labelled passages, precision and recall."""
+"""How well the memory machine's profiles find what is worth saving: labelled passages, precision and recall."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ LETTERS = {"D": "DECISION", "R": "RUNBOOK", "C": "CONSTRAINT", "T": "TECH_DEBT",
 
 
 def passages():
-    """(categories, text) of each."""
+    """Yield (categories, text) of each passage."""
     for line in Path(__file__).parents[1].joinpath("support/passages.txt").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             labels, text = line.split("\t")
@@ -19,7 +19,7 @@ def passages():
 
 
 def measured(profile):
-    """(precision, recall): of the categories that a passage is found to belong to."""
+    """Return (precision, recall) of the categories that are found in the passages."""
     right = wrong = missed = 0
     for labels, text in passages():
         tuned = profile == "tuned"

@@ -16,7 +16,7 @@ HEADER = struct.Struct("<4sIII")  # PEP 552: magic number, flags, the source's t
 
 @pytest.fixture
 def source(tmp_path):
-    """A module that Python has compiled."""
+    """Return the path of a module that Python has compiled."""
     path = tmp_path / "greeting.py"
     path.write_text("WORDS = 'Hello'\n")
     py_compile.compile(str(path))
@@ -57,7 +57,7 @@ def test_a_package_is_found_with_its_folder(tmp_path):
     assert find(package).submodule_search_locations == [str(package)]
 
 
-def test_a_folder_name_that_is_not_a_utf8_is_not_an_obstacle(tmp_path):
+def test_a_folder_name_that_is_not_utf8_works(tmp_path):
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     os.mkdir(folder)
     path = f"{folder}/greeting.py"
@@ -127,7 +127,7 @@ def test_a_module_without_a_search_path_is_left_to_python():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package tailhook.room with two modules, of which `second` imports `first`; returns its folder."""
+    """Make a package tailhook.room with two modules, of which `second` imports `first`; return its folder."""
     room = tmp_path / "room"
     room.mkdir()
     (room / "__init__.py").write_text("")

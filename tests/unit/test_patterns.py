@@ -269,7 +269,7 @@ def test_the_signals_of_the_idle_machine_are_found_in_the_order_of_the_text():
 @pytest.mark.parametrize(
     "text", ["", f"# {DONE}", f"`{DONE}`", f"Say {DONE}", f"{DONE}.", DONE.lower(), f"{DONE} {DONE}"]
 )
-def test_what_only_mentions_a_signal_is_none(text):
+def test_text_that_only_mentions_a_signal_has_no_signal(text):
     assert _core.signals(text) == []
 
 

@@ -12,11 +12,13 @@ from typing import get_args, get_type_hints
 import pytest
 import sqlalchemy as sa
 from alembic import command
+from alembic.script import ScriptDirectory
 from support.plate_events import parse_event
 from support.postgres import postgres, wait_for
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.plates.db import Database, Moment, SpoolOffset
+from tailhook.machines.plates import Status
+from tailhook.plates.db import Database, Moment, SpoolOffset, empty_plate
 from tailhook.plates.display import describe_plate
 from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import Plate, events, metadata, migration_config, plates
@@ -26,14 +28,14 @@ numbers = count(1)
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL server, or None if none is installed."""
+    """Yield a PostgreSQL server, or None if it is not installed."""
     with postgres() as url:
         yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """The URL of an empty database."""
+    """Return the URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/plates.db"
     base = request.getfixturevalue("server")
@@ -50,7 +52,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def database(url):
-    """An open database; what it reports as changed is in `reported`, and what it reports as gone in `gone`."""
+    """Yield an open database; `reported` has what it reports as changed, `gone` what it reports as gone."""
     reported, gone = [], []
     made = Database(url, reported.append, gone.append)
     made.reported, made.gone = reported, gone
@@ -292,10 +294,11 @@ def test_an_unknown_type_is_kept_and_changes_nothing(database):
 
 def test_the_typed_plate_has_the_columns_of_the_table():
     hints = get_type_hints(Plate)
-    assert list(hints) == [column.name for column in plates.columns]
+    assert list(hints) == list(empty_plate("s", "/p", 0)) == plates.columns.keys()
     assert {name for name, hint in hints.items() if type(None) in get_args(hint)} == {
-        column.name for column in plates.columns if column.nullable
+        name for name, column in plates.columns.items() if column.nullable
     }
+    assert plates.columns.owner.name == "keeper"  # databases have the name of an older version
 
 
 def test_the_api_shows_all_fields_of_a_plate(database):
@@ -313,7 +316,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         )
     )
     database.record(report("tool_start:Bash", tool_params={"command": "make"}, ts=2000))
-    plate = describe_plate(database.get("s"), "web").model_dump(mode="json")
+    plate = describe_plate(database.get("s"), "web")
     assert plate.pop("rank").startswith("1-")
     assert plate.pop("created_at") <= plate.pop("updated_at")
     assert plate.pop("since") == "1970-01-01T00:00:01.000Z"
@@ -322,7 +325,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "project_path": "/p",
         "transcript_path": "/t.jsonl",
         "git_branch": "main",
-        "status": "running",
+        "status": Status.RUNNING,
         "last_event_type": "tool_start",
         "last_tool": "Bash",
         "todo_progress": "3/7",
@@ -335,6 +338,8 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "group": "running",
         "symbol": "●",
         "status_words": "running",
+        "tone": "running",
+        "detail": "Bash",
         "search": "/p\nmain\nrunning\nbash\nh\nu\ns",
     }
 
@@ -435,12 +440,12 @@ def test_a_subagents_wait_outlives_the_daemon_with_what_is_beneath(url):
 
 def test_an_event_that_moves_nothing_is_kept_for_the_timeline(database):
     database.record(asked("a", git_branch="main", tool_params={"command": "ask"}))
-    before = describe_plate(database.get("s"), "").model_dump(mode="json")
+    before = describe_plate(database.get("s"), "")
     beside = {"project_path": "/elsewhere", "git_branch": "other", "tool_params": {"todos_done": 1, "todos": 2}}
     database.record(report("tool_start:TodoWrite", tool_use_id="b", agent_id="x", **beside))
     [_, event] = database.events_of("s", 10)
     assert (event["status"], event["agent_id"], event["tool_use_id"]) == (None, "x", "b")
-    after = describe_plate(database.get("s"), "").model_dump(mode="json")
+    after = describe_plate(database.get("s"), "")
     changed = {name for name in after if after[name] != before[name]}
     assert changed <= {"updated_at", "todo_progress"}
 
@@ -488,9 +493,9 @@ def test_what_distinguishes_uses_of_a_tool_is_bounded(database):
 
 
 def test_the_first_event_of_a_session_may_be_a_subagents(database):
-    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), spool_id="k")
+    database.record(report("tool_start:Bash", agent_id="x", pid=5, pid_started=50), owner="k")
     plate = database.get("s")
-    assert (plate["status"], plate["keeper"], plate["pid"]) == ("starting", "k", 5)
+    assert (plate["status"], plate["owner"], plate["pid"]) == ("starting", "k", 5)
     database.record(report("tool_start:Bash"))
     assert status(database) == "running"
 
@@ -599,30 +604,40 @@ def test_no_machine_has_run_for_more_than_a_hundred_years():
 # ---- older databases ---------------------------------------------------------
 
 
-def test_a_database_of_the_version_before_is_brought_to_the_newest_one(url):
+REVISIONS = [one.revision for one in ScriptDirectory.from_config(migration_config()).walk_revisions()]  # newest first
+
+
+def columns_in(connection):
+    """The columns of each table."""
+    found = sa.inspect(connection)
+    tables = set(metadata.tables) & set(found.get_table_names())
+    return {name: {column["name"] for column in found.get_columns(name)} for name in tables}
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_a_database_of_every_earlier_version_is_brought_to_the_newest_one_and_back(url, revision):
     engine = sa.create_engine(url)
     config = migration_config()
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
-        connection.execute(
-            sa.text(
-                "INSERT INTO plates (session_id, project_path, status, created_at, updated_at, event_ts, version)"
-                " VALUES ('s', '/p', 'awaiting_input', 1, 77, 5, 3)"
-            )
-        )
+        command.upgrade(config, revision)
+        before = columns_in(connection)
+        row = {"session_id": "s", "project_path": "/p", "status": "awaiting_input"}
+        row |= {"created_at": 1, "updated_at": 77, "since": 77, "event_ts": 0, "version": 3}
+        names = [name for name in row if name in before["plates"]]
+        values = ", ".join(f":{name}" for name in names)
+        connection.execute(sa.text(f"INSERT INTO plates ({', '.join(names)}) VALUES ({values})"), row)
     database = Database(url)
     plate = database.get("s")
-    assert (plate["since"], plate["tools"], plate["unprompted"]) == (77, None, None)
+    assert (plate["since"], plate["tools"], plate["unprompted"], plate["owner"]) == (77, None, None, None)
     database.record(ended("AskUserQuestion", "a"))
     assert status(database) == "running"
     database.close()
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.downgrade(config, "0002")
-        columns = {column["name"] for column in sa.inspect(connection).get_columns("plates")}
+        command.downgrade(config, revision)
+        assert columns_in(connection) == before
     engine.dispose()
-    assert "since" not in columns
 
 
 # ---- the daemon's own events -------------------------------------------------
@@ -789,7 +804,7 @@ def test_opening_again_changes_nothing_and_the_tables_are_those_of_the_code(data
     assert len(again.all()) == 1
     found = sa.inspect(again.engine)
     for table in metadata.tables.values():
-        assert {column["name"] for column in found.get_columns(table.name)} == set(table.columns.keys())
+        assert {column["name"] for column in found.get_columns(table.name)} == {column.name for column in table.columns}
     again.close()
 
 

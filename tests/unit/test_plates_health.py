@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 from support.host import assistant
+from support.host_records import RECORDS
 from support.plate_events import parse_event
 from support.usual_secrets import SECRETS, is_shown, written
 
@@ -24,8 +25,8 @@ from tailhook.plates.health import (
     MAX_DECODED_BYTES,
     MAX_MESSAGE_CHARS,
     Health,
-    Looks,
-    Sight,
+    LookBuilder,
+    LookCache,
     Since,
     find_process_start,
     last_words,
@@ -34,7 +35,7 @@ from tailhook.plates.health import (
 )
 from tailhook.plates.schemas import Report
 
-KEEPER = "this daemon"
+OWNER = "this daemon"
 
 # ---- the judgement -----------------------------------------------------------
 
@@ -141,7 +142,7 @@ def write(path, *records):
 
 
 def stamp(at):
-    """Unix seconds as a record has them."""
+    """Return Unix seconds in the form of a record's timestamp."""
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
 
 
@@ -361,8 +362,8 @@ def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, mon
     path = write(tmp_path / "t", *lines, call("a"), result("b"))
     size = os.path.getsize(path) - len(call("a")) - len(result("b")) - 2
     read = []
-    see = Sight.see
-    monkeypatch.setattr(Sight, "see", lambda self, line, one: read.append(one) or see(self, line, one))
+    add = LookBuilder.add_record
+    monkeypatch.setattr(LookBuilder, "add_record", lambda self, line, one: read.append(one) or add(self, line, one))
     look_at(path, Since(1000, size, frozenset("a")))
     assert len(read) == 3
     read.clear()
@@ -373,7 +374,7 @@ def test_of_a_long_transcript_only_the_end_since_the_event_is_read(tmp_path, mon
     assert len(read) == 50
 
 
-def test_where_a_subagents_transcript_is():
+def test_a_subagents_transcript_is_in_a_folder_beside_the_sessions():
     path = transcript_of_agent("/home/ada/.claude/projects/-p/5f.jsonl", "a97")
     assert path == "/home/ada/.claude/projects/-p/5f/subagents/agent-a97.jsonl"
     assert transcript_of_agent("/t/5f.jsonl", "../../x/y").startswith("/t/5f/subagents/agent-y")
@@ -390,7 +391,7 @@ def test_a_transcript_without_a_record_has_its_time_alone(tmp_path, content):
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere", "/", "/dev/null/x"])
-def test_where_there_is_no_transcript_nothing_is_seen(path):
+def test_without_a_transcript_nothing_is_seen(path):
     assert look_at(path) is None
     assert last_words(path) is None
 
@@ -403,6 +404,16 @@ def test_a_transcript_that_is_not_a_file_blocks_no_reader(tmp_path, read):
         for name in ("fifo", "socket"):
             assert read(str(tmp_path / name)) is None
     assert read("/dev/zero") is None
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_last_words_are_read_from_other_hosts_transcripts(tmp_path, name):
+    first, records = RECORDS[name]
+    path = tmp_path / "host.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in (first, *(record for record, _ in records))))
+    assert last_words(str(path)).strip() == "Done."
+    path.write_text(f"{json.dumps(first)}\n")
+    assert last_words(str(path)) is None
 
 
 def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):
@@ -436,7 +447,7 @@ class World:
         self.is_drained = lambda: True
         self.health = Health(
             self.database,
-            KEEPER,
+            OWNER,
             lambda: self.is_drained(),
             lambda: self.now + self.set_forward,
             lambda: self.now,
@@ -444,10 +455,10 @@ class World:
             self.processes.get,
         )
 
-    def event(self, session, kind, keeper=KEEPER, **fields):
+    def event(self, session, kind, owner=OWNER, **fields):
         """Record an event that happens now.
 
-        keeper: the daemon that its plate is left to.
+        owner: the daemon that its plate is left to.
         """
         word, _, rest = kind.partition(":")
         common = {
@@ -458,7 +469,7 @@ class World:
             "transcript_path": session,
             "ts": int(self.now * 1000),
         }
-        self.database.record(Report(**{**common, **fields}), spool_id=keeper)
+        self.database.record(Report(**{**common, **fields}), owner=owner)
 
     def status(self, session):
         return self.database.get(session)["status"]
@@ -867,7 +878,7 @@ def test_a_clock_that_is_set_back_delays_no_recovery(world):
     assert world.status("s") == "idle"
 
 
-def test_who_waits_anew_under_a_clock_that_was_set_back_is_looked_at_anew(world):
+def test_a_new_wait_under_a_clock_that_was_set_back_is_examined_again(world):
     world.event("s", "tool_start:ExitPlanMode")
     world.set_forward = -3600.0
     world.health.check()
@@ -876,9 +887,9 @@ def test_who_waits_anew_under_a_clock_that_was_set_back_is_looked_at_anew(world)
     assert world.health.check() == 0
 
 
-@pytest.mark.parametrize("keeper", ["another daemon", None])
-def test_a_plate_of_another_daemon_or_of_none_is_left_to_it(world, keeper):
-    world.event("s", "tool_start:ExitPlanMode", keeper, pid=5, pid_started=1)
+@pytest.mark.parametrize("owner", ["another daemon", None])
+def test_a_plate_of_another_daemon_or_of_none_is_left_to_it(world, owner):
+    world.event("s", "tool_start:ExitPlanMode", owner, pid=5, pid_started=1)
     world.now += 5
     world.looks["s"] = Look(world.now, at=world.now)
     assert world.health.check() == 0
@@ -1072,7 +1083,7 @@ def looked(monkeypatch):
 
 def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, looked):
     path = write(tmp_path / "t", record("assistant", "One.", 1000))
-    looks = Looks()
+    looks = LookCache()
     assert looks(path) == looks(path) == look_at(path)
     assert looked == [path]
     with open(path, "a") as out:
@@ -1091,7 +1102,7 @@ def test_a_transcript_is_looked_at_again_only_after_it_has_changed(tmp_path, loo
 
 
 def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked):
-    looks, path = Looks(), str(tmp_path / "t")
+    looks, path = LookCache(), str(tmp_path / "t")
     assert looks(path) is None
     assert looked == []
     write(tmp_path / "t", record("assistant", "One.", 1000))
@@ -1103,7 +1114,7 @@ def test_a_transcript_that_is_gone_and_comes_again_is_looked_at(tmp_path, looked
 
 def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked):
     one, two = (write(tmp_path / name, record("assistant", "One.", 1000)) for name in "ab")
-    looks = Looks()
+    looks = LookCache()
     looks(one)
     looks(two)
     looks.forget_others()
@@ -1115,7 +1126,7 @@ def test_what_is_remembered_of_transcripts_is_what_is_asked_for(tmp_path, looked
 
 def test_a_transcript_is_looked_at_again_if_another_event_has_come(tmp_path, looked):
     path = write(tmp_path / "t", record("assistant", "One.", 1000))
-    looks = Looks()
+    looks = LookCache()
     assert not looks(path, Since(1000.0, size=os.path.getsize(path))).has_grown
     assert looks(path, Since(1000.0, size=0)) is not None
     assert len(looked) == 2
@@ -1146,9 +1157,9 @@ def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch
     database = Database(f"sqlite:///{tmp_path}/plates.db")
     database.record(
         Report(session_id="s", project_path="/p", event_type="prompt_submit", transcript_path="t", ts=1),
-        spool_id=KEEPER,
+        owner=OWNER,
     )
-    checked = Health(database, KEEPER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
+    checked = Health(database, OWNER, lambda: True, look=lambda *_: Look(110, at=109, interrupted=True))
 
     def fail(error):
         def apply(*_):

@@ -21,7 +21,7 @@ from tailhook.stores.processes import pid_namespace
 
 @pytest.fixture
 def inbox(tmp_path, monkeypatch):
-    """An inbox of the spool to which `append_record` writes."""
+    """Yield an inbox of the spool to which `append_record` writes."""
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
@@ -212,7 +212,7 @@ def test_a_log_that_another_process_is_moving_is_not_on_the_disk(inbox, tmp_path
 
 @contextmanager
 def locked_for_checkpoint(database):
-    """Another process is at moving the log into the file."""
+    """Hold SQLite's checkpoint lock in another process, as if it moved the log into the file."""
     code = (
         "import fcntl, struct, sys\n"
         "shm = open(sys.argv[1], 'r+b')\n"
@@ -281,7 +281,7 @@ def test_one_that_is_killed_while_it_removes_a_file_brings_no_dismissed_session_
 
 
 def killed(*_):
-    """What happens to the daemon."""
+    """Raise KeyboardInterrupt, as if the daemon was killed."""
     raise KeyboardInterrupt
 
 
@@ -323,7 +323,7 @@ def test_a_failing_database_leaves_the_event_in_the_spool(inbox, monkeypatch):
 
 
 def refusing(inbox, monkeypatch, refuse):
-    """Let `refuse` raise what the database says to each report first."""
+    """Call `refuse` with each report before it is stored; it may raise an error of the database."""
     record = inbox.database.record
 
     def refused(report, *where):
@@ -431,10 +431,10 @@ ORIGINS = [
 
 
 @pytest.mark.parametrize(("said", "peer", "expected"), ORIGINS)
-def test_where_an_event_happened(inbox, said, peer, expected):
+def test_the_origin_of_an_event(inbox, said, peer, expected):
     origin = inbox.origin({"pid_started": 50, **said}, peer)
     taken = {"pid_started": 50, **said, **origin.fields}
-    assert (taken["host"], taken["user"], origin.spool_id == inbox.id, taken["pid"]) == expected
+    assert (taken["host"], taken["user"], origin.owner == inbox.id, taken["pid"]) == expected
     assert (taken["pid_started"] is None) == (taken["pid"] is None)
 
 

@@ -58,13 +58,13 @@ def compiled(folder, *options):
 
 @pytest.fixture(scope="module")
 def portable(tmp_path_factory):
-    """The code for processors without vector instructions and C libraries without memrchr."""
+    """Return the code for processors without vector instructions and C libraries without memrchr."""
     return compiled(tmp_path_factory.mktemp("portable"), "-DTAILHOOK_PORTABLE")
 
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    """The code for this machine."""
+    """Return the code for this computer."""
     return compiled(tmp_path_factory.mktemp("native"))
 
 

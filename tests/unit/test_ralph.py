@@ -111,7 +111,7 @@ def test_at_the_limit_the_loop_ends():
     assert verdict(iteration="1", max_iterations="1").ended
 
 
-def test_a_limit_of_0_is_none():
+def test_a_limit_of_0_is_no_limit():
     assert verdict(iteration="123456", max_iterations="0").outcome == "block"
 
 
@@ -152,9 +152,9 @@ def test_without_a_promise_the_message_says_that_the_loop_has_no_end_of_its_own(
     for value in (None, "", "  "):
         found = verdict("<promise></promise>", completion_promise=value, max_iterations="0")
         assert (found.outcome, found.why) == ("block", "iteration 4")
-        assert found.message.endswith("the loop has no end of its own.")
+        assert found.message.endswith("No promise is set, so no text ends the loop.")
     limited = verdict(completion_promise=None)
-    assert limited.message.endswith("the loop has no end of its own, it goes on to its limit.")
+    assert limited.message.endswith("No promise is set, so only the limit ends the loop.")
 
 
 # ---- the promise -------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_promise_in_prose_is_kept(said):
         "<promise>GREEN`</promise>`",
     ],
 )
-def test_a_promise_in_code_or_without_its_tags_is_none(said):
+def test_a_promise_in_code_or_without_its_tags_does_not_count(said):
     assert verdict(said).outcome == "block"
 
 

@@ -1,18 +1,23 @@
 """The hooks' side of the spool: no line is lost, and full files have numbers in their order."""
 
+import ast
 import errno
+import inspect
 import os
 import posix
 import stat
 
 import pytest
 
+from tailhook.hook import plates as hook_plates
+from tailhook.plates import run
+from tailhook.plates.schemas import Report, RunEnd
 from tailhook.stores import spool
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The path of the private state folder, which does not exist yet."""
+    """Return the path of the private state folder, which does not exist yet."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path)})
     return tmp_path / "tailhook"
 
@@ -114,3 +119,24 @@ def test_another_hook_may_rename_the_file_between_the_look_and_the_renaming(fold
     monkeypatch.setattr(spool, "is_current", lambda state: True)
     spool.rename_full_file(posix.stat(folder / "events.1"))
     assert [path.name for path in folder.iterdir()] == ["events.1"]
+
+
+# ---- the fields --------------------------------------------------------------
+
+
+def fields_of_record(function):
+    """The names in the dict with an `event_id` that a function makes."""
+    tree = ast.parse(inspect.getsource(function))
+    dicts = [[key.value for key in node.keys if key] for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    [names] = [names for names in dicts if "event_id" in names]
+    return set(names)
+
+
+def test_the_daemon_knows_every_field_that_a_hook_reports():
+    sent = fields_of_record(hook_plates.report)
+    assert sent - set(Report.model_fields) == {"pid_namespace"}  # `Inbox.origin` compares it with the daemon's own
+    assert set(Report.model_fields) - sent == {"user"}  # the owner of the spool
+
+
+def test_the_daemon_knows_every_field_of_the_end_of_a_run():
+    assert fields_of_record(run.report_end) - {"event_id", "event_type"} == set(RunEnd.model_fields)

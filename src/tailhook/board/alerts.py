@@ -8,11 +8,11 @@ from html import escape
 
 from textual.app import App
 
-from tailhook.board.view import BoardPlate
 from tailhook.errors import TailhookError
+from tailhook.plates.fields import PlateOut
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
-Alert = Callable[[App[None], BoardPlate], None]
+Alert = Callable[[App[None], PlateOut], None]
 SCRIPT = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
@@ -20,7 +20,7 @@ SCRIPT = (
 )
 
 
-def ring_bell(app: App[None], _: BoardPlate) -> None:
+def ring_bell(app: App[None], _: PlateOut) -> None:
     """Ring the terminal's bell."""
     app.bell()
 
@@ -31,7 +31,9 @@ def make_notifier() -> Alert:
     Raises TailhookError if neither is installed.
     """
     argv, escape_body = find_notification_program()
-    return lambda _, plate: run_detached([*argv, "--", f"{plate.name}: {plate.words}", escape_body(plate.path)])
+    return lambda _, plate: run_detached(
+        [*argv, "--", f"{plate['name']}: {plate['status_words']}", escape_body(plate["project_path"])]
+    )
 
 
 def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
@@ -43,7 +45,7 @@ def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
         return [program, "--app-name=tailhook"], escape
     if program := shutil.which("osascript"):
         return [program, *(word for line in SCRIPT for word in ("-e", line))], str
-    raise TailhookError("this desktop has no notify-send and no osascript. Leave out --notify, or use --bell")
+    raise TailhookError("neither notify-send nor osascript is installed. Leave out --notify, or use --bell.")
 
 
 def run_detached(argv: list[str]) -> None:

@@ -12,25 +12,29 @@ from rich.table import Table
 from rich.text import Text
 
 from tailhook.board.view import (
-    STATUS_COLOURS,
     Bar,
-    BoardPlate,
     Piece,
-    PlateDetails,
-    PlateEvent,
     format_age,
     lay_out_bars,
     list_labels,
+    plate_age,
     sum_by_status,
 )
 from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
-from tailhook.plates.display import STATUSES
+from tailhook.plates.fields import DetailsOut, EventOut, PlateOut, StatusOut, Tone
 
 DIM = "#8a8f98"
+TONE_COLOURS: dict[Tone, str] = {
+    "attention": "#f5c242",
+    "error": "#ff6b6b",
+    "running": "#4cc38a",
+    "idle": "#7aa2f7",
+    "muted": DIM,
+}
 BRANCH = "#b48ead"
 TOOL = "#88c0d0"
-DARK = "#14161b"  # on a status's colour
+DARK = "#14161b"  # on the colour of a tone
 THINKING = "#2b7a57"  # running without a tool
 # Widths in columns.
 MIN_WIDE_WIDTH = 72  # of a terminal in which a plate has one line
@@ -38,8 +42,6 @@ TODO_BAR_WIDTH = 6
 AGE_WIDTH = 4
 STATUS_WIDTH = 19
 LANE_NAME_WIDTH = 7  # of the timeline
-
-SYMBOLS = [(display.symbol, display.words, STATUS_COLOURS[status]) for status, display in STATUSES.items()]
 
 
 def fit(words: str, width: int) -> str:
@@ -54,47 +56,52 @@ def count_lines(width: int) -> int:
     return 2 if width < MIN_WIDE_WIDTH else 1
 
 
-def draw_plate(plate: BoardPlate, now: float, width: int, lines: int) -> list[Text]:
+def draw_plate(plate: PlateOut, now: float, width: int, lines: int) -> list[Text]:
     """Return a plate's lines: one with columns, or two packed ones."""
     return [draw_wide(plate, now, width)] if lines == 1 else draw_narrow(plate, now, width)
 
 
-def draw_wide(plate: BoardPlate, now: float, width: int) -> Text:
+def draw_wide(plate: PlateOut, now: float, width: int) -> Text:
     """Return a plate on one line."""
-    colour = STATUS_COLOURS[plate.status]
+    colour = TONE_COLOURS[plate["tone"]]
     flexible = width - 2 - STATUS_WIDTH - TODO_BAR_WIDTH - 8 - AGE_WIDTH - 1
     project = flexible * 2 // 5
     branch = (flexible - project) // 2
     return Text.assemble(
-        (f" {plate.symbol} {fit(plate.words, STATUS_WIDTH - 1)}", colour),
-        (fit(plate.name, project - 1) + " ", style_of_name(plate)),
-        (fit(plate.branch, branch - 1) + " ", BRANCH),
-        (fit(plate.error or plate.tool, flexible - project - branch - 1) + " ", colour if plate.error else TOOL),
-        draw_todo(plate.todo),
-        (f"{format_age(now - plate.since):>{AGE_WIDTH}} ", DIM),
+        (f" {plate['symbol']} {fit(plate['status_words'], STATUS_WIDTH - 1)}", colour),
+        (fit(plate["name"], project - 1) + " ", style_of_name(plate)),
+        (fit(plate["git_branch"] or "", branch - 1) + " ", BRANCH),
+        (fit(plate["detail"], flexible - project - branch - 1) + " ", style_of_detail(plate)),
+        draw_todo(plate["todo_progress"] or ""),
+        (f"{plate_age(plate, now):>{AGE_WIDTH}} ", DIM),
     )
 
 
-def draw_narrow(plate: BoardPlate, now: float, width: int) -> list[Text]:
+def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
     """Return a plate on two lines."""
-    colour = STATUS_COLOURS[plate.status]
-    last = f"{plate.todo} {format_age(now - plate.since):>{AGE_WIDTH}} "
+    colour = TONE_COLOURS[plate["tone"]]
+    last = f"{plate['todo_progress'] or ''} {plate_age(plate, now):>{AGE_WIDTH}} "
     first = Text.assemble(
-        (f" {plate.symbol}  ", colour),
-        (fit(plate.name, width - 4 - cell_len(last)), style_of_name(plate)),
+        (f" {plate['symbol']}  ", colour),
+        (fit(plate["name"], width - 4 - cell_len(last)), style_of_name(plate)),
         (last, DIM),
     )
-    second = Text.assemble("    ", (plate.words, colour))
-    for words, style in ((plate.branch, BRANCH), (plate.error or plate.tool, colour if plate.error else TOOL)):
+    second = Text.assemble("    ", (plate["status_words"], colour))
+    for words, style in ((plate["git_branch"], BRANCH), (plate["detail"], style_of_detail(plate))):
         if words:
             second.append(" · ", DIM).append(words, style)
     second.truncate(max(0, width - 1), overflow="ellipsis")
     return [first, second]
 
 
-def style_of_name(plate: BoardPlate) -> str:
+def style_of_name(plate: PlateOut) -> str:
     """Return the style of a project's name."""
-    return "dim" if plate.status is Status.CLOSED else "bold"
+    return "dim" if plate["status"] is Status.CLOSED else "bold"
+
+
+def style_of_detail(plate: PlateOut) -> str:
+    """Return the style of the error or of the tool."""
+    return TONE_COLOURS["error"] if plate["error"] else TOOL
 
 
 def draw_todo(progress: str) -> Text:
@@ -104,40 +111,42 @@ def draw_todo(progress: str) -> Text:
         return Text(" " * (TODO_BAR_WIDTH + 8))
     filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
-        ("━" * filled, STATUS_COLOURS[Status.RUNNING]),
+        ("━" * filled, TONE_COLOURS["running"]),
         ("━" * (TODO_BAR_WIDTH - filled), "#3b4048"),
         " ",
         (fit(progress, 7), DIM),
     )
 
 
-def draw_help(lines: Iterable[tuple[str, str, str]]) -> Table:
-    """Return a table of keys or symbols.
+def draw_help(keys: Iterable[tuple[str, str]], statuses: Iterable[StatusOut]) -> Table:
+    """Return a table of keys and symbols.
 
-    lines: the key, its meaning, and the key's style.
+    keys: each with its meaning.
     """
     grid = Table.grid(padding=(0, 2))
-    for name, words, style in lines:
-        grid.add_row(Text(name, style, no_wrap=True), Text(words))
+    for key, words in keys:
+        grid.add_row(Text(key, "bold", no_wrap=True), Text(words))
+    grid.add_row("", "")
+    for status in statuses:
+        grid.add_row(Text(status["symbol"], TONE_COLOURS[status["tone"]], no_wrap=True), Text(status["words"]))
     return grid
 
 
 # ---- details -----------------------------------------------------------------
 
 
-def draw_facts(details: PlateDetails, now: float) -> Text:
+def draw_facts(details: DetailsOut, now: float) -> Text:
     """Return what is known about a plate, one line for each fact."""
-    plate = details.plate
-    colour = STATUS_COLOURS[plate.status]
-    text = Text.assemble((f"{plate.symbol} {plate.words}", f"bold {colour}"))
-    text.append(f" for {format_age(now - plate.since)}" if plate.status is not Status.RUNNING else "", DIM)
+    colour = TONE_COLOURS[details["tone"]]
+    text = Text.assemble((f"{details['symbol']} {details['status_words']}", f"bold {colour}"))
+    text.append(f" for {plate_age(details, now)}" if details["status"] is not Status.RUNNING else "", DIM)
     lines = (
-        ("error", plate.error, colour),
-        ("project", plate.path, "bold"),
-        ("branch", plate.branch, BRANCH),
-        ("tool", plate.tool, TOOL),
-        ("todo", plate.todo, ""),
-        ("session", plain(plate.session_id), DIM),
+        ("error", details["error"], TONE_COLOURS["error"]),
+        ("project", details["project_path"], "bold"),
+        ("branch", details["git_branch"], BRANCH),
+        ("tool", details["last_tool"], TOOL),
+        ("todo", details["todo_progress"], ""),
+        ("session", plain(details["session_id"]), DIM),
     )
     for name, words, style in lines:
         if words:
@@ -145,19 +154,17 @@ def draw_facts(details: PlateDetails, now: float) -> Text:
     return text
 
 
-def draw_events(found: Sequence[PlateEvent]) -> Text:
+def draw_events(found: Sequence[EventOut]) -> Text:
     """Return the events, newest first."""
     text = Text("No events." if not found else "", no_wrap=True, overflow="ellipsis")
     for event in reversed(found):
         if len(text):
             text.append("\n")
-        colour = STATUS_COLOURS[event.status] if event.status else DIM
-        symbol = event.symbol or " "
-        text.append(f"{format_clock(event.at)} ", DIM).append(f"{symbol} ", colour)
-        text.append(event.kind.replace("_", " "), colour)
-        text.append(f"  {event.tool}" if event.tool else "", TOOL).append(
-            f"  {event.about}" if event.about else "", DIM
-        )
+        colour = TONE_COLOURS[event["tone"]]
+        text.append(f"{format_clock(event['ts'] / 1000)} ", DIM).append(f"{event['symbol'] or ' '} ", colour)
+        text.append(event["words"], colour)
+        text.append(f"  {event['tool_name']}" if event["tool_name"] else "", TOOL)
+        text.append(f"  {event['about']}" if event["about"] else "", DIM)
     return text
 
 
@@ -181,21 +188,23 @@ def draw_timeline(pieces: Sequence[Piece], now: float, width: int) -> Text:
         return Text()
     agent, person = Text(f"{'agent':<{LANE_NAME_WIDTH}}", DIM), Text(f"{'you':<{LANE_NAME_WIDTH}}", DIM)
     for bar in found:
-        mine, other = (agent, person) if bar.piece.status in (Status.RUNNING, Status.STARTING) else (person, agent)
+        mine, other = (agent, person) if bar.piece.period["lane"] == "agent" else (person, agent)
         mine.append(label_of(bar), f"{DARK} on {colour_of(bar.piece)}")
         other.append("·" * bar.width, "#3b4048")
     return Text("\n").join([agent, person, draw_times(found, now, width)])
 
 
-def draw_sums(pieces: Sequence[Piece]) -> Columns:
+def draw_sums(pieces: Sequence[Piece], statuses: Iterable[StatusOut]) -> Columns:
     """Return the time in each status, in as many columns as there is room for."""
+    sums = sum_by_status(pieces)
     return Columns(
         [
             Text.assemble(
-                (f"{STATUSES[status].symbol} ", STATUS_COLOURS[status]),
-                (f"{STATUSES[status].words} {format_age(seconds)}", DIM),
+                (f"{status['symbol']} ", TONE_COLOURS[status["tone"]]),
+                (f"{status['words']} {format_age(sums[status['status']])}", DIM),
             )
-            for status, seconds in sum_by_status(pieces).items()
+            for status in statuses
+            if status["status"] in sums
         ],
         padding=(0, 3),
     )
@@ -209,9 +218,9 @@ def label_of(bar: Bar) -> str:
 
 def colour_of(piece: Piece) -> str:
     """Return the colour of a piece of the timeline. An agent that runs no tool is thinking."""
-    if piece.status is Status.RUNNING and not piece.tool:
+    if piece.period["status"] is Status.RUNNING and not piece.period["tool"]:
         return THINKING
-    return STATUS_COLOURS[piece.status]
+    return TONE_COLOURS[piece.period["tone"]]
 
 
 def draw_times(found: Sequence[Bar], now: float, width: int) -> Text:

@@ -14,15 +14,17 @@ from textual.widgets import Footer, Static
 
 from tailhook.board import rows
 from tailhook.board.source import Source
-from tailhook.board.view import BoardPlate, Piece, PlateDetails, read_details, timeline
+from tailhook.board.view import Piece, end_periods, read_details
 from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
+from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks whether the details changed
+FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
     ("Enter", "its details: timeline, last message, events"),
-    ("/", "filter: words that must all occur in project, branch, status, tool, host, user or session"),
+    (FILTER_KEY, "filter: words that must all occur in"),
     ("Esc", "clear the filter; back from the details"),
     ("?", "this help"),
     ("q", "quit"),
@@ -57,12 +59,13 @@ class DetailsScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
 
-    def __init__(self, plate: BoardPlate, source: Source, now: Callable[[], float]) -> None:
+    def __init__(self, plate: PlateOut, statuses: StatusesOut, source: Source, now: Callable[[], float]) -> None:
         super().__init__()
         self.plate = plate
+        self.statuses = statuses
         self.source = source
         self.now = now
-        self.details: PlateDetails | None = None
+        self.details: DetailsOut | None = None
         self.stale = True  # whether the daemon has newer details
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
         self.facts, self.sums, self.words, self.events = (Static(markup=False) for _ in range(4))
@@ -97,25 +100,25 @@ class DetailsScreen(Screen[None]):
     async def load(self) -> None:
         """Get the details. If that fails, what is shown stays."""
         try:
-            self.details = read_details(await self.source.details(self.plate.session_id))
+            self.details = read_details(await self.source.details(self.plate["session_id"]))
         except AwayError:
             self.stale = True
             return
         except TailhookError as error:
-            self.app.notify(f"{self.plate.name}: {error}", severity="warning", markup=False)
+            self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
-        self.events.update(rows.draw_events(self.details.events))
-        self.words.update(Text(self.details.last_message or "None yet."))
+        self.events.update(rows.draw_events(self.details["events"]))
+        self.words.update(Text(self.details["last_message"] or "None yet."))
         self.show()
 
     def show(self) -> None:
         """Draw what depends on the time."""
         if self.details:
             now = self.now()
-            pieces = timeline(self.details.events, now)
+            pieces = end_periods(self.details["periods"], now)
             self.facts.update(rows.draw_facts(self.details, now))
             self.timeline.show(pieces, now)
-            self.sums.update(rows.draw_sums(pieces))
+            self.sums.update(rows.draw_sums(pieces, self.statuses["statuses"]))
 
     def action_back(self) -> None:
         """Return to the list."""
@@ -127,10 +130,16 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,enter", "back", "back")]
 
+    def __init__(self, statuses: StatusesOut) -> None:
+        super().__init__()
+        self.statuses = statuses
+
     def compose(self) -> ComposeResult:
         """Yield the table."""
+        searched = f" {self.statuses['filter_fields']}"
+        keys = [(key, words + searched if key == FILTER_KEY else words) for key, words in HELP]
         with VerticalScroll():
-            yield Static(rows.draw_help([*((key, words, "bold") for key, words in HELP), ("", "", ""), *rows.SYMBOLS]))
+            yield Static(rows.draw_help(keys, self.statuses["statuses"]))
 
     def action_back(self) -> None:
         """Return to the list."""

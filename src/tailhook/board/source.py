@@ -21,7 +21,10 @@ class Source(Protocol):
     """What a board asks for."""
 
     def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """Yield the events of the daemon's stream: all plates first, then every change. Raises AwayError."""
+        """Yield `statuses` with the answer to `GET /statuses`, then the events of the daemon's stream.
+
+        That begins with all plates. Raises AwayError, and VersionError if the daemon is of another version.
+        """
         ...
 
     async def details(self, session_id: str) -> dict[str, Any]:
@@ -45,12 +48,13 @@ class DaemonSource:
         transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()))
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_TIMEOUT_S)
         try:
-            async with (
-                httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http,
-                aconnect_sse(http, "GET", "/stream") as stream,
-            ):
-                async for event in stream.aiter_sse():
-                    yield event.event, json.loads(event.data)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http:
+                health, statuses = [(await http.get(path)).json() for path in ("/health", "/statuses")]
+                client.check_version(health["version"], statuses)
+                yield "statuses", statuses
+                async with aconnect_sse(http, "GET", "/stream") as stream:
+                    async for event in stream.aiter_sse():
+                        yield event.event, json.loads(event.data)
         except (httpx.TransportError, SSEError) as error:
             raise AwayError("no daemon answers") from error
 

@@ -22,26 +22,20 @@ from textual.widgets import Footer, Input, Static
 
 from tailhook.board import rows
 from tailhook.board.alerts import Alert
-from tailhook.board.rows import DIM
+from tailhook.board.rows import DIM, TONE_COLOURS
 from tailhook.board.screens import DetailsScreen, HelpScreen
 from tailhook.board.source import Source
-from tailhook.board.view import STATUS_COLOURS, BoardPlate, read_plate, select_plates, started_waiting
+from tailhook.board.view import read_plate, read_statuses, select_plates, started_waiting
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
-from tailhook.plates.client import AwayError
-from tailhook.plates.display import BOARD_GROUPS, BoardGroup
+from tailhook.plates.client import AwayError, VersionError
+from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut, StatusesOut
 
 REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
-GROUP_COLOURS: dict[BoardGroup, str] = {
-    "attention": STATUS_COLOURS[Status.AWAITING_INPUT],
-    "running": STATUS_COLOURS[Status.RUNNING],
-    "rest": DIM,
-}
-GROUP_WORDS: dict[BoardGroup, str] = {"attention": "waiting", "running": "running", "rest": "other"}  # in the summary
 EMPTY = """
 No sessions yet.
 
@@ -61,11 +55,15 @@ class ListLine(NamedTuple):
 
     plate: int = -1
     part: int = 0
-    group: BoardGroup | None = None
+    group: GroupOut | None = None
 
 
 class PlateList(ScrollView, can_focus=True):
-    """The plates below the headings of their groups. One plate is selected."""
+    """The plates below the headings of their groups. One plate is selected.
+
+    It is not a Textual OptionList because all ages change each second: for 1,000 sessions an OptionList then takes 0.2
+    to 0.4 s to make and lay out its rows again, and this draws the visible lines only (Textual 8.2.8).
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "up", show=False),
@@ -80,14 +78,15 @@ class PlateList(ScrollView, can_focus=True):
     class Opened(Message):
         """The person asked for the details of a plate."""
 
-        def __init__(self, plate: BoardPlate) -> None:
+        def __init__(self, plate: PlateOut) -> None:
             super().__init__()
             self.plate = plate
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self.now = now
-        self.plates: list[BoardPlate] = []
+        self.groups: dict[BoardGroup, GroupOut] = {}
+        self.plates: list[PlateOut] = []
         self.lines: list[ListLine] = []
         self.tops: list[int] = []  # the first line of each plate
         self.plate_height = 1  # lines
@@ -95,17 +94,17 @@ class PlateList(ScrollView, can_focus=True):
         self.hint = ""
 
     @property
-    def chosen(self) -> BoardPlate | None:
+    def chosen(self) -> PlateOut | None:
         """The selected plate, or None."""
         return self.plates[self.at] if self.at < len(self.plates) else None
 
-    def show(self, plates: list[BoardPlate], hint: str) -> None:
+    def show(self, plates: list[PlateOut], hint: str) -> None:
         """Show these plates, or the hint if there are none. The selected plate stays selected."""
         kept = self.chosen
         self.plates, self.hint = plates, hint
-        ids = [plate.session_id for plate in plates]
-        if kept and kept.session_id in ids:
-            self.at = ids.index(kept.session_id)
+        ids = [plate["session_id"] for plate in plates]
+        if kept and kept["session_id"] in ids:
+            self.at = ids.index(kept["session_id"])
         self.at = max(0, min(self.at, len(plates) - 1))
         self.lay_out()
 
@@ -115,8 +114,8 @@ class PlateList(ScrollView, can_focus=True):
         self.plate_height = rows.count_lines(self.size.width)
         group = None
         for index, plate in enumerate(self.plates):
-            if plate.group != group:
-                group = plate.group
+            if self.groups[plate["group"]] is not group:
+                group = self.groups[plate["group"]]
                 self.lines += [ListLine(), ListLine(group=group)] if self.lines else [ListLine(group=group)]
             self.tops.append(len(self.lines))
             self.lines += [ListLine(index, part) for part in range(self.plate_height)]
@@ -168,10 +167,9 @@ class PlateList(ScrollView, can_focus=True):
             return self.make_strip(Text(f"  {hint[y]}" if y < len(hint) else "", DIM))
         line = self.lines[y] if y < len(self.lines) else ListLine()
         if line.group:
-            count = sum(plate.group == line.group for plate in self.plates)
-            return self.make_strip(
-                Text.assemble((f" {BOARD_GROUPS[line.group]} ", f"bold {GROUP_COLOURS[line.group]}"), (str(count), DIM))
-            )
+            count = sum(plate["group"] == line.group["id"] for plate in self.plates)
+            title, colour = line.group["title"], TONE_COLOURS[line.group["tone"]]
+            return self.make_strip(Text.assemble((f" {title} ", f"bold {colour}"), (str(count), DIM)))
         if line.plate < 0:
             return self.make_strip(Text())
         plate = self.plates[line.plate]
@@ -242,7 +240,9 @@ class Board(App[None]):
         self.source = source
         self.now = now
         self.alerts = tuple(alerts)
-        self.plates: dict[str, BoardPlate] = {}
+        self.statuses: StatusesOut = {"groups": [], "statuses": [], "filter_fields": ""}
+        self.plates: dict[str, PlateOut] = {}
+        self.failure: TailhookError | None = None  # why it ended by itself
         self.known = False  # whether all plates have been received once
         self.closed = False
         self.away_since: float | None = None
@@ -251,7 +251,7 @@ class Board(App[None]):
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
         self.first_line = Static(markup=False, id="summary")
         self.list = PlateList(self.now)
-        self.filter = FilterField(placeholder="project, branch, status, tool …", id="filter", select_on_focus=False)
+        self.filter = FilterField(id="filter", select_on_focus=False)
 
     def compose(self) -> ComposeResult:
         """Yield the widgets, from top to bottom."""
@@ -271,12 +271,19 @@ class Board(App[None]):
 
     @work
     async def follow(self) -> None:
-        """Handle the daemon's events for ever. If no daemon answers, try again."""
+        """Handle the daemon's events for ever. If no daemon answers, try again.
+
+        If a daemon of another version answers, set `failure` and end the board.
+        """
         while True:
             try:
                 async with aclosing(self.source.changes()) as changes:
                     async for name, fields in changes:
                         self.handle(name, fields)
+            except VersionError as error:
+                self.failure = error
+                self.exit(return_code=1)
+                return
             except AwayError:
                 pass
             self.note_loss()
@@ -286,33 +293,38 @@ class Board(App[None]):
 
     def handle(self, name: str, fields: Any) -> None:
         """Handle one event of the daemon's stream."""
+        if name == "statuses":
+            self.statuses = read_statuses(fields)
+            self.list.groups = {group["id"]: group for group in self.statuses["groups"]}
+            self.filter.placeholder = self.statuses["filter_fields"]
+            return
         self.connected, self.away_since = True, None
         if name == "plates":
             before, self.plates = self.plates, {}
             for plate in map(read_plate, fields):
-                self.put(plate, before.get(plate.session_id))
+                self.put(plate, before.get(plate["session_id"]))
             self.known = True
         elif name == "plate":
             plate = read_plate(fields)
-            self.put(plate, self.plates.get(plate.session_id))
+            self.put(plate, self.plates.get(plate["session_id"]))
         elif name == "removed":
             self.plates.pop(fields["session_id"], None)
         elif name == "names":
             for session_id in fields.keys() & self.plates.keys():
-                self.plates[session_id] = self.plates[session_id]._replace(name=plain(fields[session_id]))
+                self.plates[session_id]["name"] = plain(fields[session_id])
         self.changed = True
 
-    def put(self, plate: BoardPlate, before: BoardPlate | None) -> None:
+    def put(self, plate: PlateOut, before: PlateOut | None) -> None:
         """Store a plate, and call the alerts if it started to need attention.
 
         before: the plate as it was, or None.
         """
-        self.plates[plate.session_id] = plate
+        self.plates[plate["session_id"]] = plate
         if self.known and started_waiting(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
         for screen in self.screen_stack:
-            if isinstance(screen, DetailsScreen) and screen.plate.session_id == plate.session_id:
+            if isinstance(screen, DetailsScreen) and screen.plate["session_id"] == plate["session_id"]:
                 screen.stale = True
 
     def note_loss(self) -> None:
@@ -355,16 +367,16 @@ class Board(App[None]):
         """Return the first line: the number of sessions in each group, and whether the daemon answers."""
         width = self.size.width - 2
         if self.connected:
-            state = Text.assemble(("● ", STATUS_COLOURS[Status.RUNNING]), ("live", DIM))
+            state = Text.assemble(("● ", TONE_COLOURS["running"]), ("live", DIM))
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
-            state = Text("✗ daemon away, reconnecting …", STATUS_COLOURS[Status.ERROR])
-        groups = [plate.group for plate in self.plates.values() if plate.status is not Status.CLOSED]
+            state = Text("✗ no answer from the daemon, reconnecting …", TONE_COLOURS["error"])
+        groups = [plate["group"] for plate in self.plates.values() if plate["status"] is not Status.CLOSED]
         left = Text("tailhook  " if width > 60 else "", "bold")
-        for group, word in GROUP_WORDS.items():
-            count = groups.count(group)
-            left.append(f"{count} {word}  ", GROUP_COLOURS[group] if count else DIM)
+        for group in self.statuses["groups"]:
+            count = groups.count(group["id"])
+            left.append(f"{count} {group['summary']}  ", TONE_COLOURS[group["tone"]] if count else DIM)
         if self.closed:
             left.append("closed too  ", DIM)
         left.truncate(max(0, width - state.cell_len - 1), pad=True)
@@ -375,7 +387,7 @@ class Board(App[None]):
     @on(PlateList.Opened)
     def open(self, message: PlateList.Opened) -> None:
         """Show a plate's details."""
-        self.push_screen(DetailsScreen(message.plate, self.source, self.now))
+        self.push_screen(DetailsScreen(message.plate, self.statuses, self.source, self.now))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Return whether a key works now: the keys of the list do not work on the other screens."""
@@ -385,7 +397,7 @@ class Board(App[None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(self.statuses))
 
     def action_closed(self) -> None:
         """Show or hide closed sessions."""
@@ -399,9 +411,9 @@ class Board(App[None]):
         if plate is None:
             return
         try:
-            await self.source.dismiss(plate.session_id)
+            await self.source.dismiss(plate["session_id"])
         except TailhookError as error:
-            self.notify(f"{plate.name} stays: {error}", severity="warning", markup=False)
+            self.notify(f"{plate['name']} stays: {error}", severity="warning", markup=False)
 
     def action_filter(self) -> None:
         """Open the input field of the filter."""

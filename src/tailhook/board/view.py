@@ -3,74 +3,38 @@
 All text of a session in these records is on one line and free of control characters.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tailhook._core import unix_time
 from tailhook.hook.answer import plain, plain_lines
-from tailhook.machines.plates import ATTENTION, EventKind, Status
-from tailhook.plates.display import STATUSES, BoardGroup
+from tailhook.machines.plates import ATTENTION, Status
+from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut
 
-STATUS_COLOURS = {
-    Status.AWAITING_INPUT: "#f5c242",
-    Status.AWAITING_APPROVAL: "#ff9f43",
-    Status.ERROR: "#ff6b6b",
-    Status.RUNNING: "#4cc38a",
-    Status.STARTING: "#56b6c2",
-    Status.IDLE: "#7aa2f7",
-    Status.CLOSED: "#8a8f98",
-}
-TASKS = {Status.AWAITING_INPUT: "answer", Status.AWAITING_APPROVAL: "approve"}  # what the person has to do
+RAW = ("session_id", "search")  # as the daemon knows them; they may hold characters that steer a terminal
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 # ---- plates ------------------------------------------------------------------
 
 
-class BoardPlate(NamedTuple):
-    """A session, as the daemon describes it (`tailhook.plates.display`).
-
-    session_id: as the daemon knows it. It may hold characters that steer a terminal.
-    since: when its status last changed, in Unix seconds.
-    rank: the plates are sorted by it.
-    search: what a filter searches.
-    """
-
-    session_id: str
-    path: str
-    name: str
-    branch: str
-    status: Status
-    tool: str
-    todo: str
-    error: str
-    since: float
-    group: BoardGroup
-    rank: str
-    symbol: str
-    words: str
-    search: str
+def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of the daemon's JSON whose text can be shown. A status becomes a Status."""
+    shown = {name: plain(value) if isinstance(value, str) else value for name, value in fields.items()}
+    raw = {name: fields[name] for name in RAW if name in fields}
+    return {**shown, **raw, "status": Status(fields["status"]) if fields["status"] else None}
 
 
-def read_plate(fields: dict[str, Any]) -> BoardPlate:
+def read_plate(fields: Mapping[str, Any]) -> PlateOut:
     """Return a plate from the daemon's JSON."""
-    return BoardPlate(
-        session_id=fields["session_id"],
-        path=plain(fields["project_path"]),
-        name=plain(fields["name"]),
-        branch=plain(fields["git_branch"] or ""),
-        status=Status(fields["status"]),
-        tool=plain(fields["last_tool"] or ""),
-        todo=plain(fields["todo_progress"] or ""),
-        error=plain(fields["error"] or ""),
-        since=parse_time(fields["since"]),
-        group=fields["group"],
-        rank=fields["rank"],
-        symbol=fields["symbol"],
-        words=fields["status_words"],
-        search=fields["search"],
-    )
+    return cast("PlateOut", clean(fields))
+
+
+def read_statuses(fields: Mapping[str, Any]) -> StatusesOut:
+    """Return the groups, the statuses and the fields of the filter from the daemon's JSON."""
+    statuses = [cast("StatusOut", clean(status)) for status in fields["statuses"]]
+    return {"groups": fields["groups"], "statuses": statuses, "filter_fields": fields["filter_fields"]}
 
 
 def parse_time(iso: str) -> float:
@@ -78,23 +42,32 @@ def parse_time(iso: str) -> float:
     return unix_time(iso) or 0.0
 
 
-def select_plates(plates: Iterable[BoardPlate], wanted: str = "", closed: bool = False) -> list[BoardPlate]:
+def select_plates(plates: Iterable[PlateOut], wanted: str = "", closed: bool = False) -> list[PlateOut]:
     """Return the plates to show, in the daemon's order.
 
     wanted: words that each must occur in a plate.
     closed: whether closed sessions are shown.
     """
     words = wanted.lower().split()
-    found = [plate for plate in plates if closed or plate.status is not Status.CLOSED]
-    return sorted((plate for plate in found if all(word in plate.search for word in words)), key=lambda one: one.rank)
+    found = [plate for plate in plates if closed or plate["status"] is not Status.CLOSED]
+    matching = [plate for plate in found if all(word in plate["search"] for word in words)]
+    return sorted(matching, key=lambda plate: plate["rank"])
 
 
-def started_waiting(before: BoardPlate | None, after: BoardPlate) -> bool:
+def started_waiting(before: PlateOut | None, after: PlateOut) -> bool:
     """Return whether the session needs attention and did not before.
 
     before: None for a session that was not there.
     """
-    return after.group == "attention" and (before is None or before.group != "attention")
+    return after["group"] == "attention" and (before is None or before["group"] != "attention")
+
+
+def plate_age(plate: PlateOut, now: float) -> str:
+    """Return how long a plate has had its status.
+
+    now: Unix seconds.
+    """
+    return format_age(now - parse_time(plate["since"]))
 
 
 def format_age(seconds: float) -> str:
@@ -112,84 +85,49 @@ def format_age(seconds: float) -> str:
 # ---- details -----------------------------------------------------------------
 
 
-class PlateEvent(NamedTuple):
-    """An event of a session.
-
-    at: Unix seconds.
-    status: of the session after it, or None if the event changed nothing.
-    symbol: how that status is shown, or "".
-    """
-
-    kind: str
-    at: float
-    tool: str
-    about: str
-    status: Status | None
-    symbol: str
-
-
-def read_event(fields: dict[str, Any]) -> PlateEvent:
-    """Return an event from the daemon's JSON."""
-    params = fields["tool_params"] or {}
-    about = fields["error"] or ", ".join(str(value) for name, value in params.items() if not name.startswith("todos"))
-    return PlateEvent(
-        kind=plain(fields["event_type"]),
-        at=fields["ts"] / 1000,
-        tool=plain(fields["tool_name"] or ""),
-        about=plain(about),
-        status=Status(fields["status"]) if fields["status"] else None,
-        symbol=fields["symbol"],
+def read_details(fields: Mapping[str, Any]) -> DetailsOut:
+    """Return a plate's details from the daemon's JSON. The last message has lines."""
+    return cast(
+        "DetailsOut",
+        {
+            **clean(fields),
+            "events": [cast("EventOut", clean(event)) for event in fields["events"]],
+            "periods": [cast("PeriodOut", clean(period)) for period in fields["periods"]],
+            "last_message": plain_lines((fields["last_message"] or "").strip().expandtabs(4)),
+        },
     )
-
-
-class PlateDetails(NamedTuple):
-    """A plate, its last events, oldest first, and the agent's last message."""
-
-    plate: BoardPlate
-    events: list[PlateEvent]
-    last_message: str
-
-
-def read_details(fields: dict[str, Any]) -> PlateDetails:
-    """Return a plate's details from the daemon's JSON."""
-    words = plain_lines((fields["last_message"] or "").strip().expandtabs(4))
-    return PlateDetails(read_plate(fields), [read_event(event) for event in fields["events"]], words)
 
 
 # ---- the timeline ------------------------------------------------------------
 
 
 class Piece(NamedTuple):
-    """A time in which a session did one thing.
+    """A period that has an end, or lasts until now.
 
     start, end: Unix seconds.
-    tool: the tool that ran, or "".
     """
 
     start: float
     end: float
-    status: Status
-    tool: str = ""
+    period: PeriodOut
 
 
-def timeline(events: Sequence[PlateEvent], now: float) -> list[Piece]:
-    """Return what a session did when: pieces without gaps between them, until now or until its end."""
-    marks: list[Piece] = []
-    for event in events:
-        if event.status is None:
-            continue
-        tool = event.tool if event.kind == EventKind.TOOL_START.value and event.status is Status.RUNNING else ""
-        at = max(event.at, marks[-1].start) if marks else event.at
-        if marks and marks[-1][2:] == (event.status, tool):
-            continue
-        marks.append(Piece(at, at, event.status, tool))
-    if not marks:
-        return []
-    ends = [*(mark.start for mark in marks[1:]), max(now, marks[-1].start)]
-    pieces = [mark._replace(end=end) for mark, end in zip(marks, ends, strict=True) if end > mark.start]
-    if pieces and pieces[-1].status is Status.CLOSED:
-        pieces.pop()
+def end_periods(periods: Iterable[PeriodOut], now: float) -> list[Piece]:
+    """Return the pieces of a timeline, without gaps between them.
+
+    now: Unix seconds, the end of a period that lasts.
+    """
+    pieces = []
+    for period in periods:
+        end = now if period["end"] is None else period["end"] / 1000
+        if end > period["start"] / 1000:
+            pieces.append(Piece(period["start"] / 1000, end, period))
     return pieces
+
+
+def is_work(piece: Piece) -> bool:
+    """Return whether the agent worked."""
+    return piece.period["status"] is Status.RUNNING
 
 
 def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
@@ -198,12 +136,9 @@ def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
     Work is drawn to scale. A wait is at most half as wide as all work together: otherwise a night would leave one
     column for a day's work. If several pieces share a column, one that waits for a person is drawn.
     """
-    work = sum(piece.end - piece.start for piece in pieces if piece.status is Status.RUNNING)
-    longest = work / 2 or float("inf")
-    sizes = [
-        piece.end - piece.start if piece.status is Status.RUNNING else min(piece.end - piece.start, longest)
-        for piece in pieces
-    ]
+    work = sum(piece.end - piece.start for piece in pieces if is_work(piece))
+    max_wait = work / 2 or float("inf")
+    sizes = [piece.end - piece.start if is_work(piece) else min(piece.end - piece.start, max_wait) for piece in pieces]
     column = sum(sizes) / width if width > 0 else 0.0
     columns: list[int] = []
     first, start = 0, 0.0  # the first piece that reaches into the column, and where that begins
@@ -212,14 +147,14 @@ def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
         while first < len(sizes) - 1 and start + sizes[first] <= left:
             start += sizes[first]
             first += 1
-        best, most, begin = first, (False, -1.0), start
+        best, best_weight, begin = first, (False, -1.0), start
         for index in range(first, len(sizes)):
             if begin >= right:
                 break
             share = min(right, begin + sizes[index]) - max(left, begin)
-            weight = (pieces[index].status in ATTENTION, share)
-            if weight > most:
-                best, most = index, weight
+            weight = (pieces[index].period["status"] in ATTENTION, share)
+            if weight > best_weight:
+                best, best_weight = index, weight
             begin += sizes[index]
         columns.append(best)
     return columns
@@ -244,17 +179,19 @@ def lay_out_bars(pieces: Sequence[Piece], width: int) -> list[Bar]:
     return found
 
 
-def list_labels(piece: Piece) -> "tuple[str, ...]":
-    """Return the texts that fit a piece, longest first: the tool, or what the person has to do and for how long."""
-    if piece.status is Status.RUNNING:
-        return (piece.tool,)
+def list_labels(piece: Piece) -> tuple[str, ...]:
+    """Return the texts that may stand on a piece, the longest first: its label, and how long a wait lasted."""
+    label = piece.period["label"]
+    if is_work(piece):
+        return (label,)
     lasted = format_age(piece.end - piece.start)
-    return f"{TASKS.get(piece.status, STATUSES[piece.status].words)} {lasted}", lasted
+    return f"{label} {lasted}", lasted
 
 
 def sum_by_status(pieces: Iterable[Piece]) -> dict[Status, float]:
-    """Return the seconds in each status, in the order in which statuses are declared."""
-    sums = dict.fromkeys(Status, 0.0)
+    """Return the seconds in each status that occurs."""
+    sums: dict[Status, float] = {}
     for piece in pieces:
-        sums[piece.status] += piece.end - piece.start
-    return {status: seconds for status, seconds in sums.items() if seconds}
+        status = piece.period["status"]
+        sums[status] = sums.get(status, 0.0) + piece.end - piece.start
+    return sums

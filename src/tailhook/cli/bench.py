@@ -1,4 +1,4 @@
-"""`tailhook bench`: how long the hooks take on this machine, beside bare Python."""
+"""`tailhook bench`: how long the hooks take on this computer, beside bare Python."""
 
 import argparse
 import json
@@ -40,7 +40,10 @@ class Case:
     about: what the table says about the case.
     said: the agent's last words.
     blocks: whether the machine blocks.
-    begin: makes the machine's state in a project folder; returns the file that a stop changes or makes, or None.
+    begin: makes the machine's state in a project folder; returns the file that a stop changes or makes there, None if
+        it changes nothing but the state folder.
+    tools: the last uses of tools before those words: the tool and its input.
+    label: what the table calls the machines, if not by their names.
     """
 
     machine: str
@@ -48,11 +51,13 @@ class Case:
     said: str
     blocks: bool
     begin: Callable[[Path], Path | None]
+    tools: tuple[tuple[str, dict[str, str]], ...] = ()
+    label: str = ""
 
     @property
     def name(self) -> str:
-        """Machine and case."""
-        return f"{self.machine}, {self.about}"
+        """Machine and case. benches/instructions.json has it, so it does not change when a machine is added."""
+        return f"{self.label or self.machine}, {self.about}"
 
 
 def nothing(folder: Path) -> None:
@@ -98,6 +103,15 @@ def memory_folder(folder: Path) -> Path:
     return folder / ".claude" / FLAG_NAME
 
 
+def gate_rules(folder: Path) -> None:
+    """Make a configuration with a rule."""
+    (folder / ".claude").mkdir()
+    rules = {"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}
+    (folder / ".claude" / "tailhook.json").write_text(json.dumps(rules))
+
+
+EDIT_USE = ("Edit", {"file_path": "/project/src/app.py", "old_string": "a", "new_string": "b"})
+CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1 | tail -5"})
 WORKING = "Still at work: `make test` fails in two places."
 DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
@@ -110,9 +124,12 @@ CASES = (
     Case("triage", "waiting", WORKING, True, triage_pipeline),
     Case("memory", "nothing to save", WORKING, False, memory_folder),
     Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
+    Case("gate", "no rules", WORKING, False, nothing),
+    Case("gate", "checked", WORKING, False, gate_rules, (EDIT_USE, CHECK_USE)),
+    Case("gate", "not checked", WORKING, True, gate_rules, (CHECK_USE, EDIT_USE)),
     Case("plates", "reporting", WORKING, False, nothing),
-    Case(",".join(DECIDING), "no state", WORKING, False, nothing),
-    Case(",".join(MACHINES), "no state", WORKING, False, nothing),
+    Case(",".join(DECIDING), "no state", WORKING, False, nothing, label="every machine that decides"),
+    Case(",".join(MACHINES), "no state", WORKING, False, nothing, label="every machine"),
 )
 
 
@@ -122,15 +139,19 @@ def add(commands: Commands) -> None:
         commands,
         "bench",
         bench,
-        "time this machine's hooks beside bare Python",
+        "compare the time of the hooks with bare Python on this computer",
         "tailhook bench --max-ratio 1.35",
     )
-    parser.add_argument("--against", metavar="CMD", help="another hook command, timed on the same payloads")
+    parser.add_argument("--against", metavar="CMD", help="another hook command to time on the same payloads")
     parser.add_argument(
-        "--max-ratio", type=float, metavar="R", help="fail when a hook takes more than R times bare Python"
+        "--max-ratio", type=float, metavar="R", help="fail if a hook takes more than R times as long as bare Python"
     )
     parser.add_argument(
-        "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help=f"interleaved rounds ({DEFAULT_ROUNDS})"
+        "--rounds",
+        type=positive,
+        default=DEFAULT_ROUNDS,
+        metavar="N",
+        help=f"how often each hook is started (default: {DEFAULT_ROUNDS})",
     )
     add_json(parser)
 
@@ -226,9 +247,10 @@ class Stop:
     def __init__(self, folder: Path, case: Case, size: str) -> None:
         self.folder, self.case, self.size = folder, case, size
         (folder / ".git").mkdir(parents=True)
-        self.transcript = folder.parent / f"{size}-{zlib.crc32(case.said.encode())}.jsonl"  # cases share them
+        ending = zlib.crc32(repr((case.said, case.tools)).encode())
+        self.transcript = folder.parent / f"{size}-{ending}.jsonl"  # cases share them
         if not self.transcript.exists():
-            write_transcript(self.transcript, SIZES[size], case.said)
+            write_transcript(self.transcript, SIZES[size], case.said, case.tools)
         payload = {
             "session_id": "bench",
             "transcript_path": str(self.transcript),
@@ -253,8 +275,8 @@ class Stop:
             self.changed.write_bytes(self.before)
         elif self.changed:
             self.changed.unlink(missing_ok=True)
-            for mark in self.folder.glob(".local/state/tailhook/*.memory"):
-                mark.unlink()
+        for path in self.folder.glob(".local/state/tailhook/*"):
+            path.unlink()
 
     def check(self) -> None:
         """Run the hook once. Raises CommandError if the decision is not the expected one."""
@@ -266,16 +288,19 @@ class Stop:
             raise CommandError(f"the hook for {self.case.name!r} did not decide as it should: {done}")
 
 
-def write_transcript(path: Path, size: int, said: str) -> None:
+def write_transcript(path: Path, size: int, said: str, tools: Sequence[tuple[str, dict[str, str]]] = ()) -> None:
     """Write a transcript of about `size` bytes whose last message is `said`.
 
     Beyond 1 GB the file's beginning is a hole.
+
+    tools: what was used before that message, the tools and their inputs; no use failed.
     """
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
     asked = [{"type": "text", "text": "Please go on with the next one."}]
     text = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
     turn = record("user", asked, 1) + record("assistant", text, 2) + record("user", result, 3)
-    end = record("assistant", [{"type": "text", "text": said}], 4)
+    end = b"".join(used(name, given, number) for number, (name, given) in enumerate(tools, 5))
+    end += record("assistant", [{"type": "text", "text": said}], 4)
     with path.open("wb") as out:
         if size > 1 << 30:
             out.truncate(size - 64 * len(turn) - len(end))
@@ -288,7 +313,15 @@ def write_transcript(path: Path, size: int, said: str) -> None:
         out.write(turn * (turns % 1000) + end)
 
 
-def record(kind: str, content: list[dict[str, str]], number: int) -> bytes:
+def used(name: str, given: dict[str, str], number: int) -> bytes:
+    """Return the lines of a use of a tool and of its result."""
+    use_id = f"toolu_{number}"
+    use = {"type": "tool_use", "id": use_id, "name": name, "input": given}
+    result = {"type": "tool_result", "tool_use_id": use_id, "content": "…", "is_error": False}
+    return record("assistant", [use], number) + record("user", [result], number)
+
+
+def record(kind: str, content: Sequence[dict[str, Any]], number: int) -> bytes:
     """Return a line of a transcript as Claude Code writes it.
 
     number: its message's; lines of one message have the same.

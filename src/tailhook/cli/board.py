@@ -10,10 +10,14 @@ MISSING_BOARD_EXTRA = "the board needs more packages. Install them with:  pip in
 
 def add(commands: Commands) -> None:
     """Declare the command."""
-    parser = command(commands, "board", board, "every session's status in the terminal, live", "tailhook board --bell")
-    parser.add_argument("--bell", action="store_true", help="ring the terminal's bell when a session needs attention")
+    parser = command(
+        commands, "board", board, "show every session's status in the terminal, live", "tailhook board --bell"
+    )
     parser.add_argument(
-        "--notify", action="store_true", help="show a desktop notification when a session needs attention"
+        "--bell", action="store_true", help="ring the terminal's bell when a session begins to need attention"
+    )
+    parser.add_argument(
+        "--notify", action="store_true", help="show a desktop notification when a session begins to need attention"
     )
 
 
@@ -32,4 +36,7 @@ def board(arguments: argparse.Namespace) -> None:
     if arguments.notify:
         alerts.append(make_notifier())
     client.ensure_daemon()
-    Board(DaemonSource(), alerts=alerts).run()
+    app = Board(DaemonSource(), alerts=alerts)
+    app.run()
+    if app.failure:
+        raise app.failure

@@ -1,10 +1,11 @@
 """`tailhook doctor` checks whether the installed hooks work."""
 
 import argparse
+from collections import Counter
 
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, say
 from tailhook.doctor.checks import check_installation
-from tailhook.doctor.finding import FAILURE, Finding
+from tailhook.doctor.finding import FAILURE, WARNING, Finding
 from tailhook.hook.answer import plain
 from tailhook.install.hooks_file import SCOPES
 
@@ -17,10 +18,10 @@ def add(commands: Commands) -> None:
         commands,
         "doctor",
         doctor,
-        "run the installed hooks in a temporary project and say what is wrong",
+        "run the installed hooks in a temporary project and report problems",
         "tailhook doctor --json",
     )
-    parser.add_argument("--scope", choices=SCOPES, help="look at these settings only (default: at all)")
+    parser.add_argument("--scope", choices=SCOPES, help="check the settings of this scope only (default: all scopes)")
     add_json(parser)
 
 
@@ -31,11 +32,15 @@ def doctor(arguments: argparse.Namespace) -> int:
         findings.append(finding)
         if not arguments.json:
             say(*lines(finding))
-    failed = sum(finding.status == FAILURE for finding in findings)
+    counts = Counter(finding.status for finding in findings)
+    failed = counts[FAILURE]
     if arguments.json:
         print_json({"well": not failed, "findings": [finding._asdict() for finding in findings]})
     else:
-        say("", f"{failed} to be mended." if failed else "All is well.")
+        numbers = [
+            f"{counts[status]} {status}{'s' * (counts[status] > 1)}" for status in (FAILURE, WARNING) if counts[status]
+        ]
+        say("", f"Found {' and '.join(numbers)}." if numbers else "No problems found.")
     return 1 if failed else 0
 
 

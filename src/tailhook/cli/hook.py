@@ -20,11 +20,17 @@ def add(commands: Commands) -> None:
     parser = command(
         commands, "hook", lambda arguments: None, "answer one hook event", "tailhook hook idle < payload.json"
     )
-    parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
-    parser.add_argument("--event", metavar="NAME", help="the event, when the payload does not name it")
-    parser.add_argument("--exit", choices=("0", "2"), help=f"the exit code of a block ({exit_codes()})")
+    parser.add_argument(
+        "machines", nargs="?", metavar="MACHINES", help=f"machine names, separated by commas: {', '.join(MACHINES)}"
+    )
+    parser.add_argument("--event", metavar="NAME", help="the event, if the payload does not name it")
+    parser.add_argument("--exit", choices=("0", "2"), help=f"the exit code of a block (default: {exit_codes()})")
     parser.add_argument("--announce", action="store_true", help="notify the user when a loop ends")
-    parser.add_argument("--host", choices=HOSTS, help="whose payload it is, and whose answer (claude-code)")
+    parser.add_argument(
+        "--host",
+        choices=HOSTS,
+        help="the agent host that sends the payload and reads the answer (default: claude-code)",
+    )
 
     parser = command(
         commands,
@@ -33,7 +39,9 @@ def add(commands: Commands) -> None:
         "print the argv of the fastest form of `tailhook hook`, as a JSON array",
         "tailhook hook-command idle",
     )
-    parser.add_argument("machines", nargs="?", metavar="MACHINES", help=f"comma-separated, of: {', '.join(MACHINES)}")
+    parser.add_argument(
+        "machines", nargs="?", metavar="MACHINES", help=f"machine names, separated by commas: {', '.join(MACHINES)}"
+    )
 
 
 def exit_codes() -> str:
@@ -47,11 +55,11 @@ def print_hook_command(arguments: argparse.Namespace) -> None:
     words = arguments.machines
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
-        raise UsageError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
+        raise UsageError(f"unknown machine: {', '.join(unknown)}. The machines are: {', '.join(MACHINES)}")
     if reporting_machines(words.split(",") if words else configured_machines(load_config(project_root({})))):
         try:
             notes = prepare_daemon()
         except OSError as error:
-            notes = [f"The daemon will not start by itself: {plain(describe(error))}"]
+            notes = [f"Hooks cannot start the daemon: {plain(describe(error))}"]
         sys.stderr.writelines(f"tailhook: {note}\n" for note in notes)
     say(json.dumps(hook_command(words)))

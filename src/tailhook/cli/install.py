@@ -34,27 +34,30 @@ def add(commands: Commands) -> None:
         "tailhook install --scope project --with memory --block-cap 0",
     )
     add_file(parser)
-    parser.add_argument("--with", dest="added", type=machines, metavar="MACHINES", help="machines to ask besides")
-    parser.add_argument("--without", dest="left_out", type=machines, metavar="MACHINES", help="machines not to ask")
+    parser.add_argument(
+        "--with", dest="added", type=machines, metavar="MACHINES", help="machines to add, separated by commas"
+    )
+    parser.add_argument("--without", dest="left_out", type=machines, metavar="MACHINES", help="machines to leave out")
     parser.add_argument(
         "--form",
         choices=("exec", "shell"),
-        help="a program and its arguments (if the host can run that), or one shell command",
+        help="how the command is written: exec, a program and its arguments (default if the host can run that); "
+        "shell, one shell command",
     )
     parser.add_argument(
         "--block-cap",
         type=whole,
         metavar="N",
-        help="let the host block N times in a row, 0 for any number (Claude Code and Cursor)",
+        help="how often in a row a hook may block before the host ends the turn; 0: no limit (Claude Code and Cursor)",
     )
-    parser.add_argument("--print", action="store_true", dest="print_only", help="print the entries, write nothing")
+    parser.add_argument("--print", action="store_true", dest="print_only", help="print the entries and write nothing")
     add_yes(parser)
 
     parser = command(
         commands,
         "uninstall",
         uninstall,
-        "take the hooks out of the settings again",
+        "remove the hooks from the settings of an agent host",
         "tailhook uninstall --scope project",
     )
     add_file(parser)
@@ -63,8 +66,8 @@ def add(commands: Commands) -> None:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose the file."""
-    parser.add_argument("--host", choices=NAMES, default=DEFAULT, help=f"the agent host ({DEFAULT})")
-    about = "the user's settings (default), the project's, or the project's that are not shared"
+    parser.add_argument("--host", choices=NAMES, default=DEFAULT, help=f"the agent host (default: {DEFAULT})")
+    about = "which settings file: user (default), project (shared), or local (this project, not shared)"
     parser.add_argument("--scope", choices=SCOPES, default="user", help=about)
 
 
@@ -78,23 +81,25 @@ def chosen_file(arguments: argparse.Namespace) -> HooksFile:
     if arguments.scope not in file.paths:
         raise UsageError(f"{title} has no file for --scope {arguments.scope}; it has: {', '.join(file.paths)}")
     if getattr(arguments, "form", None) == "exec" and not file.has_exec_form:
-        raise UsageError(f"{title} runs hooks as shell commands only: leave out --form exec")
+        raise UsageError(f"{title} runs hooks as shell commands only. Leave out --form exec.")
     if getattr(arguments, "block_cap", None) is not None and not file.can_set_cap:
         reason = "cannot be changed" if file.host.BLOCK_CAP else "does not exist"
-        raise UsageError(f"{title}: a limit on blocks in a row {reason}: leave out --block-cap")
+        raise UsageError(f"{title}: a limit on blocks in a row {reason}. Leave out --block-cap.")
     return file
 
 
 def add_yes(parser: argparse.ArgumentParser) -> None:
     """Add the flag that skips the question."""
-    parser.add_argument("--yes", action="store_true", help="do not ask before the file is changed")
+    parser.add_argument("--yes", action="store_true", help="change the file without asking")
 
 
 def machines(word: str) -> list[str]:
     """Return the machine names in a comma-separated argument. Raises ArgumentTypeError."""
     names = [name for name in word.split(",") if name]
     if unknown := [name for name in names if name not in MACHINES]:
-        raise argparse.ArgumentTypeError(f"no machine is named {', '.join(unknown)}; there are: {', '.join(MACHINES)}")
+        raise argparse.ArgumentTypeError(
+            f"unknown machine: {', '.join(unknown)}. The machines are: {', '.join(MACHINES)}"
+        )
     return names
 
 
@@ -121,11 +126,11 @@ def install(arguments: argparse.Namespace) -> None:
                 continue  # a person or another install has changed it: start again
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
-        say(f"The hooks are in {plain(path)}; a running session reads them at its next start.")
+        say(f"The hooks are in {plain(path)}. Restart running sessions to use them.")
         if file.note:
             say(file.note)
         if found.text is not None:
-            say(f"The file as it was: {plain(settings.backup_path(found.target))}")
+            say(f"Backup of the old file: {plain(settings.backup_path(found.target))}")
         break
     report_cap(file, text)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
@@ -160,11 +165,11 @@ def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Se
         return installed
     added, left_out = set(arguments.added or ()), set(arguments.left_out or ())
     if both := added & left_out:
-        raise CommandError(f"{', '.join(sorted(both))}: named by --with and by --without")
+        raise CommandError(f"{', '.join(sorted(both))}: given to both --with and --without")
     base = set(installed or machines_in_force(arguments.scope))
     names = [name for name in MACHINES if name in (base | added) - left_out]
     if not names:
-        raise CommandError("no machine is left to ask. To remove the hooks: tailhook uninstall")
+        raise CommandError("no machine would be left. To remove the hooks:  tailhook uninstall")
     return names
 
 
@@ -182,11 +187,12 @@ def report_cap(file: HooksFile, text: str) -> None:
     is_set = hooks.block_cap(file, text) is not None or bool(variable and os.environ.get(variable))
     if not host.BLOCK_CAP or is_set:
         return
+    count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
     say(
-        f"{host.TITLE} ends a turn after {host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}, whatever a loop's own limit is.",
-        f"To lift that:  {file.install_command} --block-cap 0"
+        f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher.",
+        f"To remove the host's limit:  {file.install_command} --block-cap 0"
         if file.can_set_cap
-        else "When it does, prompt it again: the loop goes on.",
+        else "When this happens, send the agent another prompt; the loop continues.",
     )
 
 
@@ -197,8 +203,8 @@ def prepare_daemon() -> list[str]:
     if not missing:
         return []
     return [
-        f"The events are kept, but no board can show them: the daemon needs {', '.join(missing)}.",
-        "To add what it needs:  pip install 'tailhook[serve]'",
+        f"Events are recorded, but no board can show them until these packages are installed: {', '.join(missing)}.",
+        "To install them:  pip install 'tailhook[serve]'",
     ]
 
 
@@ -221,7 +227,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
                     if found.reload().text != found.text:
                         continue
                     settings.forget(found.target)
-            say(f"Nothing to remove: no hooks of tailhook are in {plain(path)}.")
+            say(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
             return
         confirm(found, text, arguments)
         with settings.lock(found.target):
@@ -229,13 +235,13 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 continue
             settings.restore(found, text)
         if text is None:
-            say(f"{plain(path)} had nothing else in it and is removed.")
+            say(f"{plain(path)} contained nothing else and was removed.")
         elif receipt and receipt.wrote(found.text):
-            say(f"{plain(path)} is again as it was before, byte for byte.")
+            say(f"{plain(path)} is restored, byte for byte.")
         else:
             say(
-                f"The hooks are removed from {plain(path)}; the rest of it stays.",
-                f"The file as it was: {plain(settings.backup_path(found.target))}",
+                f"The hooks were removed from {plain(path)}; the rest of it stays.",
+                f"Backup of the old file: {plain(settings.backup_path(found.target))}",
             )
         return
 
@@ -251,16 +257,16 @@ def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) ->
         return
     if not sys.stdin.isatty():
         raise CommandError(
-            f"{plain(found.path)} is left as it is: there is no terminal to ask at. With --yes it is changed."
+            f"{plain(found.path)} was not changed: no terminal to ask for confirmation. Use --yes to skip the question."
         )
-    sys.stdout.write("Change the file like this? [y/N] ")
+    sys.stdout.write("Write these changes? [y/N] ")
     sys.stdout.flush()
     try:
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise CommandError(f"{plain(found.path)} is left as it is")
+        raise CommandError(f"{plain(found.path)} was not changed.")
 
 
 def difference(old: str, new: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tailhook loop`: start, look at, hand over and end the idle machine's loops."""
+"""`tailhook loop`: start, show, hand over or end a loop of the idle machine."""
 
 import argparse
 import os
@@ -13,6 +13,7 @@ from tailhook.cli.output import (
     UsageError,
     add_json,
     command,
+    format_next_stop,
     group,
     positive,
     print_facts,
@@ -24,7 +25,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
-from tailhook.machines import CLAIM, Verdict, clip_field, idle
+from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -32,11 +33,12 @@ from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
 PROMPT_DAYS = 30
+NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    about = "start, look at, hand over and end the idle machine's loops"
+    about = "start, show, hand over or end a loop (the idle machine)"
     actions = group(commands, "loop", about, "tailhook loop status")
 
     parser = command(
@@ -47,15 +49,22 @@ def add(commands: Commands) -> None:
         "tailhook loop start --max 20 'Make the tests pass.'",
     )
     parser.add_argument(
-        "--mode", choices=tuple(idle.SIGNALS), default="loop", help="which signals end it (default: loop)"
+        "--mode",
+        choices=tuple(idle.SIGNALS),
+        default="loop",
+        help="one task (loop), one issue or many (grind); decides which signals end the loop (default: loop)",
     )
-    parser.add_argument("--max", type=positive, metavar="N", help="the most iterations (default: 10, grind: 100)")
-    parser.add_argument("--issue", metavar="ID", help="the issue that is worked on")
-    parser.add_argument("--filter", metavar="F", help="which issues a grind takes")
-    parser.add_argument("--worktree", metavar="PATH", help="the git worktree, or another folder, to work in")
+    parser.add_argument(
+        "--max", type=positive, metavar="N", help="maximum number of iterations (default: 10, grind: 100)"
+    )
+    parser.add_argument("--issue", metavar="ID", help="the issue to work on (shown to the agent)")
+    parser.add_argument("--filter", metavar="F", help="which issues a grind works on (shown to the agent)")
+    parser.add_argument(
+        "--worktree", metavar="PATH", help="the git worktree, or another folder, to work in (shown to the agent)"
+    )
     nested = parser.add_mutually_exclusive_group()
-    nested.add_argument("--push", action="store_true", help="nest it in the loop that runs")
-    nested.add_argument("--replace", action="store_true", help="end the loop that runs")
+    nested.add_argument("--push", action="store_true", help="nest the new loop inside the running one")
+    nested.add_argument("--replace", action="store_true", help="end the running loop first")
     add_prompt(parser)
     add_json(parser)
 
@@ -76,7 +85,9 @@ def start_loop(arguments: argparse.Namespace) -> None:
     loop = loops.find_loop(project_folders({}))
     file = loop if isinstance(loop, FileLoop) and idle.is_live(loop.state, now, project_stale_after()) else None
     if file and not arguments.replace:
-        raise CommandError(f"{file.path}: a loop runs already. End it with `tailhook loop cancel`, or use --replace.")
+        raise CommandError(
+            f"{file.path}: a loop is running already. End it with `tailhook loop cancel`, or use --replace."
+        )
     if not isinstance(loop, JwzLoop):
         loop = JwzLoop(Store.make(project_root({})), None)
     with loop.lock():
@@ -108,7 +119,7 @@ def read_goal(arguments: argparse.Namespace) -> str:
     """Return the prompt. Raises UsageError if it is missing and the loop has neither an issue nor a filter."""
     goal = prompt_argument(arguments)
     if not goal and arguments.mode == "loop":
-        raise UsageError("the prompt is empty. Say what is to be done: tailhook loop start 'Make the tests pass.'")
+        raise UsageError("the prompt is empty. Give the task:  tailhook loop start 'Make the tests pass.'")
     return goal
 
 
@@ -120,16 +131,16 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     state = loop.state
     if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
         if arguments.push:
-            raise CommandError("no loop runs that another could be nested in; start one without --push")
+            raise CommandError("no loop is running, so nothing can be nested in it. Start one without --push.")
         return None
     if arguments.replace:
         return state
     top = state["stack"][-1]
-    stands = f"{plain(loop.path)}: a loop runs already (iteration {top['iter']} of {top['max']})"
+    stands = f"{plain(loop.path)}: a loop is running already (iteration {top['iter']} of {top['max']})"
     if not arguments.push:
-        raise CommandError(f"{stands}. Use --push to nest, --replace to end it, or `tailhook loop cancel`.")
+        raise CommandError(f"{stands}. Use --push to nest in it, --replace to end it, or `tailhook loop cancel`.")
     if not idle.is_owned(state, top, idle.Facts(current_session() or CLAIM)):
-        raise CommandError(f"{stands}, and it is another session's. Take it over with `tailhook loop adopt` first.")
+        raise CommandError(f"{stands}, and it belongs to another session. First take it over:  tailhook loop adopt")
     return state
 
 
@@ -157,10 +168,11 @@ def worktree_fields(path: str) -> dict[str, str]:
     Raises CommandError if the path is not a folder.
     """
     if not path or not Path(path).is_dir():
-        raise CommandError(f"{plain(path)}: not a folder. Make the worktree first: git worktree add {plain(path)}")
+        raise CommandError(f"{plain(path)}: not a folder. Make the worktree first:  git worktree add {plain(path)}")
     folder = Path(path).absolute()
     if clip_field(str(folder)) != str(folder):
-        raise CommandError(f"{plain(path)}: an agent cannot be given a path with such characters, or so long a one")
+        why = f"the path has control characters or is longer than {MAX_FIELD_CHARS:,} characters"
+        raise CommandError(f"{plain(path)}: {why}, so it cannot be put into a prompt")
     branch, base = git_branch(str(folder)), ""
     pointer = folder / ".git"
     if pointer.is_file():  # a linked worktree's: gitdir: REPOSITORY/.git/worktrees/NAME (gitrepository-layout)
@@ -198,7 +210,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
     loop = loops.find_loop(project_folders({}))
     state = loop.state if loop else None
     verdict = (
-        idle.decide(state, command_facts(state), now, project_stale_after()) if loop else Verdict("allow", "no loop")
+        idle.decide(state, command_facts(state), now, project_stale_after()) if loop else Verdict("allow", NO_LOOP)
     )
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     facts = {
@@ -207,14 +219,17 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         "age": age,
         "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
     }
-    lines = [f"No loop runs here ({verdict.why})."]
+    why = "" if verdict.why == NO_LOOP else f" Last state: {verdict.why}."
+    lines = [f"No loop is running in this project.{why}"]
     if loop and isinstance(state, dict) and idle.is_live(state, now, project_stale_after()):
         top = idle.top_frame(state["stack"])
+        owner, depth = top.get("session_id", "any"), len(state["stack"])
+        nested = f" Nested loops: {depth}; this is the innermost one." if depth > 1 else ""
         lines = [
-            f"A loop runs in {plain(loop.path)}, changed {int(age or 0)} s ago.",
-            plain(f"Session: {top.get('session_id', 'any')}, nested {len(state['stack'])} deep."),
+            f"A loop is running in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
+            plain(f"Session: {'the first one that stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
-            f"The next stop: {verdict.outcome} ({verdict.why}).",
+            format_next_stop(verdict.outcome, verdict.why),
         ]
     print_facts(arguments, facts, *lines)
 
@@ -270,7 +285,7 @@ def find_live_loop(now: float) -> JwzLoop | FileLoop:
     """Return this project's live loop. Raises CommandError if there is none."""
     loop = loops.find_loop(project_folders({}))
     if loop is None:
-        raise CommandError("no loop runs here")
+        raise CommandError("no loop is running in this project")
     live(loop, now)
     return loop
 
@@ -279,7 +294,7 @@ def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     """Return the state of a live loop. Raises CommandError if it is not live."""
     state = loop.state
     if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
-        raise CommandError(f"{plain(loop.path)}: no loop runs here")
+        raise CommandError(f"{plain(loop.path)}: no loop is running in this project")
     return state
 
 

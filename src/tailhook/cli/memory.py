@@ -14,10 +14,10 @@ from tailhook.machines import memory
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
     example = "tailhook memory explain ~/.claude/projects/-home-me-project/session.jsonl"
-    actions = group(commands, "memory", "look at what the memory machine would report", example)
-    about = "say what would be reported of a transcript, with the score of every line"
+    actions = group(commands, "memory", "show what the memory machine would report", example)
+    about = "print what would be reported for a transcript, with the score of each line"
     parser = command(actions, "explain", explain, about, example)
-    parser.add_argument("transcript", metavar="TRANSCRIPT", help="a session's JSONL file")
+    parser.add_argument("transcript", metavar="TRANSCRIPT", help="the JSONL file of a session")
     add_json(parser)
 
 
@@ -79,7 +79,7 @@ def format_explanation(found: dict[str, Any]) -> list[str]:
         lines.append(f"Only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of their text were scored.")
     for name, category in found["categories"].items():
         verdict = coloured("reported", 32) if category["passes"] else "not reported"
-        lines += ["", f"{name:<16} {category['score']:.2f} of {category['threshold']:.2f}: {verdict}"]
+        lines += ["", f"{name:<16} score {category['score']:.2f}, threshold {category['threshold']:.2f}: {verdict}"]
         if name == memory.SUMMARY:
             figures = (category["tool_uses"], category["tools"], category["exchanges"])
             lines.append("  {} tool uses, {} tools, {} exchanges".format(*figures))

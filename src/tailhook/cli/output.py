@@ -82,7 +82,7 @@ def whole(word: str) -> int:
     """Parse an argument as a whole number from 0 on."""
     number = whole_number(word)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 0 or more")
     return number
 
 
@@ -90,7 +90,7 @@ def positive(word: str) -> int:
     """Parse an argument as a whole number from 1 on."""
     number = whole_number(word)
     if not number:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 1 or more")
     return number
 
 
@@ -111,6 +111,11 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
         print_json(facts)
     else:
         say(*lines)
+
+
+def format_next_stop(outcome: str, why: str) -> str:
+    """Return a verdict about the next stop as a sentence for a person."""
+    return f"At the next stop the agent {'must continue' if outcome == 'block' else 'may stop'}: {why}."
 
 
 def coloured(words: str, colour: int) -> str:

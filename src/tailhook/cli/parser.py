@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of every command."""
     top = argparse.ArgumentParser(
         prog="tailhook",
-        description="Answers coding-agent hooks in milliseconds, however huge the transcript.",
+        description="Answers the hooks of coding agents in milliseconds, however large the transcript.",
         epilog="example:\n  tailhook loop start --max 20 'Make the tests pass.'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

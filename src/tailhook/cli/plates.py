@@ -32,24 +32,35 @@ if TYPE_CHECKING:
 
     from tailhook.plates.options import DaemonOptions
 
-ANSI_COLOURS = {"awaiting_input": 33, "awaiting_approval": 33, "error": 31, "running": 32, "closed": 90}
+ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
 MAX_RETENTION_DAYS = 36_500
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
 def add(commands: Commands) -> None:
     """Declare the commands."""
-    actions = group(commands, "plates", "every session's status", "tailhook plates list")
+    actions = group(
+        commands, "plates", "run the daemon of the boards; list and remove sessions", "tailhook plates list"
+    )
     parser = command(actions, "serve", serve, "run the daemon and its web board", "tailhook plates serve --port 7890")
-    parser.add_argument("--port", type=parse_port, default=7890, metavar="N", help="the port of the web board (7890)")
-    parser.add_argument("--no-port", action="store_true", help="listen on the Unix socket only")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="the address of the port (127.0.0.1)")
+    parser.add_argument(
+        "--port", type=parse_port, default=7890, metavar="N", help="the port of the web board (default: 7890)"
+    )
+    parser.add_argument(
+        "--no-port", action="store_true", help="listen on the Unix socket only; there is no web board then"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)"
+    )
     database = parser.add_mutually_exclusive_group()
-    about = "an SQLAlchemy URL without a password (TAILHOOK_DB, or the user's own SQLite file)"
+    about = "an SQLAlchemy URL without a password (default: TAILHOOK_DB, otherwise your own SQLite file)"
     database.add_argument("--db", type=url_without_password, metavar="URL", help=about)
-    about = "a file that only you can use (mode 0600) with the database's URL; it may have a password"
+    about = "a file readable only by you (mode 0600) that holds the URL of the database, with or without a password"
     database.add_argument("--db-file", metavar="FILE", help=about)
-    about = "a file that only you can use (mode 0600) with the port's token (TAILHOOK_TOKEN, or the saved one)"
+    about = (
+        "a file readable only by you (mode 0600) that holds the token of the port"
+        " (default: TAILHOOK_TOKEN, otherwise the saved one)"
+    )
     parser.add_argument("--token-file", metavar="FILE", help=about)
     parser.add_argument("--token", type=refuse_token, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -57,24 +68,24 @@ def add(commands: Commands) -> None:
         type=parse_days,
         default=30,
         metavar="DAYS",
-        help="remove unchanged sessions after so many days (30)",
+        help="remove sessions that have not changed for DAYS days (default: 30)",
     )
 
-    parser = command(actions, "list", list_plates, "print every plate", "tailhook plates list --json")
+    parser = command(actions, "list", list_plates, "print every session's status", "tailhook plates list --json")
     add_json(parser)
 
-    parser = command(actions, "dismiss", dismiss, "remove a plate", "tailhook plates dismiss 0b9c…")
-    parser.add_argument("session_id", metavar="SESSION", help="its session id, or the beginning of it")
+    parser = command(actions, "dismiss", dismiss, "remove a session from the boards", "tailhook plates dismiss 0b9c")
+    parser.add_argument("session_id", metavar="SESSION", help="a session id, or its first characters")
 
     parser = command(
         commands,
         "run",
         run_session,
-        "run a command and report its end to the boards",
+        "run a command and report its start and end to the boards",
         "tailhook run -- claude --resume",
     )
     parser.add_argument(
-        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the command, which runs in this terminal"
+        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the command; it runs in this terminal"
     )
 
 
@@ -82,7 +93,7 @@ def parse_port(word: str) -> int:
     """Parse an argument as a TCP port. 0 means any free port."""
     number = whole_number(word)
     if number is None or number > 65535:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a port: 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a port, a number from 0 to 65535")
     return number
 
 
@@ -90,7 +101,7 @@ def parse_days(word: str) -> int:
     """Parse an argument as a number of days."""
     number = positive(word)
     if number > MAX_RETENTION_DAYS:
-        raise argparse.ArgumentTypeError(f"{word!r} days are more than {MAX_RETENTION_DAYS}")
+        raise argparse.ArgumentTypeError(f"{word!r} is more than {MAX_RETENTION_DAYS} days")
     return number
 
 
@@ -101,14 +112,14 @@ def url_without_password(word: str) -> str:
     except ImportError:  # the command itself reports that
         return word
     if has_password(word):
-        others = "Put the URL into a file:  --db-file FILE, or into the variable TAILHOOK_DB"
+        others = "Put the URL into a file (--db-file FILE) or into the variable TAILHOOK_DB"
         raise argparse.ArgumentTypeError(f"every user can see a password among the arguments. {others}")
     return word
 
 
 def refuse_token(_: str) -> None:
     """Refuse an argument that is a token."""
-    others = "Put it into a file:  --token-file FILE, or into the variable TAILHOOK_TOKEN"
+    others = "Put it into a file (--token-file FILE) or into the variable TAILHOOK_TOKEN"
     raise argparse.ArgumentTypeError(f"every user can see a token among the arguments. {others}")
 
 
@@ -116,7 +127,7 @@ def run_session(arguments: argparse.Namespace) -> int:
     """Run a command in the foreground."""
     argv = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not argv:
-        raise UsageError("no command is given. Like this:  tailhook run -- claude")
+        raise UsageError("the command is missing. Example:  tailhook run -- claude")
     from tailhook.plates.run import run_wrapped
 
     return run_wrapped(argv)
@@ -192,7 +203,7 @@ def silence_stderr() -> None:
 def print_link(link: str) -> None:
     """Print the board's link."""
     if link:
-        say(f"The board, for one browser: {link}")
+        say(f"Open the board (the link signs in one browser tab, once): {link}")
         sys.stdout.flush()
 
 
@@ -204,13 +215,15 @@ def list_plates(arguments: argparse.Namespace) -> None:
         return
     if not plates:
         say("No sessions.")
-    from tailhook.board.view import format_age, read_plate, select_plates
+    from tailhook.board.view import plate_age, read_plate, select_plates
+    from tailhook.plates.client import check_running_version
 
+    check_running_version()
     now = time.time()
     for plate in select_plates(map(read_plate, plates), closed=True):
-        status = coloured(f"{plate.status.value:<18}", ANSI_COLOURS.get(plate.status.value, 0))
-        what = " ".join(filter(None, (plate.branch, plate.tool, plate.todo)))
-        say(f"{status}{format_age(now - plate.since):>4}  {plate.path}  {what}  {plain(plate.session_id)}")
+        status = coloured(f"{plate['status'].value:<18}", ANSI_COLOURS[plate["tone"]])
+        what = " ".join(filter(None, (plate["git_branch"], plate["last_tool"], plate["todo_progress"])))
+        say(f"{status}{plate_age(plate, now):>4}  {plate['project_path']}  {what}  {plain(plate['session_id'])}")
 
 
 def dismiss(arguments: argparse.Namespace) -> None:
@@ -219,7 +232,9 @@ def dismiss(arguments: argparse.Namespace) -> None:
     wanted = arguments.session_id
     found = [name for name in ids if name == wanted] or [name for name in ids if name.startswith(wanted)]
     if len(found) != 1:
-        raise CommandError(f"{len(found) or 'no'} plates are named {plain(wanted)}…. See:  tailhook plates list")
+        count = f"{len(found)} session ids begin" if found else "no session id begins"
+        advice = "Exactly one must. To see them:  tailhook plates list"
+        raise CommandError(f"{count} with {plain(wanted)}. {advice}")
     request_daemon("DELETE", f"/plates/{quote(found[0])}")
     say(f"Dismissed {plain(found[0])}.")
 

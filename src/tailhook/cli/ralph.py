@@ -1,4 +1,4 @@
-"""`tailhook ralph`: start, look at, hand over and end the ralph loop."""
+"""`tailhook ralph`: start, show, hand over or end a ralph loop."""
 
 import argparse
 import os
@@ -23,20 +23,34 @@ MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whol
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    actions = group(commands, "ralph", "start, look at, hand over and end the ralph loop", "tailhook ralph status")
+    actions = group(
+        commands,
+        "ralph",
+        "start, show, hand over or end a loop that repeats one prompt (the ralph machine)",
+        "tailhook ralph status",
+    )
 
     parser = command(
         actions,
         "start",
         start_ralph,
-        "feed a prompt back to the agent until it keeps its promise",
+        "repeat a prompt each time the agent stops, until it writes the promised text",
         "tailhook ralph start --max-iterations 20 --completion-promise 'TESTS GREEN' Make the tests pass.",
     )
     parser.add_argument(
-        "--max-iterations", type=whole, default=0, metavar="N", help="the most iterations (0: no limit)"
+        "--max-iterations",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="maximum number of iterations (default: 0, no limit)",
     )
-    parser.add_argument("--completion-promise", default="", metavar="TEXT", help="what the agent promises at the end")
-    parser.add_argument("--force", action="store_true", help="end the loop that runs")
+    parser.add_argument(
+        "--completion-promise",
+        default="",
+        metavar="TEXT",
+        help="the text that the agent must write in <promise>...</promise> to end the loop",
+    )
+    parser.add_argument("--force", action="store_true", help="end the running loop first")
     add_prompt(parser)
     add_json(parser)
 
@@ -52,10 +66,10 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     if not (prompt or arguments.prompt_file or sys.stdin.isatty()):
         prompt = sys.stdin.read().strip()
     if not prompt:
-        raise UsageError("the prompt is empty. Say what is to be done: tailhook ralph start Make the tests pass.")
+        raise UsageError("the prompt is empty. Give the task:  tailhook ralph start Make the tests pass.")
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
-        raise UsageError(f"the promise holds {ralph.TAGS[1]}, which would end it before its end: it could not be kept")
+        raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
     found = store.find_ralph(project_folders({}))
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)
@@ -73,12 +87,12 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         plain_lines(ralph.briefing(loop.state or {}, loop.prompt)),
     ]
     if not (promise or arguments.max_iterations):
-        lines.append("Without a promise and without a limit this loop ends only by: tailhook ralph cancel")
+        lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
     print_facts(arguments, facts, *lines)
     if len(prompt) > MAX_SHOWN_CHARS:
         sys.stderr.write(
-            f"tailhook: the prompt has {len(prompt):,} characters. Hosts show a preview of what is over "
-            f"{MAX_SHOWN_CHARS:,}: keep the details in a file and name it in the prompt.\n"
+            f"tailhook: the prompt has {len(prompt):,} characters. Hosts show only a preview of texts over "
+            f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
     warn_of_cap(arguments.max_iterations or None)
 
@@ -109,7 +123,7 @@ def refuse_live(force: bool) -> None:
     if loop and state and ralph.is_live(state) and not force:
         count = ralph.parse_count(state, "iteration")
         raise CommandError(
-            f"{plain(loop.path)}: a ralph loop runs already, at iteration {count}. "
+            f"{plain(loop.path)}: a ralph loop is running already, at iteration {count}. "
             "End it with `tailhook ralph cancel`, or use --force."
         )
 
@@ -129,12 +143,12 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
         "prompt": loop.prompt if loop else None,
     }
     if loop is None:
-        lines = ["No ralph loop runs here."]
+        lines = ["No ralph loop is running in this project."]
     elif state is None:
-        lines = [f"{plain(loop.path)} has no front matter: the next stop removes it."]
+        lines = [f"{plain(loop.path)} has no front matter; the next stop removes it."]
     else:
         lines = [
-            f"A ralph loop {'runs' if active else 'is switched off or broken'} in {plain(loop.path)}.",
+            f"A ralph loop is {'running' if active else 'switched off or broken'} in {plain(loop.path)}.",
             *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
         ]
@@ -147,7 +161,7 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
     with loop.lock():
         loop.reload()
         if not ralph.is_live(loop.state):
-            raise CommandError("no ralph loop runs here")
+            raise CommandError("no ralph loop is running in this project")
         loop.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
     print_facts(arguments, {"path": loop.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
@@ -172,5 +186,5 @@ def find_live_ralph() -> store.RalphFile:
     """Return this project's state file. Raises CommandError if there is none."""
     loop = store.find_ralph(project_folders({}))
     if loop is None:
-        raise CommandError("no ralph loop runs here")
+        raise CommandError("no ralph loop is running in this project")
     return loop

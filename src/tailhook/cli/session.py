@@ -18,8 +18,8 @@ Run = Callable[[argparse.Namespace], int | None]
 def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
     """Declare what can be done with a loop that runs; `loop` is what it is called."""
     for name, run, about in (
-        ("status", status, f"say where the {loop} of this project stands"),
-        ("adopt", adopt, f"hand the {loop} over to this session"),
+        ("status", status, f"show the state of the {loop} of this project"),
+        ("adopt", adopt, f"let this session take over the {loop} of this project"),
         ("cancel", cancel, f"end the {loop} of this project"),
     ):
         add_json(command(actions, name, run, about, f"tailhook {group} {name}"))
@@ -27,8 +27,8 @@ def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Ru
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that give a prompt."""
-    parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file, - for stdin")
-    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="what is to be done")
+    parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file; - reads stdin")
+    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="the task for the agent")
     parser.set_defaults(add_words=add_to_prompt)
 
 
@@ -43,7 +43,7 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     Raises UsageError if it is given twice, CommandError if it is too long.
     """
     if arguments.prompt_file and arguments.prompt:
-        raise UsageError("the prompt is given twice: in the arguments and as --prompt-file")
+        raise UsageError("the prompt is given twice: as arguments and with --prompt-file")
     if arguments.prompt_file == "-":
         prompt = sys.stdin.read()
     elif arguments.prompt_file:
@@ -51,8 +51,8 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     else:
         prompt = " ".join(arguments.prompt)
     if len(prompt) > MAX_PROMPT_CHARS:
-        advice = f"at most {MAX_PROMPT_CHARS:,}: keep the details in a file and name it in the prompt"
-        raise CommandError(f"the prompt has {len(prompt):,} characters; {advice}")
+        advice = "Keep the details in a file and name the file in the prompt."
+        raise CommandError(f"the prompt has {len(prompt):,} characters, more than {MAX_PROMPT_CHARS:,}. {advice}")
     return prompt.strip()
 
 
@@ -64,10 +64,10 @@ def warn_of_cap(limit: int | None) -> None:
     host = current_host()
     word = os.environ.get(host.BLOCK_CAP_VARIABLE) if host.BLOCK_CAP_VARIABLE else None
     cap = whole_number(word) if word else host.BLOCK_CAP
-    advice = "When it did, prompt it again: the loop goes on."
+    advice = "When this happens, send the agent another prompt; the loop continues."
     if host.BLOCK_CAP_VARIABLE:
-        advice = f"Set {host.BLOCK_CAP_VARIABLE}=0 in its settings' env to lift that."
+        advice = f"To remove the host's limit, set {host.BLOCK_CAP_VARIABLE}=0 under `env` in its settings."
     if cap and (limit is None or limit > cap):
-        own = "this loop has no limit" if limit is None else f"this loop after {limit}"
+        own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
         count = f"{cap} {host.BLOCK_CAP_COUNTS}"
-        sys.stderr.write(f"tailhook: the host ends a turn after {count}, {own}.\n          {advice}\n")
+        sys.stderr.write(f"tailhook: the host ends a turn after {count}; {own}.\n          {advice}\n")

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, command, group, print_facts
+from tailhook.cli.output import Commands, add_json, command, format_next_stop, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
@@ -16,8 +16,8 @@ from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIE
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    about = "say where the triage pipeline of this project stands"
-    actions = group(commands, "triage", "look at the triage pipeline", "tailhook triage status")
+    about = "show the state of the triage pipeline of this project"
+    actions = group(commands, "triage", "show the triage pipeline", "tailhook triage status")
     add_json(command(actions, "status", print_triage_status, about, "tailhook triage status --json"))
 
 
@@ -63,7 +63,7 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
 def format_pipeline(facts: dict[str, Any]) -> list[str]:
     """Return the facts as lines for a person."""
     if facts["path"] is None:
-        return ["No triage pipeline is under way here."]
+        return ["No triage pipeline is running in this project."]
     lines = [plain(f"{facts['path']}"), plain(f"  phase        {facts['phase']}")]
     for name, number in (facts["entries"] or {}).items():
         lines.append(plain(f"  {name:<16} {number}"))
@@ -77,5 +77,5 @@ def format_pipeline(facts: dict[str, Any]) -> list[str]:
             f"{plans:>6} {reviews:>8}  {one.get('task_file') or '-'}"
         )
         lines.append(plain(line))
-    lines.append(plain(f"  The next stop: {facts['verdict']['decision']} ({facts['verdict']['why']})."))
+    lines.append(plain(f"  {format_next_stop(facts['verdict']['decision'], facts['verdict']['why'])}"))
     return lines

@@ -3,6 +3,7 @@
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -38,7 +39,10 @@ SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so 
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
 RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop, which knows no age, is asked about
-SWITCHES = ("TAILHOOK_DISABLE", *(row["off_switch"].decode() for row in MACHINES.values() if "off_switch" in row))
+SWITCHES = {  # what each variable disables if it is "1"
+    "TAILHOOK_DISABLE": "all machines",
+    **{row["off_switch"].decode(): f"the {name} machine" for name, row in MACHINES.items() if "off_switch" in row},
+}
 
 
 class Found(NamedTuple):
@@ -82,7 +86,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     settings = load_config(project_root({}))
     installed = list(find_installations(found, configured_machines(settings)))
     if not installed:
-        yield Finding("installed", FAILURE, "no hook of tailhook is installed", "Install them:  tailhook install")
+        yield Finding("installed", FAILURE, "no tailhook hook is installed", "Install the hooks:  tailhook install")
     used = {there.file.name for there in installed} or {DEFAULT}
     found = [there for there in found if there.file.name in used]
     timed: set[tuple[str, ...]] = set()
@@ -116,7 +120,7 @@ def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> It
             text = Settings(file, path).text
         except (SettingsError, OSError) as error:
             if file.name == DEFAULT or names_tailhook(path):
-                advice = "Mend the file by hand; the host does not read it like this either."
+                advice = "Fix the file by hand; the host cannot read it either."
                 yield Finding("settings", FAILURE, describe(error), advice)
             continue
         if text is not None:
@@ -136,7 +140,7 @@ def check_plates() -> Iterator[Finding]:
     try:
         yield from daemon.check_daemon()
     except OSError as error:
-        yield Finding("plates", FAILURE, describe(error), "Nothing of the board works meanwhile.")
+        yield Finding("plates", FAILURE, describe(error), "The board does not work until this is fixed.")
 
 
 def find_installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
@@ -177,17 +181,17 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
         return Finding("hook", OK, f"{there.where}: answers")
     timed.add(argv)
     if not trial.bare:
-        advice = f"The fast form is written by:  {there.file.install_command}"
-        return Finding("hook", NOTE, f"{there.where}: answers, in its slow form", advice)
+        advice = f"To install the fast form:  {there.file.install_command}"
+        return Finding("hook", NOTE, f"{there.where}: works, but through the slower command", advice)
     ratio = trial.milliseconds / trial.bare
     figures = {"median_ms": trial.milliseconds, "bare_ms": trial.bare, "ratio": ratio}
     what = f"{there.where}: answers in {trial.milliseconds:.1f} ms, {ratio:.2f} times bare Python"
     if ratio > SLOW_RATIO:
-        advice = "Is the machine busy, or the package on a slow file system? Look closer:  tailhook bench"
+        advice = "Is the computer busy, or the package on a slow file system? To measure more:  tailhook bench"
         return Finding("hook", WARNING, what, advice, figures)
     if trial.bare > SLOW_START:
-        advice = "The interpreter itself starts slowly: a slow file system, a scanner of every program that starts."
-        return Finding("hook", WARNING, f"{what}, which takes {trial.bare:.0f} ms", advice, figures)
+        advice = "Python itself starts slowly. Causes: a slow file system, or a scanner of every program that starts."
+        return Finding("hook", WARNING, f"{what}; bare Python takes {trial.bare:.0f} ms", advice, figures)
     return Finding("hook", OK, what, "", figures)
 
 
@@ -204,7 +208,10 @@ def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
         ]
         if len(places) > 1:
             command = installed[0].file.install_command.replace("install", "uninstall")
-            advice = f"Keep one of them. To take the others out:  {command} --scope {'|'.join(installed[0].file.paths)}"
+            scopes = ", ".join(installed[0].file.paths)
+            advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
+            if any(there.hook is None for there in installed):
+                advice += ", or disable the plugin"
             yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
 
 
@@ -227,8 +234,8 @@ def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
             if hook.event == file.stop_event and not is_tailhook(hook.argv):
                 command = shell_command(hook.fields, file.command_members)
                 name = command or hook.fields.get("url") or f"a {hook.fields.get('type')} hook"
-                advice = "If the agent goes on after a loop has ended, or a turn ends early, look there too."
-                yield Finding("beside", NOTE, f"{path}: another {hook.event} hook runs beside ours: {name}", advice)
+                advice = "If the agent continues after a loop has ended, or a turn ends early, check that hook too."
+                yield Finding("beside", NOTE, f"{path}: another {hook.event} hook runs too: {name}", advice)
 
 
 def check_block_cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
@@ -242,11 +249,12 @@ def check_block_cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding
     advice = f"{file.install_command} --block-cap 0"
     if not set_to:
         count = f"{file.host.BLOCK_CAP} {file.host.BLOCK_CAP_COUNTS}"
-        what = f"the host ends a turn after {count}, whatever a loop's limit is"
+        what = f"the host ends a turn after {count}, even if a loop's own limit is higher"
         if file.can_set_cap:
-            yield Finding("cap", WARNING, what, f"Lift that:  {advice}")
+            yield Finding("cap", WARNING, what, f"To remove the host's limit:  {advice}")
         else:
-            yield Finding("cap", NOTE, f"{file.host.TITLE}: {what}", "Prompt it again: the loop goes on.")
+            advice = "When this happens, send the agent another prompt; the loop continues."
+            yield Finding("cap", NOTE, f"{file.host.TITLE}: {what}", advice)
         return
     for path, name, value in set_to:
         number = 0 if value is None and file.cap_member else whole_number(value)
@@ -254,8 +262,8 @@ def check_block_cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding
             what = f"{path}: {name} is {value!r}, not a whole number"
             yield Finding("cap", WARNING, what, f"Set a whole number:  {advice}")
             continue
-        words = f"after {number} blocks in a row" if number else "however many blocks there are in a row: never"
-        yield Finding("cap", OK, f"{path}: the host ends a turn {words}")
+        ends = f"ends a turn after {number} blocks in a row" if number else "never ends a turn because of blocks"
+        yield Finding("cap", OK, f"{path}: the host {ends}")
 
 
 def find_caps(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str, object]]:
@@ -276,19 +284,19 @@ def find_caps(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, st
 
 def find_off_switches(found: Sequence[Found]) -> Iterator[Finding]:
     """Yield what keeps every hook from acting: the host's switch and tailhook's own variables."""
-    advice = "Unset it to have loops again."
+    advice = "Unset it to use loops again."
     for file, path, values in found:
         value: object = values
         for name in file.off_switch:
             value = value.get(name) if isinstance(value, dict) else None
         if file.off_switch and value is file.off_value:
             what = f"{path}: {'.'.join(file.off_switch)} is {json.dumps(value)}, so the host runs no hook"
-            yield Finding("off", FAILURE, what, "Change it to have loops again.")
+            yield Finding("off", FAILURE, what, "Change it to use loops again.")
     places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
     for place, environment in [*places, ("the environment", os.environ)]:
-        for name in SWITCHES:
+        for name, disabled in SWITCHES.items():
             if environment.get(name) == "1":
-                yield Finding("off", WARNING, f"{place}: {name}=1 lets every agent stop", advice)
+                yield Finding("off", WARNING, f"{place}: {name}=1 disables {disabled}", advice)
 
 
 # ---- configuration and state -------------------------------------------------
@@ -315,7 +323,7 @@ def check_config_file(path: str, read: Callable[[], bytes], of_project: bool) ->
         return
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        yield Finding("config", FAILURE, f"{path}: {reason}; the defaults are used", "Mend the file, or remove it.")
+        yield Finding("config", FAILURE, f"{path}: {reason}; the defaults are used", "Fix the file, or remove it.")
         return
     complaints = list(find_unused_keys(values, of_project))
     for complaint in complaints:
@@ -328,25 +336,28 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
     """Yield a complaint for each section, key and value that is not used."""
     for section, keys in values.items():
         if section not in config.KEYS:
-            yield f"the section {section!r} is not known"
+            yield f"the section {section!r} is unknown"
             continue
         if not isinstance(keys, dict):
             yield f"the section {section!r} is not an object"
             continue
         for key, value in keys.items():
             if key not in config.KEYS[section]:
-                yield f"the key {section}.{key} is not known"
+                yield f"the key {section}.{key} is unknown"
             elif of_project and key in config.USER_KEYS[section]:
-                yield f"the key {section}.{key} counts in the user's own file only"
+                yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
             elif not config.usable_values({key: value}, config.KEYS[section]):
-                yield f"{section}.{key} is {value!r}, of a type that does not count"
+                yield f"{section}.{key} is {value!r}, which has the wrong type and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
+        if section in MACHINES:
+            check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
+            yield from check(keys) if check else ()
 
 
 def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
-    advice = "Make it writable, or set XDG_STATE_HOME to a folder that is."
+    advice = "Make that folder writable, or set XDG_STATE_HOME to a folder that is."
     try:
         with tempfile.TemporaryDirectory(prefix="doctor-", dir=state_folder()) as folder:
             times = []
@@ -355,18 +366,19 @@ def check_state_folder() -> Iterator[Finding]:
                 replace_file(f"{folder}/state", str(number).encode())
                 times.append((time.perf_counter() - started) * 1000)
     except OSError as error:
-        yield Finding("state", FAILURE, f"no state can be saved: {describe(error)}", advice)
+        yield Finding("state", FAILURE, f"state files cannot be saved: {describe(error)}", advice)
         return
     milliseconds, path = statistics.median(times), state_folder_path()
-    what = f"{path}: a state is saved in {milliseconds:.1f} ms"
+    what = f"{path}: saving a state file takes {milliseconds:.1f} ms"
     if milliseconds > SLOW_SAVE:
-        slow = "Is it on a network? Set XDG_STATE_HOME to a folder of this machine's own disk."
+        slow = "Is it on a network? Set XDG_STATE_HOME to a folder on this computer's own disk."
         yield Finding("state", WARNING, what, slow, {"median_ms": milliseconds})
     else:
         yield Finding("state", OK, what, "", {"median_ms": milliseconds})
     root = project_root({})
     if not os.access(root, os.W_OK):
-        yield Finding("state", WARNING, f"{root}: not writable, so no loop can be kept in this project", advice)
+        what = f"{root} is not writable, so loops cannot be saved in this project"
+        yield Finding("state", WARNING, what, "Make the folder writable.")
 
 
 def check_loops(settings: "config.Config") -> Iterator[Finding]:
@@ -386,8 +398,11 @@ def check_idle_loop(stale_after: float, folders: Sequence[str]) -> Iterator[Find
         return
     age = idle.age_of(state, time.time())
     if age is not None and age > stale_after:
-        what = f"{found.path}: a loop has not moved for {int(age)} s; the next stop will end it as stale"
-        yield Finding("loop", WARNING, what, "End it:  tailhook loop cancel;  go on:  tailhook loop adopt")
+        what = (
+            f"{found.path}: a loop has not changed for {int(age)} s and counts as abandoned;"
+            " the next stop of its session ends it"
+        )
+        yield Finding("loop", WARNING, what, "To continue, start it again:  tailhook loop start")
     else:
         owner = idle.top_frame(state["stack"]).get("session_id")
         yield from check_owner("loop", found.path, owner, "tailhook loop")
@@ -400,8 +415,8 @@ def check_ralph_loop(folders: Sequence[str]) -> Iterator[Finding]:
         return
     age = time.time() - found.changed
     if age > RALPH_ASLEEP:
-        what = f"{found.path}: a ralph loop has not moved for {int(age // 3600)} hours"
-        yield Finding("loop", WARNING, what, "If it is abandoned:  tailhook ralph cancel")
+        what = f"{found.path}: a ralph loop has not changed for {int(age // 3600)} hours"
+        yield Finding("loop", WARNING, what, "To end it:  tailhook ralph cancel")
     yield from check_owner("ralph loop", found.path, found.page.get("session_id"), "tailhook ralph")
 
 
@@ -412,5 +427,5 @@ def check_owner(kind: str, path: str, owner: object, command: str) -> Iterator[F
     """
     if owner in (None, CLAIM) or owner == current_session():
         return
-    advice = f"Its own session alone moves it. To take it over:  {command} adopt"
+    advice = f"Only that session can continue it. To take it over:  {command} adopt"
     yield Finding("loop", NOTE, f"{path}: a {kind} belongs to the session {owner}", advice)

@@ -29,13 +29,13 @@ def check_daemon() -> Iterator[Finding]:
     yield from check_private_files()
     waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob(f"{SPOOL_FILE}*"))
     if waiting > MAX_SPOOL_BYTES:
-        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MB wait for the daemon"
-        yield finding(WARNING, what, "Start one, which reads them:  tailhook plates serve")
+        what = f"{state_folder_path()}/{SPOOL_FILE}: {waiting >> 20} MiB of events wait for the daemon"
+        yield finding(WARNING, what, "Start the daemon, which reads them:  tailhook plates serve")
 
 
 def check_answer() -> Iterator[Finding]:
     """Yield whether the daemon answers; if not, whether it could start."""
-    start = "Start it, and read what it prints:  tailhook plates serve"
+    start = "To see why, start it in a terminal:  tailhook plates serve"
     try:
         from tailhook.plates.client import AwayError, HangingError, request
     except ImportError as error:
@@ -47,7 +47,8 @@ def check_answer() -> Iterator[Finding]:
     try:
         figures = request("GET", "/status")
     except HangingError as error:
-        yield finding(FAILURE, str(error), start)
+        what, _, advice = str(error).partition(". ")
+        yield finding(FAILURE, what, advice)
     except AwayError:
         yield from check_start(start)
         yield from check_database()
@@ -79,13 +80,14 @@ def check_start(start: str) -> Iterator[Finding]:
     """
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
-        yield finding(
-            FAILURE, f"the daemon's interpreter is missing: {argv[0]}", "Write its path again:  tailhook install"
-        )
+        what = f"the daemon's interpreter does not exist or is not executable: {argv[0]}"
+        yield finding(FAILURE, what, "Reinstall the hooks, which writes a new path:  tailhook install")
     elif paths.start_failure():
         yield from report_failed_start(start)
     else:
-        yield finding(NOTE, "the daemon does not run; the next event starts it", start)
+        yield finding(
+            NOTE, "the daemon does not run; the next event starts it", "To start it now:  tailhook plates serve"
+        )
 
 
 def report_failed_start(advice: str) -> Iterator[Finding]:
@@ -131,7 +133,7 @@ def check_database() -> Iterator[Finding]:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
                 yield finding(
-                    FAILURE, what, "Upgrade tailhook: install that version again, from a clone of its repository."
+                    FAILURE, what, "Upgrade tailhook: install the newer version from a clone of its repository."
                 )
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
@@ -158,7 +160,7 @@ def check_private_files() -> Iterator[Finding]:
             yield finding(FAILURE, f"{path}: {error.strerror}", advice)
             continue
         if stat.S_ISLNK(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            advice = f"If the file is yours:  chmod go= '{path}'. Otherwise remove it; a new one is made for you alone."
+            advice = f"If the file is yours:  chmod go= '{path}'. Otherwise remove it; a new private one is made."
             yield finding(
                 FAILURE, f"{path}: it is a symbolic link, belongs to another user, or other users can use it", advice
             )

@@ -48,7 +48,7 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
     file: the description of the host's hooks file.
     rounds: how often it is run to measure its time.
     """
-    advice = f"Write it again:  {file.install_command}"
+    advice = f"Reinstall the hooks:  {file.install_command}"
     if not hook.argv:
         return Trial("its command cannot be read", advice)
     if is_ours(hook.argv) and (fault := fault_of(hook.argv)):
@@ -73,11 +73,11 @@ def fault_of(argv: Sequence[str]) -> str:
     interpreter = argv[0]
     entry = next(word for word in argv if word.endswith(ENTRY))
     if not Path(interpreter).exists():
-        return f"its interpreter is gone: {interpreter}"
+        return f"its interpreter does not exist: {interpreter}"
     if not os.access(interpreter, os.X_OK):
-        return f"its interpreter may not be run: {interpreter}"
+        return f"its interpreter is not executable: {interpreter}"
     if not Path(entry).exists():
-        return f"its package is gone: {entry}"
+        return f"its package does not exist: {entry}"
     code = (
         f"import sys; sys.path.insert(0, {entry.removesuffix(ENTRY)!r}); import tailhook._core, tailhook.hook.process"
     )
@@ -145,13 +145,13 @@ class Stage:
             return f"it does not start: {error}"
         said = done.stderr.decode("utf-8", "replace").strip()
         if done.returncode not in (0, 2):
-            return f"it ended with {done.returncode}: {said or 'nothing on stderr'}"
+            return f"its exit code is {done.returncode}, not 0 or 2: {said or 'nothing on stderr'}"
         try:
             answer = json.loads(done.stdout) if done.stdout else {}
         except ValueError:
             return f"its answer is not JSON: {done.stdout[:80]!r}"
         if (machines is None or STAGED_MACHINE in machines) and not self.is_answered(answer):
-            return f"a live loop got no answer: {said or 'nothing on stderr'}"
+            return f"it did not answer for a running loop: {said or 'nothing on stderr'}"
         return ""
 
     def is_answered(self, answer: object) -> bool:

@@ -3,13 +3,13 @@
 import posix
 from time import time
 
-from tailhook._core import last_message
+from tailhook._core import last_message, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from tailhook.hook.config import Config
@@ -85,7 +85,7 @@ class HookEvent:
         def is_fresh(at: float | None) -> bool:
             return since is None or at is None or at >= since
 
-        said = get_text(self.payload, "last_assistant_message")
+        said = self.last_text_block()
         bare = said.strip()
         _, texts = self.newest_message(TAIL_BYTES if bare else MAX_TRANSCRIPT_BYTES)
         if not bare:
@@ -94,6 +94,10 @@ class HookEvent:
         if ends_with(written, bare) and is_fresh(texts[-1][1]):
             return written
         return said.encode("utf-8", "surrogatepass")
+
+    def last_text_block(self) -> str:
+        """Return the last text block of the agent's last message, "" if the payload does not hold it."""
+        return get_text(self.payload, "last_assistant_message")
 
     def newest_message(self, max_bytes: int = MAX_TRANSCRIPT_BYTES) -> "NewestMessage":
         """Return the newest assistant message, as `last_message` does; ("unreadable", []) without a transcript.
@@ -119,6 +123,13 @@ class HookEvent:
     def read_newest(self, fd: int, max_bytes: int) -> "NewestMessage":
         """Return the newest assistant message in an open transcript. Raises OSError."""
         return last_message(fd, max_bytes, MAX_RECORD_BYTES, MAX_RECORDS)
+
+    def reverse_messages(self, fd: int, start: int, end: int) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
+        """Yield the messages in a part of an open transcript, newest first.
+
+        Each is: is it the agent's, its words in UTF-8, the names of the tools that it uses (None: unknown).
+        """
+        return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS)
 
     def transcript_path(self) -> str:
         """Return the path of the transcript that the payload names, "" if it names none."""

@@ -2,22 +2,29 @@
 
 import posix
 
-from tailhook._core import fingerprint, parse_json, reverse_lines, write_json
+from tailhook._core import fingerprint, parse_json, reverse_lines, reverse_tool_uses, write_json
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import get_text, is_paused
+from tailhook.hook.payload import exists, get_text, is_paused, upwards
 from tailhook.machines import Verdict, gate
-from tailhook.stores.atomic import Lock, read_file, replace_file, state_folder, state_folder_path
+from tailhook.machines.commands import may_name, program_name
+from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
     from tailhook.hook.event import HookEvent
 
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
-MAX_KEPT_IDS = 100  # of edits for which a stop was blocked; the newest ones
+SHELL_TOOLS = ("Bash",)
+MAX_KEPT_IDS = 1000  # of edits for which a stop was blocked; the newest ones of a project
+MAX_STATE_AGE_S = 30 * 86400  # after which another project's file is removed
+MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program counts as its run
+MAX_NOTICES = 20  # commands for which the end of a background task is looked for
+MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id in which the task's end is described
+MAX_SEEN_BYTES = 1000  # of an input that is remembered
+MAX_FOLDERS = 200  # that are compared with the project's by more than their paths
 
 
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
@@ -28,12 +35,12 @@ def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     rules = gate.parse_rules(event.setting("gate", "rules", ()))
     if not rules:
         return None
-    blocked = BlockedEdits(event.session_id or event.transcript_path())
+    blocked = BlockedEdits(event.root, event.now)
 
     def decide() -> "Verdict[list[str]]":
         facts = gate.Facts(
             rules,
-            happened(event),
+            happened(event, rules),
             is_paused(event.payload),
             event.payload.get("stop_hook_active") is True,
             set(blocked.ids),
@@ -46,68 +53,183 @@ def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     return decide_and_save(blocked, decide, lambda verdict: blocked.add(verdict.change or []))
 
 
-def happened(event: "HookEvent") -> "Iterator[gate.Edit | str]":
+# ---- what happened -----------------------------------------------------------
+
+
+def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate.Edit | str]":
     """Yield the edits and shell commands that did not fail, newest first. Raises OSError or ValueError.
 
-    Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts.
+    Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
+    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
     """
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
-        failed: dict[str, bool] = {}  # by the id of a tool's use: whether its result is an error
+        folders, programs, seen = ProjectFolders(event), Programs(rules), set()
+        marks = [b"\\", *(pattern.mark() for rule in rules for pattern in rule.patterns)]
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
-        for number, (_, line) in enumerate(reverse_lines(fd, start, None, MAX_RECORD_BYTES)):
-            if number >= MAX_RECORDS:
-                return
-            if b'"tool_' not in line:
+        tools = (*EDITING_TOOLS, *SHELL_TOOLS)
+        uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
+        for name, use_id, given, failed, offset in uses:
+            if failed or given in seen:
                 continue
-            for block in reversed(blocks_of(line)):
-                if block.get("type") == "tool_result":
-                    failed[get_text(block, "tool_use_id")] = block.get("is_error") is True
-                elif block.get("type") == "tool_use":
-                    yield from happening(block, failed, event.root)
+            if name not in SHELL_TOOLS and not contains_one(given, marks):
+                continue
+            if name in SHELL_TOOLS:
+                if not (command := programs.command_in(given)):
+                    continue
+                if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
+                    continue
+                yield command
+            elif failed is None or not (path := text_member(given, "file_path") or text_member(given, "notebook_path")):
+                continue
+            else:
+                paths = folders.paths_of(path)
+                yield gate.Edit(paths[-1], use_id or "", paths)
+            if len(given) <= MAX_SEEN_BYTES:
+                seen.add(given)
     finally:
         posix.close(fd)
 
 
-def blocks_of(line: bytes) -> "list[dict[str, Any]]":
-    """Return the content blocks of a record's message; none if the line is not such a record."""
+class Programs:
+    """The programs of the rules, found in the inputs of shell tools.
+
+    count: of the commands that name one of them.
+    """
+
+    def __init__(self, rules: "Sequence[gate.Rule]") -> None:
+        self.names = {program_name(rule.ran[0]) for rule in rules}
+        self.marks = [b"\\", b"'", *(name.encode("utf-8", "surrogatepass") for name in self.names)]
+        self.count = 0
+
+    def command_in(self, given: bytes) -> str:
+        """Return the command of an input if it could run one of the programs, otherwise "".
+
+        After MAX_COMMANDS, return a text that cannot be taken apart, so that it counts as a run of all programs in it.
+        """
+        if not contains_one(given, self.marks):
+            return ""
+        command = text_member(given, "command")
+        if not any(may_name(command, name) for name in self.names):
+            return ""
+        self.count += 1
+        return command if self.count <= MAX_COMMANDS else f"({command}"
+
+
+def contains_one(given: bytes, marks: "Sequence[bytes]") -> bool:
+    """Return whether a tool's input contains one of the marks. Without one, it need not be decoded."""
+    for mark in marks:  # noqa: SIM110 - faster than `any`, and most inputs of a long session end here
+        if mark in given:
+            return True
+    return False
+
+
+def text_member(given: bytes, key: str) -> str:
+    """Return a string of a tool's input, "" if it is missing or the input is not an object in UTF-8."""
     try:
-        record = parse_json(line)
+        value = parse_json(given)
     except ValueError:
-        return []
-    message = record.get("message") if isinstance(record, dict) else None
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        return ""
+    return get_text(value, key) if isinstance(value, dict) else ""
 
 
-def happening(block: "dict[str, Any]", failed: "dict[str, bool]", root: str) -> "Iterator[gate.Edit | str]":
-    """Yield what a tool_use block did, if it is an edit or a shell command that did not fail."""
-    given, use_id = block.get("input"), get_text(block, "id")
-    if not isinstance(given, dict) or failed.get(use_id, False):
-        return
-    name = get_text(block, "name")
-    if name == "Bash":
-        yield get_text(given, "command")
-    elif name in EDITING_TOOLS and use_id in failed:
-        path = get_text(given, "file_path") or get_text(given, "notebook_path")
-        yield gate.Edit(path.removeprefix(f"{root}/"), use_id)
+def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
+    """Return whether a command that went on in the background has ended with an error.
+
+    Claude Code 2.1.222 reports the end in a notification with the use's id, a status and, in the summary's last words,
+    an exit code.
+
+    offset: of the line of its use; newer lines are searched.
+    """
+    mark = b"<tool-use-id>%s</tool-use-id>" % use_id.encode("utf-8", "surrogatepass")
+    for _, line in reverse_lines(fd, offset, None, MAX_RECORD_BYTES, mark):
+        at = line.find(mark)
+        notice = line[at : at + MAX_NOTICE_BYTES].partition(b"</summary>")[0]
+        status = notice.partition(b"<status>")[2].partition(b"</status>")[0]
+        if status and status != b"completed":
+            return True
+        code = notice.rpartition(b"exit code ")[2].rstrip(b") ")
+        return status == b"completed" and code.isdigit() and int(code) != 0
+    return False
+
+
+class ProjectFolders:
+    """The folders that a pattern's path may begin in: the project's root, the agent's folder, its repository."""
+
+    def __init__(self, event: "HookEvent") -> None:
+        cwd = get_text(event.payload, "cwd")
+        top = event.folders[-1] if exists(f"{event.folders[-1]}/.git") else event.root  # a worktree is outside the root
+        self.paths = [folder for folder in {event.root: 1, cwd: 1, top: 1} if folder.startswith("/")]
+        self.by_parent: dict[str, list[str]] = {}  # what `relative_to` returned for a file's folder
+
+    def paths_of(self, path: str) -> list[str]:
+        """Return all paths that lead to a file: the absolute one, and those from the folders; the longest last."""
+        path = without_dots(path)
+        if not path.startswith("/"):
+            return [path]
+        parent, _, name = path.rpartition("/")
+        if parent not in self.by_parent:
+            full = len(self.by_parent) >= MAX_FOLDERS
+            self.by_parent[parent] = [] if full else self.relative_to(parent)
+        found = [f"{folder}{name}" for folder in self.by_parent[parent]]
+        return [path, *sorted(found, key=len)]
+
+    def relative_to(self, parent: str) -> list[str]:
+        """Return a folder's path from each of the project's folders that it is in, "" or with a slash at its end.
+
+        Folders are compared by device and inode if their paths differ: a link may lead to the project.
+        """
+        ids = {identity(folder) for folder in self.paths} - {None}
+        found = []
+        for folder in upwards(parent):
+            if folder in self.paths or (ids and identity(folder) in ids):
+                found.append(f"{parent[len(folder) :].lstrip('/')}/".removeprefix("/"))
+        return found
+
+
+def identity(path: str) -> "tuple[int, int] | None":
+    """Return the device and inode of a file or folder, None if it cannot be looked at."""
+    try:
+        facts = posix.stat(path)
+    except (OSError, ValueError):
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def without_dots(path: str) -> str:
+    """Return a path without "." and ".." in it, as far as the names alone say."""
+    if "/." not in path and not path.startswith("."):
+        return path
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == ".." and names and names[-1] not in ("", ".."):
+            names.pop()
+        elif name != ".":
+            names.append(name)
+    return "/".join(names)
+
+
+# ---- blocked once for each edit ------------------------------------------------
 
 
 class BlockedEdits:
-    """The edits of a session for which a stop was blocked, in the private state folder.
+    """The edits for which a stop in a project was blocked, in the private state folder.
+
+    A session that is forked or resumed has the same edits under another id, so the file is the project's.
 
     ids: of the uses of tools.
     """
 
-    def __init__(self, session: str) -> None:
-        self.name = f"{fingerprint(session.encode('utf-8', 'surrogatepass')):016x}.gate"
+    def __init__(self, root: str, now: float) -> None:
+        self.now = now
+        self.name = f"{fingerprint(root.encode('utf-8', 'surrogatepass')):016x}.gate"
         self.path = f"{state_folder_path()}/{self.name}"
         self.ids: list[str] = []
         self.reload()
 
     def lock(self) -> Lock:
-        """Return the lock to hold from `reload` until the ids are kept. Raises OSError."""
-        return Lock(f"{state_folder()}/{self.name}.lock")
+        """Return the lock to hold from `reload` until the ids are kept; all projects have the same. Raises OSError."""
+        return Lock(f"{state_folder()}/gate.lock")
 
     def reload(self) -> bool:
         """Read the file again; return whether it had changed."""
@@ -120,6 +242,14 @@ class BlockedEdits:
         return self.ids != before
 
     def add(self, ids: list[str]) -> None:
-        """Keep more ids. Only under the lock. Raises OSError."""
+        """Keep more ids, and remove files that have not changed for long. Only under the lock. Raises OSError."""
         kept = [*(one for one in self.ids if one not in ids), *ids][-MAX_KEPT_IDS:]
-        replace_file(f"{state_folder()}/{self.name}", write_json(kept) + b"\n")
+        folder = state_folder()
+        replace_file(f"{folder}/{self.name}", write_json(kept) + b"\n")
+        for name in posix.listdir(folder):
+            path = f"{folder}/{name}"
+            try:
+                if name.endswith(".gate") and self.now - posix.lstat(path).st_mtime > MAX_STATE_AGE_S:
+                    remove_file(path)
+            except OSError:
+                pass  # another hook has removed it, or it is a folder

@@ -65,4 +65,5 @@ def report_once(stderr: bytes) -> None:
     except FileNotFoundError:
         pass
     replace_file(path, reason.encode())
-    warn(f"tailhook: plates: the daemon does not start: {reason}. The events are kept. Look closer:  tailhook doctor")
+    advice = "Events are recorded and will appear later. For details:  tailhook doctor"
+    warn(f"tailhook: plates: the daemon does not start: {reason}. {advice}")

@@ -48,7 +48,12 @@ MACHINES: "dict[str, Machine]" = {
         "stores": ("jsonfile",),
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
-    "gate": {"marker_files": (), "marker_setting": "rules", "keys": {"rules": "objects"}},
+    "gate": {
+        "marker_files": (),
+        "marker_setting": "rules",
+        "keys": {"rules": "objects"},
+        "parts": ("shell", "commands"),
+    },
     "plates": {
         "reports": True,
         "keys": {"autostart": "flag"},

@@ -2,10 +2,10 @@
 
 import posix
 
-from tailhook._core import fingerprint, parse_json, reverse_messages, score_lines, write_json
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, ends_with
+from tailhook._core import fingerprint, parse_json, score_lines, write_json
+from tailhook.hook.event import ends_with
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import get_text, is_paused
+from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
     Lock,
@@ -112,7 +112,7 @@ class Session:
         self.tools: list[str] = []
         self.is_cut = False
         self.room = memory.MAX_TEXT_BYTES
-        newest = get_text(event.payload, "last_assistant_message")
+        newest = event.last_text_block()
         said = newest.encode("utf-8", "surrogatepass")
         self.said = fingerprint_of(said)
         bare = newest.strip()  # for comparison only: blank space at the beginning may make a line code
@@ -123,7 +123,7 @@ class Session:
             self.end = posix.fstat(fd).st_size
             start = mark.end if mark.end <= self.end else 0
             start = max(start, self.end - MAX_READ_BYTES)
-            for is_assistant, words, tools in reverse_messages(fd, start, self.end, MAX_RECORD_BYTES, MAX_RECORDS):
+            for is_assistant, words, tools in event.reverse_messages(fd, start, self.end):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
                     continue

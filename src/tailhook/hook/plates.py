@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
     from tailhook.hook.payload import Payload
-    from tailhook.stores.spool_record import SpoolRecord
 
 # Names of the host's events, and the short names that `--event` also accepts.
 KINDS = {
@@ -58,6 +57,9 @@ MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 def report(event: "HookEvent", blocked: bool = False) -> None:
     """Append an event of a session to the spool, wake the daemon, and start it if there is none.
 
+    `tailhook.plates.schemas.Report` says what the fields of an event mean. A field that is empty, zero or false is left
+    out.
+
     blocked: a machine blocked the stop and sent the agent on.
 
     Raises OSError.
@@ -69,7 +71,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         kind = "stop_blocked"
     pid, is_guess = host_process()
     payload = event.payload
-    fields: SpoolRecord = {
+    fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),

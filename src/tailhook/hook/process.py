@@ -1,8 +1,8 @@
 """One hook event, top to bottom: arguments, payload, machines, answer.
 
-The exit code is 0 or 2 whatever happens: what cannot be understood lets the agent go. This is the cold path: a module
-imported here is paid for at every stop of every agent, so each machine, in `tailhook.hook.<machine>` with its store, is
-imported when it is asked, and only where the project holds something that it answers for.
+The exit code is 0 or 2, and 1 only if ralph cannot remove its state file. Input that cannot be understood lets the
+agent stop. Every stop of every agent pays for the modules that are imported here. So each machine, which is
+`tailhook.hook.<machine>` with its store, is imported when it is asked, and only if the project has a file for it.
 """
 
 import posix
@@ -55,10 +55,11 @@ def answer_event(argv: "Sequence[str]") -> int:
     send: Answer = send_answer
     block_code = options.exit_code
     if options.other_host:
-        from tailhook.hook.hosts import find_host
+        from tailhook.hook.hosts import find_translated_host
         from tailhook.hook.translated import TranslatedEvent
 
-        event = translated = TranslatedEvent(find_host(options.other_host), payload, options.event, broken)
+        host = find_translated_host(options.other_host)
+        event = translated = TranslatedEvent(host, payload, options.event, broken)
         send = translated.answer
         block_code = translated.exit_code(block_code)
     else:
@@ -131,7 +132,8 @@ def machine_modules(name: str) -> "list[str]":
     """Return the modules that the import of a machine's hook loads, in that order, by their names in the package."""
     machine = MACHINES[name]
     stores = [f"stores.{store}" for store in machine.get("stores", ())]
-    pure = [] if machine.get("reports") else ["machines", f"machines.{name}"]
+    parts = [f"machines.{part}" for part in machine.get("parts", ())]
+    pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
     return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]
 
 
@@ -140,7 +142,7 @@ def failed(name: str, error: Exception) -> "Verdict[None]":
     from tailhook.machines import Verdict
 
     what = describe(error)
-    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state is left; the agent may stop.")
+    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state was not changed; the agent may stop.")
 
 
 def write_log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started: float) -> None:
@@ -238,7 +240,7 @@ class Options:
                     machine for machine in MACHINES if machine in asked or machine in (self.machines or ())
                 ]
         if unknown:
-            warn(f"tailhook: not known, left out: {', '.join(unknown)}")
+            warn(f"tailhook: unknown arguments ignored: {', '.join(unknown)}")
 
 
 def find_other_host(name: str) -> str | None:

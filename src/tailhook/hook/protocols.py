@@ -27,6 +27,7 @@ class Machine(TypedDict, total=False):
     takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
     keys: its configuration keys, and what each may hold. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
+    parts: the modules of `tailhook.machines` that its own one imports. A hook loads them in advance. Default: none.
     stores: the modules of `tailhook.stores` that it imports besides `atomic`, in the order in which they import each
         other. A hook loads them in advance, which is faster. Default: none.
     """
@@ -42,6 +43,7 @@ class Machine(TypedDict, total=False):
     takes_broken_payload: bool
     keys: dict[str, KeyKind]
     user_keys: tuple[str, ...]
+    parts: tuple[str, ...]
     stores: tuple[str, ...]
 
 
@@ -111,17 +113,16 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     note: str
 
 
+# What a record of another host's transcript says: is it the agent's message, its content (a text, or a list of blocks;
+# anything else is no text), and the names of the tools that it uses, as they stand there.
+HostMessage = tuple[bool, object, list[Any]]
+
+
 class Host(Protocol):
     """The module `tailhook.hook.hosts.<name>` of an agent host.
 
     NAME: as `--host` has it.
     TITLE: its name for people.
-    EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
-    FIELDS: Claude Code's names of payload fields by the host's.
-    READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
-    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
-    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
-    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     SHELL_VARIABLE: an environment variable that the host sets in its shells, "" if there is none.
     SESSION_VARIABLE: the one of its shells' variables with the session's id, "" if there is none.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
@@ -132,12 +133,6 @@ class Host(Protocol):
 
     NAME: str
     TITLE: str
-    EVENTS: Mapping[str, str]
-    FIELDS: Mapping[str, str]
-    READS_EXIT_2: bool
-    WRITES_LATE: bool
-    LISTS_ANSWERS: bool
-    RECORD_MARK: bytes
     SHELL_VARIABLE: str
     SESSION_VARIABLE: str
     BLOCK_CAP: int
@@ -145,14 +140,41 @@ class Host(Protocol):
     BLOCK_CAP_COUNTS: str
     HOOKS_FILE: HooksFileFields
 
-    def add_fields(self, payload: dict[str, Any]) -> None:
-        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
-        ...
-
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an answer in the host's words; empty if the host has no word for it."""
         ...
 
-    def content_of(self, record: Mapping[str, Any]) -> object:
-        """Return what the agent says in a record of the transcript: a text, or a list of blocks; None for nothing."""
+
+class TranslatedHost(Host, Protocol):
+    """The module of a host that has other names, answers or records than Claude Code.
+
+    EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
+    FIELDS: Claude Code's names of payload fields by the host's.
+    READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
+    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
+    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
+    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
+    OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
+    HOST_WRITTEN: how a message begins that the host wrote in the person's name.
+    """
+
+    EVENTS: Mapping[str, str]
+    FIELDS: Mapping[str, str]
+    READS_EXIT_2: bool
+    WRITES_LATE: bool
+    LISTS_ANSWERS: bool
+    RECORD_MARK: bytes
+    OTHER_MARKS: tuple[bytes, ...]
+    HOST_WRITTEN: tuple[bytes, ...]
+
+    def add_fields(self, payload: dict[str, Any]) -> None:
+        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
+        ...
+
+    def begins_transcript(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a transcript whose first record this is comes from the host."""
+        ...
+
+    def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
+        """Return what a record of the transcript says, or None if it is no message."""
         ...

@@ -3,29 +3,31 @@
 import posix
 from time import monotonic, sleep
 
-from tailhook._core import parse_json, reverse_lines, unix_time
+from tailhook._core import reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, send_answer
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
+from tailhook.hook.hosts.transcripts import join_texts, parse_host_record, reverse_host_messages
 from tailhook.hook.payload import get_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from tailhook.hook.event import NewestMessage
     from tailhook.hook.payload import Payload
-    from tailhook.hook.protocols import Host
+    from tailhook.hook.protocols import TranslatedHost
 
 LATE_TRANSCRIPT_TIMEOUT_S = 1.0
 TRANSCRIPT_POLL_INTERVAL_S = 0.01
 
 
-def translate_event_name(host: "Host", name: str) -> str:
+def translate_event_name(host: "TranslatedHost", name: str) -> str:
     """Return Claude Code's name of a host's event."""
     return host.EVENTS.get(name) or name[:1].upper() + name[1:]
 
 
-def translate_payload(host: "Host", theirs: "Payload") -> "Payload":
+def translate_payload(host: "TranslatedHost", theirs: "Payload") -> "Payload":
     """Return a host's payload with Claude Code's fields beside its own."""
     ours = dict(theirs)
     for name, our_name in host.FIELDS.items():
@@ -39,7 +41,7 @@ def translate_payload(host: "Host", theirs: "Payload") -> "Payload":
 class TranslatedEvent(HookEvent):
     """An event of another host than Claude Code."""
 
-    def __init__(self, host: "Host", theirs: "Payload", name: str, broken: str) -> None:
+    def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str) -> None:
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken)
         self.host = host
         self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
@@ -55,15 +57,25 @@ class TranslatedEvent(HookEvent):
         """Return the exit code of a block, None if each machine has its own."""
         return wanted if self.host.READS_EXIT_2 else 0
 
-    def final_text(self, since: float | None = None) -> bytes:
-        """Return the agent's last message; of a payload that lists several, the one that the transcript has last."""
-        if self.host.LISTS_ANSWERS:
-            answers = get_text(self.payload, "last_assistant_message").rstrip()
+    def last_text_block(self) -> str:
+        """Return the agent's last text; of a payload that lists several, the one that the transcript has last.
+
+        Waits for a transcript that is late.
+        """
+        text = super().last_text_block()
+        if self.host.LISTS_ANSWERS or self.is_late:
             for words, _ in self.newest_message(TAIL_BYTES)[1]:
                 last = words.decode("utf-8", "surrogatepass")
-                if answers.endswith(last.strip()):
-                    self.payload["last_assistant_message"] = last
-        return super().final_text(since)
+                if text.rstrip().endswith(last.strip()):
+                    return last
+        return text
+
+    def reverse_messages(self, fd: int, start: int, end: int) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
+        """Yield the messages in a part of the host's open transcript, newest first."""
+        for is_agents, words, tools, _ in reverse_host_messages(
+            self.host, fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS
+        ):
+            yield is_agents, words, [*tools]
 
     def newest_message(self, max_bytes: int = MAX_TRANSCRIPT_BYTES) -> "NewestMessage":
         """Return the newest assistant message in the host's own transcript.
@@ -96,7 +108,8 @@ class TranslatedEvent(HookEvent):
             if self.host.RECORD_MARK not in line:
                 continue
             record = parse_host_record(line)
-            words = join_texts(self.host.content_of(record))
+            message = self.host.read_record(record)
+            words = join_texts(message[1]) if message and message[0] else ""
             if words.strip():
                 return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(get_text(record, "timestamp")))]
         return "unknown", []
@@ -107,21 +120,3 @@ class TranslatedEvent(HookEvent):
         if isinstance(stamp, str):
             return round((unix_time(stamp) or 0) * 1000)
         return stamp if isinstance(stamp, (int, float)) else 0
-
-
-def parse_host_record(line: bytes) -> "dict[str, Any]":
-    """Return a transcript's record, empty if the line is not a JSON object."""
-    try:
-        record = parse_json(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def join_texts(content: object) -> str:
-    """Return a message's content as one text: a string, or the texts of a list of blocks, a line break between them."""
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else ()
-    texts = [get_text(block, "text") for block in blocks if isinstance(block, dict)]
-    return "\n".join(text for text in texts if text.strip())

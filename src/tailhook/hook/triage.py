@@ -102,7 +102,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
         try:
             remember(pipeline.file)
         except OSError as error:
-            warn(f"tailhook: {pipeline.path}: {error}. What this block saw could not be kept.")
+            warn(f"tailhook: {pipeline.path}: {error}. The state's hash could not be saved.")
             if event.payload.get("stop_hook_active") is True:
                 return Verdict("allow", "it cannot be known whether anything changed since the last block")
     return verdict

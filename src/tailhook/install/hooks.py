@@ -51,7 +51,7 @@ def values_of(file: HooksFile, text: str) -> dict[str, Any]:
             raise SettingsError(f'"{name}" is not an object')
     for event, groups in values.get("hooks", {}).items():
         if event in file.events and not isinstance(groups, list):
-            raise SettingsError(f'"hooks" has no list for "{event}"')
+            raise SettingsError(f'"hooks"."{event}" is not a list')
     return values
 
 

@@ -5,54 +5,77 @@ Pure: the rules and what happened in the session in; verdict out. `tailhook.hook
 """
 
 from tailhook.machines import Verdict, clip_field
+from tailhook.machines.commands import parse_command, runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
     from typing import Any
 
-MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
-MAX_SHELL_DEPTH = 3  # of shells that run shells: sh -c "sh -c '...'"
-MAX_NAMED = 5  # files that a reason names
-COMMAND_SEPARATORS = ";&|()\n"
-SHELLS = ("bash", "dash", "ksh", "sh", "zsh")
-# Programs that run a command: how many arguments of their own they take, and the options whose value is a word.
-WRAPPERS = {
-    "command": (0, ""),
-    "env": (0, "uC"),
-    "exec": (0, "a"),
-    "nice": (0, "n"),
-    "nohup": (0, ""),
-    "sudo": (0, "CDghpRrTtUu"),
-    "time": (0, "fo"),
-    "timeout": (1, "ks"),
-    "xargs": (0, "adEILnPs"),
-}
-SHELL_KEYWORDS = ("!", "{", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
+MAX_RULES = 50  # more are left out
+MAX_PATTERNS = 100  # of a rule, after its braces are expanded
+MAX_PATTERN_CHARS = 1000
+MAX_NAMED = 5  # rules that a reason names
 
 
 class Rule:
     """One rule of the configuration.
 
-    edited: patterns of files (`matches_path`).
+    patterns: those of its files.
     ran: the words that the command which checks them begins with.
+    command: the same as it is written.
     """
 
-    __slots__ = ("edited", "ran")
+    __slots__ = ("command", "patterns", "ran")
 
-    def __init__(self, edited: "Sequence[str]", ran: str) -> None:
-        self.edited = edited
-        self.ran = ran.split()
+    def __init__(self, edited: "Sequence[object]", ran: str) -> None:
+        """edited: patterns, in which braces count. Raises ValueError with the reason if the rule is not valid."""
+        self.ran = parse_command(ran)
+        self.command = ran.strip()
+        self.patterns = [Pattern(one) for value in edited if isinstance(value, str) for one in usual_patterns(value)]
+        if not 0 < len(self.patterns) <= MAX_PATTERNS:
+            raise ValueError(f'"edited" does not hold 1 to {MAX_PATTERNS} patterns that can match')
+
+    def concerns(self, edit: "Edit") -> bool:
+        """Return whether the edited file is one of the rule's."""
+        return any(pattern.matches(path) for pattern in self.patterns for path in edit.paths)
+
+
+class Pattern:
+    """A pattern as `matches_path` takes it, with what a path must begin and end with to match it: most paths do not."""
+
+    __slots__ = ("head", "tail", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        special = [at for at, letter in enumerate(text) if letter in "*?[]"]
+        self.tail = text[special[-1] + 1 if special else 0 :].rpartition("/")[2]
+        is_relative = "/" in text and not text.startswith("/")
+        self.head = text[: special[0] if special else None].rpartition("/")[0] if is_relative else ""
+
+    def mark(self) -> bytes:
+        """Return what a JSON text with a matching path in it contains, unless it has escapes."""
+        return f'{self.tail}"'.encode("utf-8", "surrogatepass")
+
+    def matches(self, path: str) -> bool:
+        """Return whether a path matches."""
+        return path.endswith(self.tail) and path.startswith(self.head) and matches_path(self.text, path)
 
 
 class Edit:
-    """A tool that wrote a file. path: relative to the project if it is inside. id: of the tool's use."""
+    """A tool that wrote a file.
 
-    __slots__ = ("id", "path")
+    path: relative to the project if it is inside, for messages.
+    id: of the tool's use.
+    paths: all paths that lead to the file: the absolute one, and those relative to the project's folders.
+    """
 
-    def __init__(self, path: str, id: str) -> None:  # noqa: A002 - the host's name
+    __slots__ = ("id", "path", "paths")
+
+    def __init__(self, path: str, id: str, paths: "Iterable[str]" = ()) -> None:  # noqa: A002 - the host's name
         self.path = path
         self.id = id
+        self.paths = {path, *paths}
 
 
 class Facts:
@@ -93,14 +116,22 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "every edit was checked")
-    if all(edit.id in facts.blocked for _, edit in missing):
+    missing.sort(key=lambda one: one[1].id in facts.blocked)
+    named = missing[:MAX_NAMED]
+    if named[0][1].id in facts.blocked:
         return Verdict("allow", "a stop was blocked for these edits already")
     lines = [
-        f"- `{clip_field(' '.join(rule.ran))}`: {clip_field(edit.path)} was edited after its last successful run."
-        for rule, edit in missing[:MAX_NAMED]
+        f"- `{clip_field(rule.command)}`: {clip_field(edit.path)} was edited after its last successful run."
+        for rule, edit in named
     ]
-    reason = "\n".join(("Before you stop, run these commands and mend what they find:", *lines))
-    return Verdict("block", f"{len(missing)} not run since an edit", [edit.id for _, edit in missing], reason)
+    if len(missing) > len(named):
+        lines.append(f"- and {len(missing) - len(named)} more, which the next stop names")
+    head = (
+        "Before you stop, run these commands and fix the problems that they report. They come from gate.rules"
+        " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
+    )
+    why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
+    return Verdict("block", why, [edit.id for _, edit in named], "\n".join((head, *lines)))
 
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
@@ -110,7 +141,7 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "lis
         decided = []
         for rule in waiting:
             if isinstance(one, Edit):
-                if any(matches_path(pattern, one.path) for pattern in rule.edited):
+                if rule.concerns(one):
                     missing.append((rule, one))
                     decided.append(rule)
             elif runs(one, rule.ran):
@@ -121,33 +152,141 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "lis
     return missing
 
 
-def parse_rules(values: "Sequence[dict[str, Any]]") -> list[Rule]:
-    """Return the valid rules of the configuration: "edited" is a list of patterns, "ran" a command; both not empty."""
+def parse_rules(values: "Sequence[Mapping[str, Any]]") -> list[Rule]:
+    """Return the valid rules of the configuration; of more than MAX_RULES, the first ones."""
     rules = []
-    for value in values:
-        edited, ran = value.get("edited"), value.get("ran")
-        if not isinstance(edited, list) or not isinstance(ran, str) or not ran.split():
-            continue
-        patterns = [pattern for pattern in edited if isinstance(pattern, str) and pattern]
-        if patterns:
-            rules.append(Rule(patterns, ran))
+    for value in values[:MAX_RULES]:
+        try:
+            rules.append(parse_rule(value))
+        except ValueError:
+            pass  # `check_config` reports it
     return rules
+
+
+def parse_rule(value: object) -> Rule:
+    """Return one rule of the configuration. Raises ValueError with the reason if it is not valid."""
+    if not isinstance(value, dict):
+        raise ValueError("it is not an object")
+    edited, ran = value.get("edited"), value.get("ran")
+    if not isinstance(edited, list):
+        raise ValueError('"edited" is not a list of patterns')
+    if not isinstance(ran, str) or not ran.strip():
+        raise ValueError('"ran" is not a command')
+    return Rule(edited, ran)
+
+
+def check_config(values: "Mapping[str, Any]") -> "Iterator[str]":
+    """Yield what is wrong with the machine's section of the configuration: rules and patterns that do not count."""
+    rules = values.get("rules")
+    if not isinstance(rules, list):
+        return
+    for number, value in enumerate(rules, 1):
+        if number > MAX_RULES:
+            yield f"gate.rules has {len(rules)} rules, but only the first {MAX_RULES} count"
+            return
+        try:
+            parse_rule(value)
+        except ValueError as error:
+            yield f"rule {number} of gate.rules is not valid: {error}"
+            continue
+        for pattern in value["edited"]:
+            if fault := pattern_fault(pattern):
+                yield f"rule {number} of gate.rules: the pattern {clip_field(repr(pattern), 100)} cannot match: {fault}"
 
 
 # ---- files -------------------------------------------------------------------
 
 
-def matches_path(pattern: str, path: str) -> bool:
-    """Return whether a pattern matches a path: `*` and `?` within a name, `**` for any folders.
+def pattern_fault(pattern: object) -> str:
+    """Return why a pattern cannot match a file, "" if it can."""
+    if not isinstance(pattern, str):
+        return "it is not a text"
+    if not pattern or len(pattern) > MAX_PATTERN_CHARS:
+        return f"it is empty, or longer than {MAX_PATTERN_CHARS} characters"
+    if pattern.startswith("!"):
+        return "patterns that exclude files are not supported"
+    if pattern.startswith("~"):
+        return "write an absolute path instead of ~"
+    if "\\" in pattern:
+        return "a backslash has no meaning"
+    if not {"..", ".", ""}.isdisjoint(without_ends(pattern).split("/")):
+        return 'it has a folder named "", "." or ".."'
+    return ""
 
-    A pattern without a slash is one of names in any folder, as in .gitignore.
+
+def without_ends(pattern: str) -> str:
+    """Return a pattern without "./" or a slash at its beginning, and without a slash at its end."""
+    while pattern.startswith("./"):
+        pattern = pattern[2:]
+    return pattern.removeprefix("/").removesuffix("/")
+
+
+def usual_patterns(pattern: str) -> list[str]:
+    """Return what a pattern of the configuration means to `matches_path`; [] for one that cannot match.
+
+    >>> usual_patterns("./src/*.{c,h}"), usual_patterns("docs/"), usual_patterns("!x")
+    (['src/*.c', 'src/*.h'], ['docs/**'], [])
+    """
+    if pattern_fault(pattern):  # the other patterns of the rule count all the same
+        return []
+    if pattern.endswith("/"):
+        pattern += "**"
+    while pattern.startswith("./"):
+        pattern = pattern[2:] if "/" in pattern[2:] else pattern[1:]
+    return expand_braces(pattern)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns that {a,b} stands for, at most MAX_PATTERNS + 1. Braces may be nested.
+
+    >>> expand_braces("*.{ts,js{,x}}"), expand_braces("{a}")
+    (['*.ts', '*.js', '*.jsx'], ['{a}'])
+    """
+    todo, done = [pattern], list[str]()
+    while todo and len(done) + len(todo) <= MAX_PATTERNS:
+        one = todo.pop(0)
+        choices = first_choices(one)
+        if choices is None:
+            done.append(one)
+        else:
+            start, end, words = choices
+            todo[:0] = [f"{one[:start]}{word}{one[end:]}" for word in words]
+    return [*done, *todo]
+
+
+def first_choices(pattern: str) -> "tuple[int, int, list[str]] | None":
+    """Return where the first braces with a comma begin and end, and the words between their commas."""
+    start = pattern.find("{")
+    while start >= 0:
+        depth, words, word_start = 0, [], start + 1
+        for at in range(start, len(pattern)):
+            letter = pattern[at]
+            depth += (letter == "{") - (letter == "}")
+            if (letter == "," and depth == 1) or not depth:
+                words.append(pattern[word_start:at])
+                word_start = at + 1
+            if not depth:
+                if len(words) > 1:
+                    return start, at + 1, words
+                break
+        start = pattern.find("{", start + 1)
+    return None
+
+
+def matches_path(pattern: str, path: str) -> bool:
+    """Return whether a pattern matches a path: `*`, `?` and `[a-z]` within a name, `**` for any folders.
+
+    A pattern without a slash is one of names in any folder, as in .gitignore. One with a slash is matched from the
+    project's root. Only one that begins with a slash can match an absolute path.
 
     >>> matches_path("*.py", "src/app.py"), matches_path("src/*.py", "src/a/b.py"), matches_path("src/**", "src/a/b")
     (True, False, True)
     """
-    names = path.split("/")
+    names = path.removeprefix("/").split("/")
     if "/" not in pattern:
         return matches_name(pattern, names[-1])
+    if path.startswith("/") and not pattern.startswith("/"):
+        return False
     return matches_names(pattern.removeprefix("/").split("/"), names)
 
 
@@ -163,14 +302,18 @@ def matches_names(patterns: "Sequence[str]", names: "Sequence[str]") -> bool:
 
 
 def matches_name(pattern: str, name: str) -> bool:
-    """Return whether `*` (any characters) and `?` (one character) of a pattern match a whole name."""
+    """Return whether a pattern matches a whole name.
+
+    `*` stands for any letters, `?` for one, and `[a-z]` or `[!a-z]` for one that is or is not among those.
+    """
     at = place = 0
     star, resume = -1, 0
     while place < len(name):
-        if at < len(pattern) and pattern[at] == "*":
+        end = class_end(pattern, at)
+        if pattern[at : at + 1] == "*":
             star, resume, at = at, place, at + 1
-        elif at < len(pattern) and pattern[at] in ("?", name[place]):
-            at, place = at + 1, place + 1
+        elif at < len(pattern) and matches_letter(pattern[at:end], name[place]):
+            at, place = end, place + 1
         elif star >= 0:
             resume += 1
             at, place = star + 1, resume
@@ -179,170 +322,23 @@ def matches_name(pattern: str, name: str) -> bool:
     return not pattern[at:].strip("*")
 
 
-# ---- commands ----------------------------------------------------------------
+def class_end(pattern: str, at: int) -> int:
+    """Return where the part of a pattern that stands for one letter ends; it begins at `at`."""
+    if pattern[at : at + 1] == "[":
+        first = at + 1 + (pattern[at + 1 : at + 2] in ("!", "^"))
+        return pattern.find("]", first + 1) + 1 or at + 1  # a ] that comes first is a letter of the class
+    return at + 1
 
 
-def runs(command: str, wanted: "Sequence[str]", depth: int = 0) -> bool:
-    """Return whether a shell command runs a command that begins with the wanted words, whatever its options are.
-
-    >>> runs("cd app && FORCE=1 .venv/bin/pytest -q  # all of them", ["pytest"]), runs("echo pytest", ["pytest"])
-    (True, False)
-    """
-    if len(command) > MAX_COMMAND_CHARS:
-        return wanted[0] in command  # unknown, so it counts as run
-    for words in simple_commands(command):
-        inner = without_wrappers(words)
-        if begins_with(inner, wanted) or begins_with(words, wanted):
-            return True
-        is_shell = (
-            depth < MAX_SHELL_DEPTH and bool(inner) and inner[0].rpartition("/")[2] in SHELLS and "-c" in inner[:-1]
-        )
-        if is_shell and runs(inner[inner.index("-c") + 1], wanted, depth + 1):
-            return True
-    return False
-
-
-def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
-    """Return whether a simple command begins with the wanted words; options between them do not count.
-
-    A wanted program without a slash is found in any folder.
-    """
-    if not words:
-        return False
-    program = words[0] if "/" in wanted[0] else words[0].rpartition("/")[2]
-    if program != wanted[0]:
-        return False
-    rest = iter(words[1:])
-    return all(any_before(rest, word) for word in wanted[1:])
-
-
-def any_before(words: "Iterator[str]", wanted: str) -> bool:
-    """Take words until the wanted one; return False if a word that is not an option comes before it."""
-    for word in words:
-        if word == wanted:
-            return True
-        if not word.startswith("-"):
-            return False
-    return False
-
-
-def without_wrappers(words: "Sequence[str]") -> "Sequence[str]":
-    """Return a simple command without keywords, assignments and programs like `env` and `timeout` in front of it."""
-    at, own, valued = 0, 0, ""
-    while at < len(words):
-        word = words[at]
-        if (name := word.rpartition("/")[2]) in WRAPPERS:
-            own, valued = WRAPPERS[name]
-        elif at and word.startswith("-"):
-            at += len(word) == 2 and word[1] in valued  # its value
-        elif own:
-            own -= 1
-        elif word not in SHELL_KEYWORDS and not is_assignment(word):
-            break
-        at += 1
-    return words[at:]
-
-
-def is_assignment(word: str) -> bool:
-    """Return whether a word sets a variable for the command after it: NAME=VALUE."""
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.isidentifier()
-
-
-def simple_commands(line: str) -> "Iterator[list[str]]":
-    """Yield the simple commands of a shell line, each as its words without quotes (POSIX.1-2024, shell, 2.2 to 2.9).
-
-    Comments and here-documents are left out. What stands inside quotes is part of a word.
-    """
-    words: list[str] = []
-    word: list[str] | None = None  # the parts of a word that has begun
-    is_target = False  # whether the next word is the file of a redirection
-    ends: list[str] = []  # of here-documents that begin after this line
-    at = 0
-    while at < len(line):
-        letter = line[at]
-        if letter == "\\":
-            if line[at + 1 : at + 2] != "\n":  # else the line goes on
-                word = word or []
-                word.append(line[at + 1 : at + 2])
-            at += 2
-        elif letter in "'\"":
-            end = closing(line, at)
-            word = word or []
-            word.append(unquote(line[at + 1 : end], letter))
-            at = end + 1
-        elif letter == "#" and word is None:
-            at = next_line(line, at)
-        elif letter in COMMAND_SEPARATORS or letter.isspace() or letter in "<>":
-            is_redirection = letter in "<>" or line.startswith("&>", at)
-            if word is not None and not is_target and not (is_redirection and "".join(word).isdigit()):
-                words.append("".join(word))
-            is_target, word = is_target and word is None, None
-            if line.startswith("<<", at) and not line.startswith("<<<", at):
-                at, name = here_name(line, at + 2)
-                ends.append(name)
-                continue
-            if is_redirection:
-                is_target = True
-                while line[at : at + 1] in ("<", ">", "&"):
-                    at += 1
-                continue
-            at += 1
-            if letter == "\n" and ends:
-                at, ends = after_here_documents(line, at, ends), []
-            if letter in COMMAND_SEPARATORS and words:
-                yield words
-                words = []
-        else:
-            word = word or []
-            word.append(letter)
-            at += 1
-    if word is not None and not is_target:
-        words.append("".join(word))
-    if words:
-        yield words
-
-
-def closing(line: str, at: int) -> int:
-    """Return the index of the quote that closes the one at `at`, or the line's length."""
-    quote = line[at]
-    at += 1
-    while at < len(line) and line[at] != quote:
-        at += 2 if line[at] == "\\" and quote == '"' else 1
-    return min(at, len(line))
-
-
-def unquote(text: str, quote: str) -> str:
-    """Return the text between quotes: a backslash counts in double quotes only (2.2.3)."""
-    if quote == "'" or "\\" not in text:
-        return text
-    parts = text.split("\\")
-    return parts[0] + "".join(part if part[:1] in ("$", "`", '"', "\\", "") else f"\\{part}" for part in parts[1:])
-
-
-def next_line(line: str, at: int) -> int:
-    """Return the index of the next newline, or the line's length."""
-    end = line.find("\n", at)
-    return len(line) if end < 0 else end
-
-
-def here_name(line: str, at: int) -> tuple[int, str]:
-    """Return where the name of a here-document ends, and the name without its quotes."""
-    while line[at : at + 1] in ("-", " ", "\t"):
-        at += 1
-    start = at
-    while at < len(line) and not line[at].isspace() and line[at] not in COMMAND_SEPARATORS:
-        at += 1
-    return at, line[start:at].replace("'", "").replace('"', "").replace("\\", "")
-
-
-def after_here_documents(line: str, at: int, names: "Sequence[str]") -> int:
-    """Return where the text after here-documents begins, of which the first one begins at `at`."""
-    for name in names:
-        while at < len(line):
-            end = next_line(line, at)
-            is_end = line[at:end].strip("\t") == name
-            at = end + 1
-            if is_end:
-                break
-    return min(at, len(line))
+def matches_letter(part: str, letter: str) -> bool:
+    """Return whether a part of a pattern stands for a letter. part: a letter, `?` or a class in brackets."""
+    if len(part) == 1:
+        return part in ("?", letter)
+    inside = part[1:-1]
+    is_other = inside[0] in "!^"
+    inside, at, found = inside[is_other:], 0, False
+    while at < len(inside):
+        end = at + 2 if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside) else at
+        found = found or inside[at] <= letter <= inside[end]
+        at = end + 1
+    return found is not is_other

@@ -72,7 +72,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if not isinstance(state, dict):
         return Verdict(
             "allow",
-            "corrupted: no object",
+            "corrupted: the state is not an object",
             ended_state({"schema": 1}, "ABORT", now, "CORRUPTED"),
             warning="Warning: Loop state is corrupted (not an object), allowing exit",
             ended=True,
@@ -220,7 +220,7 @@ def waiting(state: "dict[str, Any]") -> str:
     which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
     counts = whole_number(top.get("iter")), whole_number(top.get("max"))
     where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
-    advice = "prompt the agent to go on with it, or end it with `tailhook loop cancel`"
+    advice = "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     return f"The outer loop ({which}) waits at {where}: {advice}"
 
 
@@ -240,7 +240,7 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     lines = [subject] if subject else []
     where = f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode_of(top)})"
     lines += [
-        f"{where}: you are sent on each time you stop.",
+        f"{where}: you must continue each time you stop.",
         "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
         *(f"  {signal}" for signal in signals_of(top)),
     ]

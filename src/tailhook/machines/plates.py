@@ -214,7 +214,8 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
 def settle(own: Status, tools: Tools) -> Situation:
     """Return the situation of a session whose own agent has a status.
 
-    While the own agent runs or is idle it waits for nothing, so what waits is a sub-agent's: that lies over its status.
+    If something waits while the own agent runs or is idle, it is a sub-agent's. Then the status is that of the wait,
+    and the own agent's status is kept in `beneath`.
     """
     waits = [tool.wait for tool in tools if tool.wait]
     if waits and own in (Status.RUNNING, Status.IDLE):

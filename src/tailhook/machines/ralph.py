@@ -130,7 +130,7 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
             f"{turn} To end the loop, write <promise>{clip_field(promise, len(promise))}</promise> outside code - "
             "only when it is true. Do not give a false promise to get out of the loop."
         )
-    return f"{turn} No promise is set: the loop has no end of its own{', it goes on to its limit' if limit else ''}."
+    return f"{turn} No promise is set, so {'only the limit' if limit else 'no text'} ends the loop."
 
 
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:

@@ -347,7 +347,7 @@ def complete(why: str, edits: "Sequence[StateEdit]" = ()) -> "Verdict[StateEdits
 def broken(what: str, facts: Facts) -> "Verdict[StateEdits]":
     """Let the agent stop and warn the person: the state is invalid, and stays as it is."""
     words = (
-        f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is mended; the agent may stop."
+        f"tailhook: {clip_field(facts.path)}: {what}. The pipeline waits until its state is fixed; the agent may stop."
     )
     return Verdict("allow", what, warning=words, message=words)
 
@@ -386,7 +386,7 @@ def batch_size(state: "dict[str, Any]") -> int:
     if value is None:
         return BATCH_SIZE
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BrokenError(f"batch_size is {format_value(value)}, not a whole number from 1 on")
+        raise BrokenError(f"batch_size is {format_value(value)}, not a whole number of 1 or more")
     return value
 
 

@@ -1,7 +1,6 @@
 """The daemon's routes. `/openapi.json` describes them. Every error is {"error": message}."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -9,11 +8,10 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
-from sqlalchemy.engine import RowMapping
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
@@ -21,18 +19,13 @@ from starlette.staticfiles import StaticFiles
 from tailhook import __version__
 from tailhook.machines.plates import EventKind, Status
 from tailhook.plates.db import Database
-from tailhook.plates.display import (
-    STATUSES,
-    PlateOut,
-    ProjectNames,
-    StatusOut,
-    describe_plate,
-    describe_statuses,
-)
+from tailhook.plates.display import ProjectNames, describe_event, describe_plate, describe_statuses, encode
+from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
+from tailhook.plates.timeline import find_periods
 
 WEB = Path(__file__).with_name("web")
 MAX_LAGS = 1000  # newest events whose time from the hook to the database is reported
@@ -62,32 +55,6 @@ class HealthOut(Done):
     """The daemon answers."""
 
     version: str
-
-
-class EventOut(BaseModel):
-    """An event of a session.
-
-    agent_id: the sub-agent that it belongs to, or null.
-    status: the session's status after it; null if the event changed nothing.
-    symbol, status_words: how that status is shown; "" without a status.
-    """
-
-    event_type: str
-    tool_name: str | None
-    agent_id: str | None
-    tool_params: dict[str, Any] | None
-    error: str | None
-    ts: int
-    status: Status | None
-    symbol: str = ""
-    status_words: str = ""
-
-
-class DetailsOut(PlateOut):
-    """A session, its last events, and the agent's last message."""
-
-    events: list[EventOut] = Field(default_factory=list)
-    last_message: str | None = None
 
 
 class Registration(BaseModel):
@@ -161,20 +128,20 @@ class Hub:
         """Send a plate, and the names of other sessions if this plate changes them."""
         renamed = self.names.put(plate["session_id"], plate["project_path"])
         if self.queues:
-            self.put(ServerSentEvent(json.dumps(self.describe(plate).model_dump(mode="json")), event="plate"))
+            self.put(ServerSentEvent(encode(self.describe(plate)), event="plate"))
             self.publish_names(renamed)
 
     def publish_removal(self, session_id: str) -> None:
         """Send that a plate is gone, and the names of other sessions if this changes them."""
         renamed = self.names.remove(session_id)
         if self.queues:
-            self.put(ServerSentEvent(json.dumps({"session_id": session_id}), event="removed"))
+            self.put(ServerSentEvent(encode({"session_id": session_id}), event="removed"))
             self.publish_names(renamed)
 
     def publish_names(self, renamed: dict[str, str]) -> None:
         """Send the new names of sessions' projects, by session."""
         if renamed:
-            self.put(ServerSentEvent(json.dumps(renamed), event="names"))
+            self.put(ServerSentEvent(encode(renamed), event="names"))
 
     def put(self, item: "ServerSentEvent | None") -> None:
         """Queue an event for every listener, or None to end their streams. A listener that is too slow loses its."""
@@ -202,7 +169,7 @@ class Hub:
 
     def encode_all(self, plates: list[Plate]) -> str:
         """Return plates as a JSON array."""
-        return json.dumps([self.describe(plate).model_dump(mode="json") for plate in plates])
+        return encode([self.describe(plate) for plate in plates])
 
     def describe(self, plate: Plate) -> PlateOut:
         """Return a plate as the API shows it. Can be called in any thread."""
@@ -212,30 +179,53 @@ class Hub:
 def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     """Return the daemon's application."""
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
-    missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
     app = FastAPI(title="tailhook plates", version=__version__, docs_url=None, redoc_url=None, responses=problems)
-    started = time.monotonic()
+    app.add_exception_handler(StarletteHTTPException, answer_refusal)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
+    app.add_exception_handler(Exception, answer_failure)
+    app.include_router(report_routes(database, inbox, hub))
+    app.include_router(plate_routes(database, inbox, hub))
+    app.include_router(daemon_routes(database, inbox, hub))
+    app.add_api_route("/", board_page, include_in_schema=False)
+    app.mount("/web", StaticFiles(directory=WEB))
+    return app
 
-    @app.exception_handler(StarletteHTTPException)
-    async def refuse(_: Request, error: StarletteHTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
 
-    @app.exception_handler(RequestValidationError)
-    async def refuse_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": "; ".join(map(describe_fault, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
+# ---- routes ------------------------------------------------------------------
 
-    @app.exception_handler(Exception)
-    async def fail(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": f"{type(error).__name__}: {error}"}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    @app.post("/events")
+def report_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
+    """Return the routes for programs that report something: hooks and the wrapper."""
+    router = APIRouter()
+
+    @router.post("/events")
     def post_event(report: Report, request: Request) -> Done:
         """Store an event. An event that is stored already changes nothing."""
         origin = inbox.origin(report.model_dump(), peer_address(request))
-        database.record(report.model_copy(update=origin.fields), spool_id=origin.spool_id)
+        database.record(report.model_copy(update=origin.fields), owner=origin.owner)
         return Done()
 
-    @app.get("/plates")
+    @router.post("/plates/register")
+    def register(registration: Registration, request: Request) -> PlateOut:
+        """Make a placeholder for a session that is about to start."""
+        origin = inbox.origin(registration.model_dump(), peer_address(request))
+        fields = {**registration.model_dump(), **origin.fields}
+        return hub.describe(database.register(**fields, owner=origin.owner))
+
+    @router.post("/plates/stopped")
+    def stopped(ending: Ending) -> Closed:
+        """Close the plates of a process that ended. Without any of the three fields, close nothing."""
+        return Closed(closed=len(database.close_sessions(ending.run_id, ending.session_id, ending.project_path)))
+
+    return router
+
+
+def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
+    """Return the routes of the boards."""
+    router = APIRouter()
+    missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
+
+    @router.get("/plates")
     def get_plates(
         status: Annotated[Status | None, Query()] = None, project: Annotated[Word | None, Query()] = None
     ) -> list[PlateOut]:
@@ -243,43 +233,55 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
         found = database.all(status.value if status else None, project)
         return [hub.describe(plate) for plate in found]
 
-    @app.post("/plates/register")
-    def register(registration: Registration, request: Request) -> PlateOut:
-        """Make a placeholder for a session that is about to start."""
-        origin = inbox.origin(registration.model_dump(), peer_address(request))
-        fields = {**registration.model_dump(), **origin.fields}
-        return hub.describe(database.register(**fields, spool_id=origin.spool_id))
-
-    @app.post("/plates/stopped")
-    def stopped(ending: Ending) -> Closed:
-        """Close the plates of a process that ended. Without any of the three fields, close nothing."""
-        return Closed(closed=len(database.close_sessions(ending.run_id, ending.session_id, ending.project_path)))
-
-    @app.get("/plates/{session_id:path}", responses=missing)
+    @router.get("/plates/{session_id:path}", responses=missing)
     def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
-        """Return one plate, its last `events` events and the agent's last message."""
+        """Return one plate, its last `events` events with their timeline, and the agent's last message."""
         plate = database.get(session_id)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
-        details = DetailsOut.model_validate(hub.describe(plate).model_dump())
-        if events:
-            details.events = [describe_event(row) for row in database.events_of(session_id, events)]
-            details.last_message = last_words(plate["transcript_path"] or "") if plate["keeper"] == inbox.id else None
-        return details
+        rows = database.events_of(session_id, events) if events else []
+        can_read = events and plate["owner"] == inbox.id
+        return {
+            **hub.describe(plate),
+            "events": [describe_event(row) for row in rows],
+            "periods": find_periods(rows),
+            "last_message": last_words(plate["transcript_path"] or "") if can_read else None,
+        }
 
-    @app.delete("/plates/{session_id:path}", responses=missing)
+    @router.delete("/plates/{session_id:path}", responses=missing)
     def delete_plate(session_id: str) -> Done:
         """Remove a plate and its events."""
         if not database.delete(session_id):
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return Done()
 
-    @app.get("/health")
+    @router.get("/statuses")
+    def get_statuses() -> StatusesOut:
+        """Return the groups of the boards, how each status is shown, and what a filter searches."""
+        return describe_statuses()
+
+    @router.get("/stream", response_class=EventSourceResponse)
+    async def stream() -> EventSourceResponse:
+        """Send server-sent events: `plates` with all of them, then changes.
+
+        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session.
+        """
+        return EventSourceResponse(hub.listen(database), ping=PING_INTERVAL_S)
+
+    return router
+
+
+def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
+    """Return the routes about the daemon itself."""
+    router = APIRouter()
+    started = time.monotonic()
+
+    @router.get("/health")
     def health() -> HealthOut:
         """Return the daemon's version. Needs no token."""
         return HealthOut(version=__version__)
 
-    @app.get("/status")
+    @router.get("/status")
     def status() -> Figures:
         """Return figures about the daemon."""
         events = database.event_counts()
@@ -298,37 +300,30 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
             listeners=len(hub.queues),
         )
 
-    @app.get("/statuses")
-    def get_statuses() -> list[StatusOut]:
-        """Return how each status is shown."""
-        return describe_statuses()
-
-    @app.get("/stream", response_class=EventSourceResponse)
-    async def stream() -> EventSourceResponse:
-        """Send server-sent events: `plates` with all of them, then changes.
-
-        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session.
-        """
-        return EventSourceResponse(hub.listen(database), ping=PING_INTERVAL_S)
-
-    @app.get("/", include_in_schema=False)
-    def board() -> Response:
-        """Return the page of the web board."""
-        return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
-
-    app.mount("/web", StaticFiles(directory=WEB))
-    return app
+    return router
 
 
-def describe_event(row: RowMapping) -> EventOut:
-    """Return an event as the API shows it.
+def board_page() -> Response:
+    """Return the page of the web board."""
+    return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
 
-    row: of the table `events`.
-    """
-    event = EventOut.model_validate(dict(row))
-    if event.status:
-        event.symbol, event.status_words, _ = STATUSES[event.status]
-    return event
+
+# ---- errors ------------------------------------------------------------------
+
+
+async def answer_refusal(_: Request, error: Any) -> JSONResponse:
+    """Return the answer to a request that a route refuses. error: an HTTPException."""
+    return JSONResponse({"error": str(error.detail)}, error.status_code, headers=error.headers)
+
+
+async def answer_invalid(_: Request, error: Any) -> JSONResponse:
+    """Return the answer to a request with invalid fields. error: a RequestValidationError."""
+    return JSONResponse({"error": "; ".join(map(describe_fault, error.errors()))}, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+async def answer_failure(_: Request, error: Exception) -> JSONResponse:
+    """Return the answer to a request that failed."""
+    return JSONResponse({"error": f"{type(error).__name__}: {error}"}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def peer_address(request: Request) -> str | None:

@@ -1,12 +1,13 @@
 """What an event changes in its plate. Pure: a plate and a report in, a plate out."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast, get_args, get_type_hints
 
 from tailhook.machines.plates import Event, EventKind, OpenTool, Situation, Status, admits, follow, precedes
+from tailhook.plates.fields import IS_FACT, PlateFields
 from tailhook.plates.schemas import Report
 from tailhook.plates.tables import Plate
 
-FactName = Literal["transcript_path", "git_branch", "run_id", "host", "user", "todo_progress"]
+FACTS = [name for name, hint in get_type_hints(PlateFields, include_extras=True).items() if IS_FACT in get_args(hint)]
 
 
 class Change(NamedTuple):
@@ -44,13 +45,13 @@ def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
         plate["since"] = min(at, now)
 
 
-def apply_report(plate: Plate, report: Report, spool_id: str | None, now: int) -> Change:
+def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> Change:
     """Return what an event changes in its plate, which is not changed itself.
 
     An event that is late, belongs to a sub-agent, or is about another tool than the one that is waited for, only fills
     empty columns and updates the open tools.
 
-    spool_id: of the daemon that looks after the plate from now on, None for none.
+    owner: the spool's id of the daemon that looks after the plate from now on, or None.
     now: Unix milliseconds.
     """
     event, detail = report.event(), report.detail()
@@ -67,7 +68,7 @@ def apply_report(plate: Plate, report: Report, spool_id: str | None, now: int) -
     has_facts = set_facts(new, report, only_empty=not (is_newest and is_own))
     if is_newest:
         set_process(new, report, event.kind)
-        new["keeper"] = spool_id
+        new["owner"] = owner
     if is_newest and is_own:
         new["project_path"] = report.project_path
         # Without an uptime, an event time in the future would make all later events look late.
@@ -97,20 +98,15 @@ def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
 
     only_empty: whether columns that have a value stay as they are.
     """
-    facts: dict[FactName, str | None] = {
-        "transcript_path": report.transcript_path,
-        "git_branch": report.git_branch,
-        "run_id": report.run_id,
-        "host": report.host,
-        "user": report.user,
-        "todo_progress": report.todo_progress(),
+    found = {name: getattr(report, name) for name in FACTS}
+    before = dict(plate)
+    facts = {
+        name: value
+        for name, value in found.items()
+        if value is not None and not (only_empty and before[name] is not None)
     }
-    has_facts = False
-    for name, value in facts.items():
-        if value is not None and not (only_empty and plate[name] is not None):
-            plate[name] = value
-            has_facts = True
-    return has_facts
+    plate.update(cast("Plate", facts))
+    return bool(facts)
 
 
 def set_process(plate: Plate, report: Report, kind: EventKind) -> None:

@@ -1,13 +1,17 @@
 """The client of the daemon, for the user's own programs: over the Unix socket."""
 
+import fcntl
 import os
+import re
+import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
 
+from tailhook import __version__
 from tailhook.errors import TailhookError
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_root
@@ -15,6 +19,7 @@ from tailhook.plates import paths
 from tailhook.stores.daemon import daemon_argv, spawn_daemon
 
 TIMEOUT_S = 5.0  # for a daemon to answer, or to start
+EXIT_TIMEOUT_S = 10.0  # for a daemon of an older version to exit
 
 
 class AwayError(TailhookError):
@@ -23,6 +28,18 @@ class AwayError(TailhookError):
 
 class HangingError(AwayError):
     """A daemon runs but does not answer."""
+
+
+class VersionError(TailhookError):
+    """The running daemon is of another version, so its answers have other fields."""
+
+    def __init__(self, version: str) -> None:
+        pid, _ = find_lock_owner()
+        advice = f"End it:  kill {pid or 'PID'}   Then start one of this version:  tailhook plates serve"
+        if numbers_in(version) > numbers_in(__version__):
+            advice = "Use the newer tailhook, to which the daemon belongs"
+        self.version = version
+        super().__init__(f"a daemon of another version runs ({version}); this is tailhook {__version__}. {advice}")
 
 
 @contextmanager
@@ -34,7 +51,8 @@ def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
             yield client
         except httpx.ReadTimeout as error:
             pid = paths.lock_path().read_text(errors="replace").partition(" ")[0]
-            raise HangingError(f"the daemon does not answer. End it, and start another one:  kill -9 {pid}") from error
+            advice = f"Kill it (kill -9 {pid}), then start a new one:  tailhook plates serve"
+            raise HangingError(f"the daemon does not answer. {advice}") from error
         except httpx.TransportError as error:
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
 
@@ -51,25 +69,88 @@ def request(method: str, path: str, timeout: float = TIMEOUT_S, **options: Any) 
     return response.json()
 
 
+def check_version(version: str, statuses: object) -> None:
+    """Raise VersionError if the daemon is of another version. It outlives an upgrade of tailhook.
+
+    version: from `GET /health`.
+    statuses: the answer to `GET /statuses`, which older daemons of the same version give as a list.
+    """
+    if version != __version__ or not isinstance(statuses, dict):
+        raise VersionError(version)
+
+
+def check_running_version() -> None:
+    """Raise VersionError if the running daemon is of another version, and AwayError if no daemon answers."""
+    version = request("GET", "/health")["version"]
+    check_version(version, request("GET", "/statuses") if version == __version__ else None)
+
+
 def ensure_daemon() -> None:
     """Start the daemon in the background if none answers and the user allows that.
 
-    Raises AwayError if no daemon answers after that.
+    A daemon of an older version is replaced if no person started it.
+
+    Raises AwayError if no daemon answers after that, and VersionError if one of another version does.
     """
     end = time.monotonic() + TIMEOUT_S
-    started = False
+    started = replaced = False
     while True:
         try:
-            request("GET", "/health")
+            check_running_version()
             return
         except AwayError:
             if time.monotonic() > end or not is_autostart_allowed():
                 raise
-        if not started:
-            paths.write_argv()
-            spawn_daemon(daemon_argv())
-            started = True
+            if not started and not (replaced and is_locked()):
+                paths.write_argv()
+                spawn_daemon(daemon_argv())
+                started = True
+        except VersionError as error:
+            pid = 0 if replaced else find_replaceable(error.version)
+            if time.monotonic() > end or not (replaced or pid):
+                raise
+            if pid:
+                end = time.monotonic() + EXIT_TIMEOUT_S
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+                replaced = True
         time.sleep(0.05)
+
+
+def find_replaceable(version: str) -> int:
+    """Return the process of the running daemon if one of this version may replace it, otherwise 0.
+
+    A newer one stays, because this version cannot open its database.
+
+    version: of the running daemon.
+    """
+    pid, kind = find_lock_owner()
+    is_older = numbers_in(version) <= numbers_in(__version__)
+    return pid if is_older and kind == paths.WITHOUT_PORT and is_locked() and is_autostart_allowed() else 0
+
+
+def numbers_in(version: str) -> list[int]:
+    """Return the numbers in a version, which sort as the versions do."""
+    return [int(digits) for digits in re.findall(r"\d+", version)]
+
+
+def find_lock_owner() -> tuple[int, str]:
+    """Return the process id and the kind of the daemon in the lock file; 0 and "" if they are unknown."""
+    try:
+        pid, _, kind, _ = paths.lock_path().read_text(errors="replace").split(" ", 3)
+        return int(pid), kind
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def is_locked() -> bool:
+    """Return whether a daemon still has the lock."""
+    with paths.lock_path().open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def is_autostart_allowed() -> bool:

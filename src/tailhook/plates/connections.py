@@ -26,10 +26,10 @@ def raise_file_limit() -> None:
             return
 
 
-def limit_by_files(most: int, share: int) -> int:
-    """Return the smaller of `most` and the limit of open files divided by `share`, but at least 1."""
+def limit_by_files(max_connections: int, share: int) -> int:
+    """Return the smaller of `max_connections` and the limit of open files divided by `share`, but at least 1."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return most if limit == resource.RLIM_INFINITY else max(1, min(most, limit // share))
+    return max_connections if limit == resource.RLIM_INFINITY else max(1, min(max_connections, limit // share))
 
 
 def accept_backlog() -> int:
@@ -44,12 +44,12 @@ class Strangers:
     """
 
     def __init__(self) -> None:
-        self.most = limit_by_files(MAX_STRANGERS, 4)
+        self.max_connections = limit_by_files(MAX_STRANGERS, 4)
         self.connections: dict[Connection, None] = {}
 
     def add(self, connection: "Connection") -> None:
         """Add a connection that was just made."""
-        if len(self.connections) >= self.most:
+        if len(self.connections) >= self.max_connections:
             next(iter(self.connections)).drop()
         self.connections[connection] = None
 

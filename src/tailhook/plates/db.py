@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
@@ -19,6 +19,8 @@ from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import (
     EVENT_COLUMNS,
     FIND,
+    PLATE_COLUMNS,
+    SELECT_PLATES,
     UPDATE,
     Plate,
     events,
@@ -33,12 +35,11 @@ from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # of PostgreSQL's NOTIFY between daemons
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
+# Events that the daemon finds itself. They have no hook, so their lag says nothing.
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
-]  # by the daemon
-SELECT_OPEN = sa.select(plates).where(
-    plates.c.status != Status.CLOSED.value, plates.c.keeper == sa.bindparam("spool_id")
-)
+]
+SELECT_OPEN = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value, plates.c.owner == sa.bindparam("owner"))
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 PENDING = "pending:"  # prefix of a placeholder's id
 DAY_MS = 86_400_000
@@ -112,17 +113,17 @@ class Database:
 
     # ---- events ----
 
-    def record(self, report: Report, place: SpoolOffset | None = None, spool_id: str | None = None) -> bool:
+    def record(self, report: Report, place: SpoolOffset | None = None, owner: str | None = None) -> bool:
         """Store an event and change its plate. Returns False if the event was stored before.
 
         place: where the event stood in the spool. The offset moves in the same transaction.
-        spool_id: of the daemon that looks after the plate from now on, None for none.
+        owner: the spool's id of the daemon that looks after the plate from now on, or None.
         """
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        stored = insert_report(tx, report, spool_id)
+                        stored = insert_report(tx, report, owner)
                         if place:
                             move_offset(tx, place)
                         self.notify(tx, stored.gone, stored.plate["session_id"] if stored.plate else "")
@@ -196,18 +197,18 @@ class Database:
         pid_started: float | None = None,
         host: str | None = None,
         user: str | None = None,
-        spool_id: str | None = None,
+        owner: str | None = None,
     ) -> Plate:
         """Return a placeholder for a session that is about to start, or its plate if it has started already.
 
         pid, pid_started: the session's process.
-        spool_id: of the daemon that looks after the plate, None for none.
+        owner: the spool's id of the daemon that looks after the plate, or None.
         """
         now = unix_ms()
         wanted = empty_plate(f"{PENDING}{project_path}", project_path, now)
         wanted["run_id"] = run_id
         wanted["pid"], wanted["pid_started"] = pid, pid_started
-        wanted["host"], wanted["user"], wanted["keeper"] = host, user, spool_id
+        wanted["host"], wanted["user"], wanted["owner"] = host, user, owner
         with self.writing:
             while True:
                 try:
@@ -240,7 +241,7 @@ class Database:
         else:
             condition = plates.c.project_path == project_path
         with self.engine.connect() as tx:
-            found = tx.execute(sa.select(plates).where(condition, plates.c.status != Status.CLOSED.value)).mappings()
+            found = tx.execute(SELECT_PLATES.where(condition, plates.c.status != Status.CLOSED.value)).mappings()
             rows = [plate_of(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
@@ -263,7 +264,7 @@ class Database:
 
     def all(self, status: str | None = None, project: str | None = None) -> list[Plate]:
         """Return the plates; the one that changed last comes first."""
-        query = sa.select(plates).order_by(plates.c.updated_at.desc(), plates.c.session_id)
+        query = SELECT_PLATES.order_by(plates.c.updated_at.desc(), plates.c.session_id)
         if status is not None:
             query = query.where(plates.c.status == status)
         if project is not None:
@@ -276,21 +277,22 @@ class Database:
         with self.engine.connect() as tx:
             return [(row[0], row[1]) for row in tx.execute(sa.select(plates.c.session_id, plates.c.project_path))]
 
-    def open_plates(self, spool_id: str) -> list[Plate]:
-        """Return the plates that are not closed and that the daemon with this spool looks after."""
+    def open_plates(self, owner: str) -> list[Plate]:
+        """Return the plates that are not closed and that the daemon with this spool's id looks after."""
         with self.engine.connect() as tx:
-            return [plate_of(row) for row in tx.execute(SELECT_OPEN, {"spool_id": spool_id}).mappings()]
+            return [plate_of(row) for row in tx.execute(SELECT_OPEN, {"owner": owner}).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
         """Return one plate, or None."""
         with self.engine.connect() as tx:
             return find_plate(tx, session_id)
 
-    def events_of(self, session_id: str, limit: int) -> list[RowMapping]:
+    def events_of(self, session_id: str, limit: int) -> list[dict[str, Any]]:
         """Return the last events of a plate, the oldest of them first."""
         query = sa.select(events).where(events.c.session_id == session_id).order_by(events.c.id.desc()).limit(limit)
         with self.engine.connect() as tx:
-            return list(tx.execute(query).mappings())[::-1]
+            rows = [cast("dict[str, Any]", dict(row)) for row in tx.execute(query).mappings()]
+        return rows[::-1]
 
     def counts(self) -> dict[str, int]:
         """Return how many plates have each status."""
@@ -418,37 +420,20 @@ def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
 
     now: Unix milliseconds.
     """
-    return {
+    plate = dict.fromkeys(PLATE_COLUMNS) | {
         "session_id": session_id,
         "project_path": project_path,
-        "transcript_path": None,
-        "git_branch": None,
         "status": Status.STARTING.value,
-        "last_event_type": None,
-        "last_tool": None,
-        "todo_progress": None,
-        "error": None,
-        "run_id": None,
-        "pid": None,
-        "pid_started": None,
-        "pid_is_guess": None,
-        "host": None,
-        "user": None,
-        "keeper": None,
         "created_at": now,
         "updated_at": now,
         "since": now,
         "event_ts": 0,
-        "event_mono": None,
-        "transcript_size": None,
-        "tools": None,
-        "beneath": None,
-        "unprompted": None,
         "version": 0,
     }
+    return cast("Plate", plate)
 
 
-def insert_report(tx: Connection, report: Report, spool_id: str | None) -> Stored:
+def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
     """Store an event and change its plate. An event of an unknown type does not create a plate.
 
     Raises RacedError.
@@ -464,7 +449,7 @@ def insert_report(tx: Connection, report: Report, spool_id: str | None) -> Store
     else:
         plate, gone = insert_plate(tx, report, now)
         begun = plate
-    new, status = apply_report(plate, report, spool_id, now)
+    new, status = apply_report(plate, report, owner, now)
     event = {
         "event_id": report.event_id,
         "session_id": report.session_id,
@@ -496,7 +481,7 @@ def register_placeholder(tx: Connection, wanted: Plate) -> Plate:
     Returns what is stored. Raises RacedError.
     """
     is_ours = sa.and_(plates.c.run_id == (wanted["run_id"] or ""), plates.c.status != Status.CLOSED.value)
-    if row := tx.execute(sa.select(plates).where(is_ours)).mappings().first():
+    if row := tx.execute(SELECT_PLATES.where(is_ours)).mappings().first():
         begun = plate_of(row)
         is_known = begun["pid"] is not None and not begun["pid_is_guess"]
         if is_known or not wanted["pid"]:
@@ -521,7 +506,7 @@ def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
     plate = empty_plate(report.session_id, report.project_path, now)
     if report.run_id:
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
-        query = sa.select(plates).where(plates.c.run_id == report.run_id, is_pending)
+        query = SELECT_PLATES.where(plates.c.run_id == report.run_id, is_pending)
         if row := tx.execute(query).mappings().first():
             placeholder = plate_of(row)
             gone = placeholder["session_id"]
@@ -532,7 +517,7 @@ def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
                 "pid_started": placeholder["pid_started"],
                 "host": placeholder["host"],
                 "user": placeholder["user"],
-                "keeper": placeholder["keeper"],
+                "owner": placeholder["owner"],
                 "status": placeholder["status"],
                 "since": placeholder["since"],
                 "event_ts": placeholder["event_ts"],

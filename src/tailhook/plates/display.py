@@ -1,88 +1,49 @@
-"""What both boards show of a plate: its group, its place, its symbol, its words, its name, and what a filter searches.
+"""What both boards show of a plate and of an event: group, place, symbol, words, name, and what a filter searches.
 
 The daemon computes this once, and the boards draw what they get. Pure: no I/O, no clock.
 
 Text of a session is as the session wrote it. Each board removes from it what its own screen must not get.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
-
-from pydantic import BaseModel
+from typing import Any, cast
 
 from tailhook._core import iso_time
-from tailhook.machines.plates import Status
-from tailhook.plates.schemas import MAX_TIME_MS
+from tailhook.machines.plates import EventKind, Status
+from tailhook.plates.fields import EventOut, GroupOut, PlateFields, PlateOut, StatusesOut, StatusOut
+from tailhook.plates.schemas import MAX_TIME_MS, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
 
-BoardGroup = Literal["attention", "running", "rest"]
 # In the boards' order.
-BOARD_GROUPS: dict[BoardGroup, str] = {"attention": "Needs attention", "running": "Running", "rest": "The rest"}
-MAX_RANK_NAME_CHARS = 100
-
-
-class StatusDisplay(NamedTuple):
-    """How a status is shown."""
-
-    symbol: str
-    words: str
-    group: BoardGroup
-
-
-STATUSES = {
-    Status.AWAITING_INPUT: StatusDisplay("?", "awaiting input", "attention"),
-    Status.AWAITING_APPROVAL: StatusDisplay("!", "awaiting approval", "attention"),
-    Status.ERROR: StatusDisplay("✗", "error", "attention"),
-    Status.RUNNING: StatusDisplay("●", "running", "running"),
-    Status.STARTING: StatusDisplay("◌", "starting", "rest"),
-    Status.IDLE: StatusDisplay("○", "idle", "rest"),
-    Status.CLOSED: StatusDisplay("·", "closed", "rest"),
+BOARD_GROUPS = {
+    group["id"]: group
+    for group in (
+        GroupOut(id="attention", title="Needs attention", summary="need attention", tone="attention"),
+        GroupOut(id="running", title="Running", summary="running", tone="running"),
+        GroupOut(id="rest", title="Other", summary="other", tone="muted"),
+    )
 }
-
-
-class StatusOut(BaseModel):
-    """How a status is shown."""
-
-    status: Status
-    symbol: str
-    words: str
-    group: BoardGroup
-
-
-class PlateOut(BaseModel):
-    """A session.
-
-    since: when the event happened that last changed the status, by the clock of its host. Its age counts from here.
-    name: the name of the project's folder; with its parent's if another project has the same name.
-    group: the group of the board that it stands in.
-    rank: sort the sessions by it, as text. It is ASCII.
-    symbol, status_words: how the status is shown.
-    search: what a filter searches, in small letters. Every word of the filter must occur in it.
-    """
-
-    session_id: str
-    project_path: str
-    transcript_path: str | None
-    git_branch: str | None
-    status: Status
-    last_event_type: str | None
-    last_tool: str | None
-    todo_progress: str | None
-    error: str | None
-    run_id: str | None
-    pid: int | None
-    host: str | None
-    user: str | None
-    created_at: str
-    updated_at: str
-    since: str
-    name: str
-    group: BoardGroup
-    rank: str
-    symbol: str
-    status_words: str
-    search: str
+STATUSES = {
+    status["status"]: status
+    for status in (
+        StatusOut(
+            status=Status.AWAITING_INPUT, symbol="?", words="awaiting input", group="attention", tone="attention"
+        ),
+        StatusOut(
+            status=Status.AWAITING_APPROVAL, symbol="!", words="awaiting approval", group="attention", tone="attention"
+        ),
+        StatusOut(status=Status.ERROR, symbol="✗", words="error", group="attention", tone="error"),
+        StatusOut(status=Status.RUNNING, symbol="●", words="running", group="running", tone="running"),
+        StatusOut(status=Status.STARTING, symbol="◌", words="starting", group="rest", tone="muted"),
+        StatusOut(status=Status.IDLE, symbol="○", words="idle", group="rest", tone="idle"),
+        StatusOut(status=Status.CLOSED, symbol="·", words="closed", group="rest", tone="muted"),
+    )
+}
+FILTER_FIELDS = "project, branch, status, tool, host, user or session"  # what `search_text` returns
+EVENT_WORDS: dict[str, str] = {EventKind.TOOL_START.value: "tool starts", EventKind.TOOL_CALL.value: "tool ends"}
+MAX_RANK_NAME_CHARS = 100
 
 
 def describe_plate(plate: Plate, name: str) -> PlateOut:
@@ -90,37 +51,60 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
 
     name: of its project, see `ProjectNames`.
     """
-    status = Status(plate["status"])
-    symbol, words, group = STATUSES[status]
-    return PlateOut(
-        session_id=plate["session_id"],
-        project_path=plate["project_path"],
-        transcript_path=plate["transcript_path"],
-        git_branch=plate["git_branch"],
-        status=status,
-        last_event_type=plate["last_event_type"],
-        last_tool=plate["last_tool"],
-        todo_progress=plate["todo_progress"],
-        error=plate["error"],
-        run_id=plate["run_id"],
-        pid=None if plate["pid_is_guess"] else plate["pid"],
-        host=plate["host"],
-        user=plate["user"],
-        created_at=format_ms(plate["created_at"]),
-        updated_at=format_ms(plate["updated_at"]),
-        since=format_ms(plate["since"]),
-        name=name,
-        group=group,
-        rank=rank_of(plate),
-        symbol=symbol,
-        status_words=words,
-        search=search_text(plate),
-    )
+    status = STATUSES[Status(plate["status"])]
+    values = dict(plate)
+    shared = cast("PlateFields", {field: values[field] for field in PlateFields.__annotations__})
+    return {
+        **shared,
+        "pid": None if plate["pid_is_guess"] else plate["pid"],
+        "status": status["status"],
+        "created_at": format_ms(plate["created_at"]),
+        "updated_at": format_ms(plate["updated_at"]),
+        "since": format_ms(plate["since"]),
+        "name": name,
+        "group": status["group"],
+        "rank": rank_of(plate),
+        "symbol": status["symbol"],
+        "status_words": status["words"],
+        "tone": status["tone"],
+        "detail": "" if status["status"] is Status.CLOSED else plate["error"] or plate["last_tool"] or "",
+        "search": search_text(plate),
+    }
 
 
-def describe_statuses() -> list[StatusOut]:
-    """Return how each status is shown, in the order of the boards' help."""
-    return [StatusOut(status=status, **display._asdict()) for status, display in STATUSES.items()]
+def describe_event(row: Mapping[str, Any]) -> EventOut:
+    """Return an event as the API shows it.
+
+    row: of the table `events`.
+    """
+    status = STATUSES[Status(row["status"])] if row["status"] else None
+    params: dict[str, Any] = row["tool_params"] or {}
+    kind = str(row["event_type"])
+    todos = todo_progress_of(params)
+    return {
+        "event_type": kind,
+        "tool_name": row["tool_name"],
+        "agent_id": row["agent_id"],
+        "tool_params": row["tool_params"],
+        "error": row["error"],
+        "ts": row["ts"],
+        "status": status["status"] if status else None,
+        "symbol": status["symbol"] if status else "",
+        "status_words": status["words"] if status else "",
+        "tone": status["tone"] if status else "muted",
+        "words": EVENT_WORDS.get(kind, kind.replace("_", " ")),
+        "about": str(row["error"] or find_subject(params) or (f"{todos} done" if todos else "")),
+    }
+
+
+def describe_statuses() -> StatusesOut:
+    """Return the groups, how each status is shown, and what a filter searches."""
+    return {"groups": list(BOARD_GROUPS.values()), "statuses": list(STATUSES.values()), "filter_fields": FILTER_FIELDS}
+
+
+def encode(answer: object) -> str:
+    """Return an answer, such as a PlateOut, as JSON."""
+    return json.dumps(answer, default=lambda status: status.value)
 
 
 def rank_of(plate: Plate) -> str:
@@ -130,7 +114,7 @@ def rank_of(plate: Plate) -> str:
     their projects' names and of their creation, so that they keep their places whatever they do. Of the rest, the one
     whose status changed last comes first.
     """
-    group = STATUSES[Status(plate["status"])].group
+    group = STATUSES[Status(plate["status"])]["group"]
     time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]
     name = project_folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "running" else ""
     parts = (
@@ -145,7 +129,7 @@ def rank_of(plate: Plate) -> str:
 
 def search_text(plate: Plate) -> str:
     """Return what a filter searches, in small letters."""
-    words = STATUSES[Status(plate["status"])].words
+    words = STATUSES[Status(plate["status"])]["words"]
     fields = (
         plate["project_path"],
         plate["git_branch"],

@@ -65,7 +65,7 @@ class LimitBody:
             return
         declared = Headers(scope=scope).get("content-length", "0")
         if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-            await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
+            await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MiB")
             return
         size, refused = 0, False
 
@@ -74,7 +74,7 @@ class LimitBody:
             message = await receive()
             size += len(message.get("body", b""))
             if size > MAX_BODY_BYTES:
-                raise OSError("the body is over 8 MB")
+                raise OSError("the body is over 8 MiB")
             return message
 
         async def send_unless_too_large(message: Message) -> None:
@@ -83,7 +83,7 @@ class LimitBody:
                 await send(message)
             elif not refused:  # the application may answer although it could not read the body
                 refused = True
-                await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MB")
+                await refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 8 MiB")
 
         await self.app(scope, receive_some, send_unless_too_large)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.hosts.transcripts import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -38,6 +39,9 @@ from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
 from tailhook.stores.processes import CLOCK_BOOTTIME
 from tailhook.transcript import Record
+
+if TYPE_CHECKING:
+    from tailhook.hook.protocols import TranslatedHost
 
 log = logging.getLogger("tailhook.plates")
 
@@ -82,7 +86,7 @@ ANY_TIME = Since()
 class Health:
     """Checks every open plate that this daemon looks after. `check` is called every 10 s.
 
-    spool_id: of this daemon.
+    owner: the spool's id of this daemon.
     is_drained: returns whether every event in the spool is stored.
     clock: returns Unix seconds.
     uptime: returns seconds since the machine's start, which cannot be set.
@@ -93,7 +97,7 @@ class Health:
     def __init__(
         self,
         database: Database,
-        spool_id: str,
+        owner: str,
         is_drained: Callable[[], bool],
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
@@ -101,11 +105,11 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
     ) -> None:
         self.database = database
-        self.spool_id = spool_id
+        self.owner = owner
         self.is_drained = is_drained
         self.clock = clock
         self.uptime = uptime
-        self.looks = Looks()
+        self.looks = LookCache()
         self.look = look or self.looks
         self.started = started or find_process_start
         self.last = uptime()
@@ -122,7 +126,7 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
-        kept = self.database.open_plates(self.spool_id)
+        kept = self.database.open_plates(self.owner)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:
@@ -221,7 +225,7 @@ def key_of(plate: Plate) -> tuple[object, ...]:
     return plate["session_id"], plate["event_ts"], plate["event_mono"], plate["status"]
 
 
-class Looks:
+class LookCache:
     """Examines transcripts. Each is read again only if its size, its time or its inode has changed."""
 
     def __init__(self) -> None:
@@ -256,23 +260,23 @@ def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     calls that the session waits for: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls.
     Reads no farther back than a hook does.
     """
-    sight = Sight(since)
+    builder = LookBuilder(since)
     try:
         with open_transcript(path) as file:
             facts = os.fstat(file.fileno())
             lines = reverse_lines(file, max(0, facts.st_size - MAX_TRANSCRIPT_BYTES), None, MAX_RECORD_BYTES)
             records = ((line, record) for at, line in islice(lines, MAX_RECORDS) if (record := parse_record(line, at)))
             for line, record in islice(records, MAX_RECORDS_TO_CALLS if since.calls else MAX_NEWEST_RECORDS):
-                sight.see(line, record)
-                if sight.is_complete:
+                builder.add_record(line, record)
+                if builder.is_complete:
                     break
     except (OSError, ValueError):
         return None
-    return sight.look(facts.st_mtime)
+    return builder.build(facts.st_mtime)
 
 
-class Sight:
-    """What the records of a transcript show. They are given newest first."""
+class LookBuilder:
+    """Builds a Look from the records of a transcript, which are added newest first."""
 
     def __init__(self, since: Since) -> None:
         self.since = since
@@ -293,8 +297,8 @@ class Sight:
         """Whether older records can show nothing more."""
         return self.own is not None and self.is_before and self.pending | self.ended == self.since.calls
 
-    def see(self, line: bytes, record: Record) -> None:
-        """Take note of the next older record.
+    def add_record(self, line: bytes, record: Record) -> None:
+        """Add the next older record.
 
         line: the record's bytes.
         """
@@ -336,8 +340,8 @@ class Sight:
             is_over = call in self.results or self.is_answered or bool(self.later - {message})
             (self.ended if is_over else self.pending).add(call)
 
-    def look(self, changed: float) -> Look:
-        """Return what was seen.
+    def build(self, changed: float) -> Look:
+        """Return what the records show.
 
         changed: when the transcript was last written, in Unix seconds.
         """
@@ -385,11 +389,25 @@ def last_words(path: str) -> str | None:
     """
     try:
         with open_transcript(path) as file:
-            _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
+            host = recognize_host(file.fileno())
+            words = read_last_message(file) if host is None else read_last_host_message(host, file)
     except (OSError, ValueError):
         return None
-    words = b"\n".join(text for text, _ in texts)[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
+    words = words[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
     return plain_text(words.decode("utf-8", "replace"), MAX_MESSAGE_CHARS) or None
+
+
+def read_last_message(file: io.FileIO) -> bytes:
+    """Return the agent's last message in a transcript of Claude Code, in UTF-8. Raises OSError."""
+    _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
+    return b"\n".join(text for text, _ in texts)
+
+
+def read_last_host_message(host: "TranslatedHost", file: io.FileIO) -> bytes:
+    """Return the agent's last message in a transcript of another host, in UTF-8. Raises OSError."""
+    start = max(0, os.fstat(file.fileno()).st_size - MAX_TRANSCRIPT_BYTES)
+    messages = reverse_host_messages(host, file.fileno(), start, None, MAX_RECORD_BYTES, MAX_RECORDS)
+    return next((words for is_agents, words, _, _ in messages if is_agents and words), b"")
 
 
 def open_transcript(path: str) -> io.FileIO:

@@ -35,11 +35,11 @@ class Origin(NamedTuple):
     """Where an event happened.
 
     fields: of the event, with the values that the daemon knows better.
-    spool_id: of the daemon that looks after its plate, None for none.
+    owner: the spool's id of the daemon that looks after its plate, or None.
     """
 
     fields: dict[str, Any]
-    spool_id: str | None
+    owner: str | None
 
 
 class Inbox:
@@ -141,7 +141,7 @@ class Inbox:
         return taken
 
     def ingest_file(self, fd: int) -> int:
-        """Take the rest of one file; returns how many events came."""
+        """Store the events of one file from its last offset on. Returns how many there were."""
         key = self.key(fd)
         end = self.database.offset(key)
         if end > os.fstat(fd).st_size:
@@ -159,7 +159,7 @@ class Inbox:
                 else:
                     origin = self.origin(fields)
                     report = Report.model_validate({**fields, **origin.fields})
-                    taken += self.database.record(report, place, origin.spool_id)
+                    taken += self.database.record(report, place, origin.owner)
                     continue
             except (ValueError, DataError):
                 self.lost += bool(line.strip())

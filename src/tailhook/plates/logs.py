@@ -11,7 +11,7 @@ from typing import Any
 log = logging.getLogger("tailhook.plates")
 
 REPEAT_INTERVAL_S = 60.0  # between two equal messages
-MAX_REMEMBERED_MESSAGES = 1000  # remembered
+MAX_REMEMBERED_MESSAGES = 1000  # messages whose repeats are dropped; beyond that the oldest is forgotten
 
 
 def log_to_stderr() -> None:

@@ -83,7 +83,7 @@ def read_secret(path: str) -> str:
     except UnicodeDecodeError as error:
         raise TailhookError(f"{path} is not UTF-8") from error
     except OSError as error:
-        raise TailhookError(f"{describe(error)}. Make the file yours alone:  chmod 600") from error
+        raise TailhookError(f"{describe(error)}. Make it readable only by you:  chmod 600 {path}") from error
 
 
 def has_password(url: str) -> bool:

@@ -25,6 +25,8 @@ from tailhook.stores.daemon import (
 from tailhook.stores.spool import runtime_folder
 
 OTHERS_USE = 0o077  # mode bits that a private file must not have
+# In the lock file: whether a person started the daemon, with a port, or a hook or a board did.
+WITH_PORT, WITHOUT_PORT = "port", "no-port"
 
 
 def local_identity() -> dict[str, str]:
@@ -56,7 +58,7 @@ def make_runtime_folder() -> Path:
     check_folder(folder)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_mode & OTHERS_USE:
-        raise TailhookError(f"{folder} is not a folder of yours alone (mode 0700)")
+        raise TailhookError(f"{folder} must be a folder that only you can access (mode 0700)")
     return Path(folder)
 
 

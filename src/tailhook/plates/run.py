@@ -14,17 +14,14 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 from tailhook.stores.processes import process_start, uptime_ms
 from tailhook.stores.spool import RUN_ENDED, RUN_ID_VARIABLE, append_record
-
-if TYPE_CHECKING:
-    from tailhook.stores.spool_record import SpoolRecord
 
 FORWARDED = (
     signal.SIGHUP,
@@ -129,7 +126,8 @@ def register(run_id: str, pid: int) -> None:
 
         project, started = str(Path.cwd()), process_start(pid) or None
         fields = {"project_path": project, "run_id": run_id, "pid": pid, "pid_started": started}
-        client.ensure_daemon()
+        with suppress(client.VersionError):  # it may know the route all the same
+            client.ensure_daemon()
         client.request("POST", "/plates/register", json=fields)
     except (TailhookError, OSError, ImportError):
         pass
@@ -152,7 +150,7 @@ def report_end(run_id: str, deadline: float) -> None:
     except (TailhookError, OSError, ImportError):
         pass
     if not closed:
-        record: SpoolRecord = {
+        record = {
             "event_id": uuid.uuid4().hex,
             "event_type": RUN_ENDED,
             "run_id": run_id,

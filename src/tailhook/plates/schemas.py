@@ -161,7 +161,7 @@ class Report(BaseModel):
         return Detail(
             tool_use_id=self.tool_use_id or "",
             tool=(self.tool_name or "")[:MAX_DETAIL_CHARS],
-            about=str(params.get("command") or params.get("file_path") or "")[:MAX_DETAIL_CHARS],
+            about=find_subject(params)[:MAX_DETAIL_CHARS],
             agent_id=self.agent_id or "",
             is_hosts=self.by_host or self.source == "compact",
         )
@@ -170,8 +170,18 @@ class Report(BaseModel):
         """Return whether the session has only started, so that its first prompt is still to come."""
         return self.event_type == EventKind.SESSION_START.value and self.source in STARTED
 
+    @property
     def todo_progress(self) -> str | None:
-        """Return the progress of the to-do list, such as "3/7", or None if the event does not have it."""
-        params = self.tool_params or {}
-        done, todos = params.get("todos_done"), params.get("todos")
-        return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None
+        """The progress of the to-do list, such as "3/7", or None if the event does not have it."""
+        return todo_progress_of(self.tool_params or {})
+
+
+def find_subject(params: dict[str, Any]) -> str:
+    """Return what a tool works on, from its input: a command or a file, or "" if it has neither."""
+    return str(params.get("command") or params.get("file_path") or "")
+
+
+def todo_progress_of(params: dict[str, Any]) -> str | None:
+    """Return the progress of the to-do list in a tool's input, such as "3/7", or None if there is none."""
+    done, todos = params.get("todos_done"), params.get("todos")
+    return f"{done}/{todos}" if isinstance(done, int) and isinstance(todos, int) else None

@@ -38,11 +38,9 @@ log = logging.getLogger("tailhook.plates")
 PRUNE_INTERVAL_S = 3600  # between two removals of old plates
 POLL_INTERVAL_S = 1.0  # of the spool, if no wake-up comes
 RETRY_DELAY_S = 1.0  # after a failure
-SWITCH_INTERVAL_S = (
-    0.0005  # seconds; an event lets go of the interpreter ten times, and each time waits so long for busy threads
-)
+# sys.setswitchinterval: storing an event releases the GIL about ten times; this bounds each wait
+SWITCH_INTERVAL_S = 0.0005
 TAKEOVER_TIMEOUT_S = 10.0  # for another daemon to exit
-WITH_PORT, WITHOUT_PORT = "port", "no-port"  # the daemon's kind, in the lock file
 
 
 class RunningError(TailhookError):
@@ -102,7 +100,7 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
         signalled = 0
         while not try_lock(fd):
             pid, kind, theirs = read_lock(fd)
-            if not with_port or kind == WITH_PORT or time.monotonic() > end:
+            if not with_port or kind == paths.WITH_PORT or time.monotonic() > end:
                 if pid:
                     link_sockets(runtime, Path(theirs))
                 who = f" (process {pid}). To end it:  kill {pid}" if pid else f"; its process is unknown ({path})"
@@ -113,7 +111,7 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
                     os.kill(pid, signal.SIGTERM)
             time.sleep(0.1)
         os.truncate(fd, 0)
-        kind = WITH_PORT if with_port else WITHOUT_PORT
+        kind = paths.WITH_PORT if with_port else paths.WITHOUT_PORT
         os.pwrite(fd, os.fsencode(f"{os.getpid()} {find_process_start(os.getpid())} {kind} {runtime}"), 0)
         try:
             yield
@@ -209,7 +207,7 @@ class Daemon:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for error in filter(None, (task.exception() for task in ended)):
-            raise TailhookError(f"the daemon ends, as a part of it failed: {error!r}") from error
+            raise TailhookError(f"the daemon stopped because a part of it failed: {error!r}") from error
 
     def prepare_next_start(self) -> None:
         """Write the file from which hooks start the daemon. If that fails, log it and serve."""

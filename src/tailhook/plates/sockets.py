@@ -83,7 +83,7 @@ def open_port(options: DaemonOptions) -> Port | None:
         return None
     token = paths.load_token() if options.token is None else options.token
     if not re.fullmatch(r"[A-Za-z0-9._~+/=-]+", token):
-        raise TailhookError("the port needs a token of letters, digits and -._~+/= that cannot be guessed")
+        raise TailhookError("the token of the port must not be empty and may contain only letters, digits and -._~+/=")
     return Port(listen_tcp(options.host, options.port), options.host, token)
 
 
@@ -127,7 +127,7 @@ def listen_tcp(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise TailhookError(
-            f"{host}:{port}: {error.strerror}. Another port:  tailhook plates serve --port N"
+            f"{host}:{port}: {error.strerror}. To use another port:  tailhook plates serve --port N"
         ) from error
 
 

@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 from alembic import command
@@ -17,38 +18,71 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError, StatementError
 
+from tailhook.plates.fields import PlateFields
+
 metadata = sa.MetaData()
+
+
+class Plate(PlateFields):
+    """One row of the table `plates`. Times are Unix milliseconds.
+
+    pid_started: see `health.find_process_start`; None until the process was seen.
+    pid_is_guess: only one event named the process, so it may be a wrapper shell of the hook.
+    owner: the spool's id of the daemon that checks the transcript and the process, or None.
+    since: when the event happened that last changed the status, by its hook's clock; at most the time of its receipt.
+    event_ts, event_mono: of the newest event, by the clocks of its hook.
+    transcript_size: in bytes, at the newest event.
+    tools: the open tools, see `changes.situation_of`.
+    beneath: the session's own status while a sub-agent waits for the person.
+    unprompted: the session has started and got no prompt yet.
+    """
+
+    status: Annotated[str, {"index": True}]
+    pid_started: float | None
+    pid_is_guess: bool | None
+    owner: Annotated[str | None, {"name": "keeper"}]
+    created_at: int
+    updated_at: Annotated[int, {"index": True}]
+    since: Annotated[int, {"server_default": "0"}]
+    event_ts: int
+    event_mono: int | None
+    transcript_size: int | None
+    tools: list[list[str | None]] | None
+    beneath: str | None
+    unprompted: bool | None
+    version: int
+
+
+COLUMN_TYPES: dict[type, Any] = {
+    str: sa.Text,
+    int: sa.BigInteger,
+    float: sa.Float,
+    bool: sa.Boolean,
+    list: sa.JSON,
+}
+
+
+def column_of(name: str, hint: Any) -> "sa.Column[Any]":
+    """Return the column of a field.
+
+    hint: its annotation. A dict in an `Annotated` has arguments for the column.
+    """
+    options: dict[str, Any] = {"name": name}
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        for note in notes:
+            options |= note if isinstance(note, dict) else {}
+    alternatives = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kind = next(one for one in alternatives if one is not NoneType)
+    return sa.Column(
+        type_=COLUMN_TYPES[get_origin(kind) or kind], key=name, nullable=NoneType in alternatives, **options
+    )
+
 
 plates = sa.Table(
     "plates",
     metadata,
-    sa.Column("session_id", sa.Text, primary_key=True),
-    sa.Column("project_path", sa.Text, nullable=False),
-    sa.Column("transcript_path", sa.Text),
-    sa.Column("git_branch", sa.Text),
-    sa.Column("status", sa.Text, nullable=False, index=True),
-    sa.Column("last_event_type", sa.Text),
-    sa.Column("last_tool", sa.Text),
-    sa.Column("todo_progress", sa.Text),
-    sa.Column("error", sa.Text),
-    sa.Column("run_id", sa.Text, index=True),
-    sa.Column("pid", sa.BigInteger),
-    sa.Column("pid_started", sa.Float),  # see `health.find_process_start`; null until the process was seen
-    sa.Column("pid_is_guess", sa.Boolean),  # only one event named it, so it may be a wrapper shell of the hook
-    sa.Column("host", sa.Text),
-    sa.Column("user", sa.Text),
-    sa.Column("keeper", sa.Text),  # the spool's id of the daemon that checks its transcript and process, or null
-    sa.Column("created_at", sa.BigInteger, nullable=False),  # Unix milliseconds, as all times here
-    sa.Column("updated_at", sa.BigInteger, nullable=False, index=True),
-    # When the event happened that last changed the status, by its hook's clock; at most the time of its receipt.
-    sa.Column("since", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("event_ts", sa.BigInteger, nullable=False),  # of the newest event, by the clocks of its hook
-    sa.Column("event_mono", sa.BigInteger),
-    sa.Column("transcript_size", sa.BigInteger),  # bytes, at the newest event
-    sa.Column("tools", sa.JSON),  # the open tools, see `changes.situation_of`
-    sa.Column("beneath", sa.Text),  # the session's own status while a sub-agent waits for the person
-    sa.Column("unprompted", sa.Boolean),  # the session has started and got no prompt yet
-    sa.Column("version", sa.BigInteger, nullable=False),
+    *(column_of(name, hint) for name, hint in get_type_hints(Plate, include_extras=True).items()),
 )
 events = sa.Table(
     "events",
@@ -86,45 +120,15 @@ spool = sa.Table(
 )
 
 
-class Plate(TypedDict):
-    """One row of the table `plates`, which says what the columns mean."""
-
-    session_id: str
-    project_path: str
-    transcript_path: str | None
-    git_branch: str | None
-    status: str
-    last_event_type: str | None
-    last_tool: str | None
-    todo_progress: str | None
-    error: str | None
-    run_id: str | None
-    pid: int | None
-    pid_started: float | None
-    pid_is_guess: bool | None
-    host: str | None
-    user: str | None
-    keeper: str | None
-    created_at: int
-    updated_at: int
-    since: int
-    event_ts: int
-    event_mono: int | None
-    transcript_size: int | None
-    tools: list[list[str | None]] | None
-    beneath: str | None
-    unprompted: bool | None
-    version: int
-
-
 # ---- statements --------------------------------------------------------------
 #
 # Built once: SQLAlchemy takes longer to build a statement than SQLite to execute it.
 
 EVENT_COLUMNS = [column.name for column in events.columns if column.name != "id"]
 UNKNOWN_EVENT_COLUMNS = [column.name for column in unknown_events.columns]
-PLATE_COLUMNS = [column.name for column in plates.columns]
-FIND = sa.select(plates).where(plates.c.session_id == sa.bindparam("id"))
+PLATE_COLUMNS = plates.columns.keys()
+SELECT_PLATES = sa.select(*(column.label(name) for name, column in plates.columns.items()))
+FIND = SELECT_PLATES.where(plates.c.session_id == sa.bindparam("id"))
 UPDATE = (
     sa.update(plates)
     .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))

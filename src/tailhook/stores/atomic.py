@@ -190,7 +190,7 @@ def read_file(
     try:
         facts = posix.fstat(fd)
         if facts.st_size > max_bytes:
-            raise OSError(TOO_LARGE, f"the file is larger than {max_bytes >> 20} MB", name)
+            raise OSError(TOO_LARGE, f"the file is larger than {max_bytes >> 20} MiB", name)
         if forbidden is not None and facts.st_uid != posix.geteuid():
             raise PermissionError(f"{name} belongs to another user (uid {facts.st_uid})")
         if forbidden is not None and facts.st_mode & forbidden:

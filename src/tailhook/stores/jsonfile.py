@@ -77,7 +77,7 @@ class JsonFile:
         self.stamp = self.stamp_now()
         self.read_from = self.open()
         if posix.fstat(self.read_from).st_size > MAX_FILE_BYTES:
-            raise OSError(TOO_LARGE, f"the file is larger than {MAX_FILE_BYTES >> 20} MB", self.path)
+            raise OSError(TOO_LARGE, f"the file is larger than {MAX_FILE_BYTES >> 20} MiB", self.path)
         value, columns, self.span = read_json_columns(self.read_from, array, choose)
         return value, columns
 

@@ -30,7 +30,7 @@ class RalphFile(FrontMatterFile):
 
     @property
     def prompt(self) -> str:
-        """What is fed back; bytes that are not UTF-8 are replaced."""
+        """The text that is fed back to the agent; bytes that are not valid UTF-8 are replaced."""
         body = self.page.body if self.page else ""
         return body if body.isascii() else body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 

@@ -9,13 +9,13 @@ it knows.
 import posix
 from time import time_ns
 
-from tailhook._core import poke
+from tailhook._core import send_wake_up
 from tailhook.stores.atomic import SAFE, state_folder, state_folder_path, sync, write_all
 
 SPOOL_FILE = "events"  # in the private state folder
 MAX_SPOOL_FILE_BYTES = 16 << 20  # a file that is larger gets another name
 RECORD_START = b'{"event_id":'  # of every record; finds the record behind one that was cut off on the same line
-WAKE_UP_SOCKET = "poke"  # in `runtime_folder`
+WAKE_UP_SOCKET = "poke"  # in `runtime_folder`; hooks of older versions know the wake-up's socket by this name
 NO_DAEMON = (2, 111, 61)  # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
 RUN_ID_VARIABLE = b"TAILHOOK_RUN_ID"  # environment variable that `tailhook run` sets for its command
 RUN_ENDED = "run_ended"  # the event type with which `tailhook run` reports the end of its command
@@ -79,7 +79,7 @@ def file_numbers() -> list[int]:
 def wake_daemon() -> bool:
     """Send the daemon the datagram that makes it read the spool. Returns False if no daemon runs. Never waits."""
     socket = f"{runtime_folder()}/{WAKE_UP_SOCKET}"
-    return poke(socket.encode("utf-8", "surrogateescape")) not in NO_DAEMON
+    return send_wake_up(socket.encode("utf-8", "surrogateescape")) not in NO_DAEMON
 
 
 def runtime_folder() -> str:

@@ -10,7 +10,7 @@ TOPIC = "loop:current"
 
 
 def records(project: Path) -> list[dict]:
-    """Every record of the project's store; fails on a line that is not a JSON object."""
+    """Return every record of the project's store; fails on a line that is not a JSON object."""
     text = (project / ".jwz" / "messages.jsonl").read_bytes().decode("utf-8")
     assert text.endswith("\n")
     found = [json.loads(line) for line in text.splitlines()]
@@ -19,7 +19,7 @@ def records(project: Path) -> list[dict]:
 
 
 def messages(project: Path, topic: str = TOPIC) -> list[dict]:
-    """The topic's messages in the order of their lines; fails when two topics have its name."""
+    """Return the topic's messages in the order of their lines; fails if two topics have its name."""
     if not (project / ".jwz" / "messages.jsonl").exists():
         return []
     found = records(project)
@@ -29,7 +29,7 @@ def messages(project: Path, topic: str = TOPIC) -> list[dict]:
 
 
 def newest(project: Path, topic: str = TOPIC) -> dict | None:
-    """The body of the newest message as JSON, None when there is none."""
+    """Return the body of the newest message, decoded as JSON; None if there is no message."""
     found = messages(project, topic)
     if not found:
         return None

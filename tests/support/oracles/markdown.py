@@ -23,7 +23,7 @@ RAW = re.compile(r"<(?:pre|script|style|textarea)(?=[ \t>\n]|\Z)", re.IGNORECASE
 
 
 class Lines:
-    """Where each position of a content made by StateBlock.getLines stands in the source.
+    """Maps each position of a content made by StateBlock.getLines to its position in the source.
 
     A line of the content is the end of a line of the source, so both are aligned there; blanks that stand for part of
     a tab come before everything that could be asked for.
@@ -42,7 +42,7 @@ class Lines:
 
 
 class Columns(list):
-    """10: StateBlock.bsCount, in which the columns of a quote in a quote add up.
+    """10: corrects StateBlock.bsCount, in which the columns of a quote inside a quote add up.
 
     The rule sets an item to the columns of its own prefix; `outer` are those of the quotes around.
     """
@@ -56,7 +56,7 @@ class Columns(list):
 
 
 class State(StateBlock):
-    """Notes what the content last made is made of, and what the corrections need."""
+    """Notes where the newest content comes from, and what the corrections need."""
 
     made: Lines
 
@@ -85,7 +85,7 @@ TAG = rf"<[A-Za-z][A-Za-z0-9-]*{ATTRIBUTE}*[ \t\n]*/?>|</[A-Za-z][A-Za-z0-9-]*[ 
 
 
 def set_patterns_right() -> None:
-    """1, 2, 3: comments; only spaces, tabs and line endings are blank; labels are compared by case folding."""
+    """Correct 1, 2, 3: comments; only spaces, tabs and line endings are blank; labels are compared by case folding."""
     inline = sys.modules["markdown_it.rules_inline.html_inline"]
     inline.HTML_TAG_RE = re.compile(rf"(?:{TAG}|{COMMENT}|<\?[\s\S]*?\?>|<![A-Za-z][^>]*>|<!\[CDATA\[[\s\S]*?\]\]>)")
     block = sys.modules["markdown_it.rules_block.html_block"]
@@ -113,7 +113,7 @@ def holds_link(tokens) -> bool:
 
 
 class Helpers:
-    """The pieces of links. parseLinkLabel is asked for link texts with a third argument, for labels without."""
+    """Parses the parts of links. Link texts call parseLinkLabel with a third argument, labels without it."""
 
     @staticmethod
     def parseLinkTitle(string, start, end, previous=None):
@@ -144,7 +144,7 @@ UNDERLINE = re.compile(r"[ \t]*(=+|-+)[ \t]*")
 
 
 def knowing_lines(rule):
-    """4, 5, 6: whether a block may start on this line, where the rule itself does not know."""
+    """Correct 4, 5, 6: tell a rule whether a block may start on this line."""
 
     def wrapped(state, start, end, silent):
         if not silent:
@@ -171,7 +171,7 @@ def knowing_lines(rule):
 
 
 def leaving_a_paragraph(rule):
-    """6: after a definition a paragraph is open: what cannot interrupt one is text."""
+    """Correct 6: a paragraph is open after a definition, so what cannot interrupt a paragraph is text."""
 
     def wrapped(state, start, end, silent):
         if not rule(state, start, end, silent):
@@ -202,7 +202,7 @@ def keeping_margins(tokenize):
 
 
 def quoting(rule):
-    """9: a > that is indented as code continues no quote; 10: columns of quotes in quotes add up."""
+    """Correct 9 (a > that is indented as code continues no quote) and 10 (columns of quotes in quotes add up)."""
 
     def wrapped(state, start, end, silent):
         if silent:

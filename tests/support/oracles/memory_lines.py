@@ -10,7 +10,7 @@ CODE = "\x00\x01"  # stands for code among words; the texts that are compared do
 
 
 def prose_lines(text: str) -> list[str]:
-    """The lines of a message without its code: what is left of a line that was all code is not a line."""
+    """Return the lines of a message without its code. A line that holds nothing but code is left out."""
     parts, at = [], 0
     for _, start, end in ORACLE.spans(text):
         parts.append(text[at:start])
@@ -23,7 +23,7 @@ def prose_lines(text: str) -> list[str]:
 
 
 class Scorer:
-    """The lines that count, in a profile."""
+    """Finds the lines that count in a profile."""
 
     def __init__(self, profile: str) -> None:
         self.tuned = profile == "tuned"
@@ -33,11 +33,11 @@ class Scorer:
         self.found_by = {number: [regex for _, regex in regexes(each)] for number, each in words.items()}
 
     def places(self, line: str, number: int) -> list[tuple[int, int]]:
-        """Where the keywords of a number stand in a line, by their beginnings."""
+        """Return the spans of the keywords with a number in a line, sorted by their starts."""
         return sorted(match.span(1) for regex in self.found_by.get(number, ()) for match in regex.finditer(line))
 
     def occurrences(self, line: str, primary: int) -> list[tuple[int, int]]:
-        """The keywords that count: not taken back by a negation, and not inside another one."""
+        """Return the spans of the keywords that count: not negated, and not inside another one."""
         ends = [len(line[:end].encode("utf-8", "surrogatepass")) for _, end in self.places(line, NEGATION)]
         counted, reached = [], -1
         for start, end in self.places(line, primary):
@@ -50,7 +50,7 @@ class Scorer:
         return counted
 
     def score(self, messages: list[str]) -> list[tuple[int, int, str, str, str, bool]]:
-        """As `score_lines`, in str."""
+        """Return what `score_lines` returns, with str in place of bytes."""
         found = []
         for category in range(len(CATEGORIES)):
             boosted = plain = 0

@@ -14,7 +14,7 @@ BLANK = " \t\r\n\0"
 
 
 def candidates(line):
-    """Every object that a bad line may yield: those it starts with, one after another, and those it ends with."""
+    """Yield every object that a bad line may hold: those at its start, one after another, and those at its end."""
     text = line.decode("utf-8", "replace").strip(BLANK)
     found, rest = [], text
     while rest.startswith("{"):
@@ -83,7 +83,7 @@ def flags(record):
 
 
 def last_message(records):
-    """The text of the newest message that has some; records: oldest first."""
+    """Return the text of the newest message that has text; records: oldest first."""
     texts, newest = [], None
     for record in reversed(records):
         if record.get("type") != "assistant" or any(flags(record).values()):
@@ -97,7 +97,7 @@ def last_message(records):
 
 
 def assert_same(ours, record):
-    """ours: a tailhook Record; record: the object."""
+    """Compare a tailhook Record with the object of the json module."""
 
     assert ours.text == text(record)
     assert ours.role == string(role(record))

@@ -2,7 +2,7 @@
 
 Inside tailhook, events and fields have Claude Code's names. Its hook therefore needs no translation and imports none of
 these modules; the hook of another host imports that host's alone. To add a host, add its module, with the members of
-`tailhook.hook.protocols.Host`, and its name to NAMES.
+`tailhook.hook.protocols.TranslatedHost`, and its name to NAMES.
 """
 
 import posix
@@ -12,7 +12,7 @@ DEFAULT = NAMES[0]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hook.protocols import Host
+    from tailhook.hook.protocols import Host, TranslatedHost
 
 
 def find_host(name: str) -> "Host":
@@ -20,8 +20,16 @@ def find_host(name: str) -> "Host":
 
     name: one of NAMES.
     """
-    module = name.replace("-", "_")
-    host: Host = __import__(f"tailhook.hook.hosts.{module}", None, None, ("EVENTS",))
+    host: Host = __import__(f"tailhook.hook.hosts.{name.replace('-', '_')}", None, None, ("NAME",))
+    return host
+
+
+def find_translated_host(name: str) -> "TranslatedHost":
+    """Import and return the module of a host that is not Claude Code.
+
+    name: one of NAMES but the first.
+    """
+    host: TranslatedHost = __import__(f"tailhook.hook.hosts.{name}", None, None, ("NAME",))
     return host
 
 

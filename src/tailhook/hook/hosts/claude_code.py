@@ -9,12 +9,6 @@ if TYPE_CHECKING:
 
 NAME = "claude-code"
 TITLE = "Claude Code"
-EVENTS: "Mapping[str, str]" = {}
-FIELDS: "Mapping[str, str]" = {}
-READS_EXIT_2 = True
-WRITES_LATE = False
-LISTS_ANSWERS = False
-RECORD_MARK = b"assistant"
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -46,7 +40,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "hook_members": {"timeout": 10},  # seconds; a hook waits at most 2 s for its input and 2 s for a lock
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
-        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+        "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
     },
     "env_member": "env",
     "plugins_member": "enabledPlugins",
@@ -63,16 +57,6 @@ HOOKS_FILE: "HooksFileFields" = {
 }
 
 
-def add_fields(payload: "dict[str, Any]") -> None:
-    """Change nothing: the payload has every field."""
-
-
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     """Return the answer as it is."""
     return fields
-
-
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record: {"type": "assistant", "message": {"content": [BLOCK, ...]}}."""
-    message = record.get("message")
-    return message.get("content") if record.get("type") == "assistant" and isinstance(message, dict) else None

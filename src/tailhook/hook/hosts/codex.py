@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields
+    from tailhook.hook.protocols import HooksFileFields, HostMessage
 
 NAME = "codex"
 TITLE = "Codex CLI"
@@ -15,6 +15,14 @@ READS_EXIT_2 = True
 WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
+OTHER_MARKS = b'"user"', b'_call"'
+HOST_WRITTEN = (
+    b"<environment_context",
+    b"<user_instructions",
+    b"<hook_prompt",
+    b"<turn_aborted",
+    b"# AGENTS.md instructions",
+)
 SHELL_VARIABLE = SESSION_VARIABLE = "CODEX_SESSION_ID"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
@@ -38,10 +46,10 @@ HOOKS_FILE: "HooksFileFields" = {
     "hook_members": {"timeout": 10},  # seconds
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
-        "SessionStart": {"statusMessage": "tailhook: is there a loop to go on with?"},
+        "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
         "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
     },
-    "note": "Codex runs a hook once you have said, in its own dialogue, that you trust it.",
+    "note": "Codex runs a hook only after you trust it in Codex's own dialog.",
     "payload": {
         "session_id": "doctor",
         "transcript_path": None,
@@ -63,12 +71,21 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     return fields
 
 
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record of a rollout file.
+def begins_transcript(record: "Mapping[str, Any]") -> bool:
+    """Return whether it is the first record of a rollout file: {"type": "session_meta", "payload": {...}}."""
+    return record.get("type") == "session_meta" and isinstance(record.get("payload"), dict)
 
-    {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [BLOCK, ...]}}
+
+def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
+    """Read a record of a rollout file.
+
+    {"type": "response_item", "payload": ITEM}. ITEM is {"type": "message", "role": ROLE, "content": [BLOCK, ...]}, or
+    {"type": "function_call", "name": TOOL, ...}, or the same with "custom_tool_call".
     """
-    message = record.get("payload")
-    if record.get("type") != "response_item" or not isinstance(message, dict):
+    item = record.get("payload")
+    if record.get("type") != "response_item" or not isinstance(item, dict):
         return None
-    return message.get("content") if message.get("role") == "assistant" else None
+    if item.get("type") in ("function_call", "custom_tool_call"):
+        return True, "", [item.get("name")]
+    role = item.get("role")
+    return (role == "assistant", item.get("content"), []) if role in ("assistant", "user") else None

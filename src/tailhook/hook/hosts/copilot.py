@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields
+    from tailhook.hook.protocols import HooksFileFields, HostMessage
 
 NAME = "copilot"
 TITLE = "Copilot CLI"
@@ -22,6 +22,8 @@ READS_EXIT_2 = False
 WRITES_LATE = True
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
+OTHER_MARKS = (b'"user.message"',)
+HOST_WRITTEN = ()
 SHELL_VARIABLE = "COPILOT_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 8  # with tool use or without
@@ -70,7 +72,19 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     return {"decision": "block", "reason": fields["reason"]} if "decision" in fields else {}
 
 
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record: {"type": "assistant.message", "data": {"content": "..."}}."""
-    message = record.get("data")
-    return message.get("content") if record.get("type") == "assistant.message" and isinstance(message, dict) else None
+def begins_transcript(record: "Mapping[str, Any]") -> bool:
+    """Return whether it is the first record of an events file: {"type": "session.start", "data": {...}}."""
+    return record.get("type") == "session.start"
+
+
+def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
+    """Read a record of an events file.
+
+    {"type": "assistant.message", "data": {"content": TEXT, "toolRequests": [{"name": TOOL}, ...]}}, or "user.message".
+    """
+    kind, message = record.get("type"), record.get("data")
+    if kind not in ("assistant.message", "user.message") or not isinstance(message, dict):
+        return None
+    calls = message.get("toolRequests")
+    names = [call.get("name") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return kind == "assistant.message", message.get("content"), names

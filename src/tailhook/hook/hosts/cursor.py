@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields
+    from tailhook.hook.protocols import HooksFileFields, HostMessage
 
 NAME = "cursor"
 TITLE = "Cursor"
@@ -15,6 +15,8 @@ READS_EXIT_2 = False
 WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
+OTHER_MARKS = (b'"user"',)
+HOST_WRITTEN = ()
 SHELL_VARIABLE = ""
 SESSION_VARIABLE = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
@@ -67,7 +69,17 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     return {"followup_message": fields["reason"]} if "decision" in fields else {}
 
 
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record: {"role": "assistant", "message": {"content": [BLOCK, ...]}}."""
-    message = record.get("message")
-    return message.get("content") if record.get("role") == "assistant" and isinstance(message, dict) else None
+def begins_transcript(record: "Mapping[str, Any]") -> bool:
+    """Return whether it is a record of Cursor's: every one has a role, and none has a type."""
+    return isinstance(record.get("role"), str) and isinstance(record.get("message"), dict) and "type" not in record
+
+
+def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
+    """Read a record: {"role": ROLE, "message": {"content": [BLOCK, ...]}}; a block may be a tool's use."""
+    role, message = record.get("role"), record.get("message")
+    if role not in ("assistant", "user") or not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else ()
+    uses = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+    return role == "assistant", content, [use.get("name") for use in uses]

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields
+    from tailhook.hook.protocols import HooksFileFields, HostMessage
 
 NAME = "gemini"
 TITLE = "Gemini CLI"
@@ -21,6 +21,8 @@ READS_EXIT_2 = True
 WRITES_LATE = False
 LISTS_ANSWERS = True  # all answers to one prompt, blocked ones included; its transcript, never late, has each by itself
 RECORD_MARK = b"gemini"
+OTHER_MARKS = (b'"user"',)
+HOST_WRITTEN = (b"<session_context",)
 SHELL_VARIABLE = "GEMINI_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 0
@@ -66,6 +68,20 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
     return {**fields, "decision": "deny"} if "decision" in fields else fields
 
 
-def content_of(record: "Mapping[str, Any]") -> object:
-    """Return the agent's words in a record: {"type": "gemini", "content": "..."}."""
-    return record.get("content") if record.get("type") == "gemini" else None
+def begins_transcript(record: "Mapping[str, Any]") -> bool:
+    """Return whether it is the first record of a session file: {"sessionId": ..., "projectHash": ..., ...}."""
+    return "projectHash" in record and "sessionId" in record
+
+
+def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
+    """Read a record of a session file.
+
+    {"type": "gemini", "content": TEXT, "toolCalls": [{"name": TOOL}, ...]}, which stands there again, with its calls,
+    when these have ended, or {"type": "user", "content": [PART, ...]}.
+    """
+    kind = record.get("type")
+    if kind == "user":
+        return False, record.get("content"), []
+    calls = record.get("toolCalls")
+    names = [call.get("name") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return (True, record.get("content"), names) if kind == "gemini" else None

@@ -24,7 +24,7 @@ function keep(name, value) {
 }
 
 // Play the sound and show the notification, if the person wants them. shown: called when it is clicked.
-export function alarm(plate, words, shown) {
+export function alert(plate, words, shown) {
   if (wants("sound")) chime();
   if (!wants("notify") || globalThis.Notification?.permission !== "granted") return;
   const note = new Notification(words, { body: line(plate.project_path), tag: plate.session_id });

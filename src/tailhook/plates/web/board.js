@@ -1,16 +1,16 @@
 // The board: every session's status, live over /stream. The daemon decides order, groups, names and symbols.
 
-import { alarm, options } from "./alerts.js";
+import { alert, options } from "./alerts.js";
 import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { clean, line, make, matches, parentFolder, span } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
-const SECTIONS = ["attention", "running", "rest"];
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
 const AGE_INTERVAL_MS = 5000; // between two updates of all ages
 
 const plates = new Map(); // by session id
+const sections = new Map(); // the elements of the groups, by the group's id
 const rows = new Map(); // the elements of the plates that are shown, by session id
 let known = false; // whether all plates have been received once
 let withClosed = false;
@@ -25,8 +25,8 @@ const EVENTS = {
     for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
     all.forEach(store);
     known = true;
-    drawSoon();
-    loadSymbols();
+    if (sections.size) drawSoon();
+    else loadStatuses().catch(() => {}); // the next connection tries again
   },
   plate: store,
   names: (renamed) => {
@@ -50,19 +50,19 @@ function store(plate) {
   if (known && needsAttention(plate) && before?.status !== plate.status) {
     const words = `${line(plate.name)}: ${plate.status_words}`;
     say(words);
-    if (!before || !needsAttention(before)) alarm(plate, words, () => openDetails(plate)); // once while it waits
+    if (!before || !needsAttention(before)) alert(plate, words, () => openDetails(plate)); // once while it waits
   }
   plateChanged(plate);
   drawSoon();
 }
 
 function connected() {
-  if (!$("#away").hidden) say("The daemon is back.");
+  if (!$("#away").hidden) say("The daemon answers again.");
   $("#away").hidden = true;
   setConnection("live", "live");
 }
 
-const AWAY = "The daemon is away: what you see may be old. Trying again. (It is started by:  tailhook plates serve)";
+const AWAY = "The daemon does not answer. What you see may be old. Trying again. (To start it:  tailhook plates serve)";
 const ANOTHER = "To sign in, start the daemon again and open the link that it prints:  tailhook plates serve";
 const SIGNED_OUT = {
   none: `This tab is not signed in. ${ANOTHER}`,
@@ -92,15 +92,14 @@ function drawSoon() {
 }
 
 function drawAll() {
+  if (!sections.size) return; // they are drawn when they have come
   const filter = $("#filter").value.trim();
   const all = [...plates.values()];
   const shown = all.filter((plate) => (withClosed || plate.status !== "closed") && matches(plate, filter));
-  const sections = { attention: [], running: [], rest: [] };
   shown.sort((a, b) => (a.rank < b.rank ? -1 : 1));
-  for (const plate of shown) sections[plate.group].push(plate);
   const focused = document.activeElement?.closest?.("#board li");
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
-  for (const name of SECTIONS) drawSection(name, sections[name]);
+  for (const [id, section] of sections) drawSection(section, shown.filter((plate) => plate.group === id));
   const ids = new Set(shown.map((plate) => plate.session_id));
   for (const [id, row] of rows) {
     if (ids.has(id)) continue;
@@ -113,8 +112,7 @@ function drawAll() {
   drawEmpty(all.length, shown.length, filter);
 }
 
-function drawSection(name, wanted) {
-  const section = $(`#${name}`);
+function drawSection(section, wanted) {
   section.hidden = !wanted.length;
   section.querySelector(".count").textContent = wanted.length;
   const list = section.querySelector("ul");
@@ -150,12 +148,13 @@ function fill(row, plate) {
     if (element.textContent !== text) element.textContent = text;
   };
   row.dataset.status = plate.status;
+  row.dataset.tone = plate.tone;
   put("sign", plate.symbol);
   put("status", plate.status_words);
   put("project", name);
   put("folder", parentFolder(plate.project_path));
   put("branch", line(plate.git_branch));
-  put("tool", plate.status === "closed" ? "" : line(plate.error || plate.last_tool));
+  put("tool", line(plate.detail));
   put("todo", line(plate.todo_progress, 20));
   put("age", age(plate));
   row.querySelector(".dismiss").setAttribute("aria-label", `Dismiss ${name}`);
@@ -278,16 +277,24 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-// Fill the help's list of symbols, once.
-async function loadSymbols() {
-  const list = $("#helping .signs");
-  if (list.children.length) return;
+// Make the sections of the groups, and fill in the help what the daemon knows: once.
+async function loadStatuses() {
   const answer = await ask("/statuses");
-  if (!answer.ok || list.children.length) return;
-  for (const { status, symbol, words } of await answer.json()) {
-    const sign = make("dt", { "data-status": status, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
-    list.append(make("div", {}, sign, make("dd", {}, words)));
+  if (!answer.ok || sections.size) return;
+  const { groups, statuses, filter_fields } = await answer.json();
+  if (sections.size) return;
+  for (const { id, title } of groups) {
+    const heading = make("h2", { id: `${id}-title` }, `${title} `, make("span", { class: "count" }));
+    const section = make("section", { id, "aria-labelledby": heading.id, hidden: "" }, heading, make("ul"));
+    $("#empty").before(section);
+    sections.set(id, section);
   }
+  for (const { symbol, words, tone } of statuses) {
+    const sign = make("dt", { "data-tone": tone, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
+    $("#helping .signs").append(make("div", {}, sign, make("dd", {}, words)));
+  }
+  $("#filter-fields").textContent = filter_fields;
+  drawSoon();
 }
 
 options();

@@ -1,7 +1,7 @@
 // One session's details: its timeline, the agent's last message, and its events.
 
 import { ask } from "./daemon.js";
-import { clock, summary, stretches, timeline } from "./timeline.js";
+import { clock, endPeriods, summary, timeline } from "./timeline.js";
 import { clean, line, make } from "./words.js";
 
 const MAX_EVENTS = 1000; // in the timeline
@@ -13,6 +13,7 @@ const dialog = document.getElementById("details");
 const part = (selector) => dialog.querySelector(selector);
 let shown = null; // the plate
 let events = [];
+let periods = [];
 let soon = 0;
 
 // Return the id of the session whose details are shown.
@@ -22,6 +23,7 @@ export function openDetails(plate) {
   if (!plate) return;
   shown = plate;
   events = [];
+  periods = [];
   part(".message").textContent = "";
   part(".events").replaceChildren();
   part("figure").querySelector("svg")?.remove();
@@ -50,6 +52,7 @@ async function load() {
     if (id !== shown.session_id) return;
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
+    periods = found.periods;
     part(".message").textContent = clean(found.last_message) || "The last message could not be read.";
     drawEvents();
     drawTimeline();
@@ -61,7 +64,7 @@ async function load() {
 function drawPlate() {
   part("#details-title").textContent = line(shown.name);
   const status = part(".status");
-  status.dataset.status = shown.status;
+  status.dataset.tone = shown.tone;
   const sign = make("span", { class: "sign", "aria-hidden": "true" }, shown.symbol);
   status.replaceChildren(sign, make("span", { class: "words" }, shown.status_words));
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
@@ -91,13 +94,12 @@ function drawEvents() {
   part(".events").start = events.length;
 }
 
-function eventLine({ ts, event_type, tool_name, tool_params, error, status, symbol, status_words }) {
-  const about = error || tool_params?.command || tool_params?.file_path || todos(tool_params);
+function eventLine({ ts, words, tool_name, about, status, symbol, status_words, tone }) {
   const said = make("li", {}, make("time", { datetime: new Date(ts).toISOString() }, clock(ts, true)));
-  said.append(make("span", { class: "what" }, happened(event_type)));
+  said.append(make("span", { class: "what" }, line(words, 100)));
   said.append(make("span", { class: "tool" }, line(tool_name, 100)), make("bdi", { class: "about" }, line(about)));
   if (status) {
-    const sign = make("span", { class: "sign", "data-status": status }, symbol);
+    const sign = make("span", { class: "sign", "data-tone": tone }, symbol);
     sign.title = status_words;
     sign.setAttribute("role", "img");
     sign.setAttribute("aria-label", sign.title);
@@ -108,23 +110,18 @@ function eventLine({ ts, event_type, tool_name, tool_params, error, status, symb
   return said;
 }
 
-const SAID = { tool_start: "tool starts", tool_call: "tool ends" };
-
-const happened = (type) => SAID[type] ?? line(type, 100).replaceAll("_", " ");
-
-const todos = (params) => (params?.todos ? `${params.todos_done}/${params.todos} done` : "");
-
 function drawTimeline() {
   const figure = part("figure");
   const width = Math.floor(figure.clientWidth);
   if (!dialog.open || width < 100) return;
   const now = Date.now();
-  const picture = timeline(events, width, now);
+  const pieces = endPeriods(periods, now);
+  const picture = timeline(pieces, width);
   const before = figure.querySelector("svg");
   if (before && picture) before.replaceWith(picture);
   else if (picture) figure.prepend(picture);
   else before?.remove();
-  const words = summary(stretches(events, now));
+  const words = summary(pieces);
   if (part("figcaption").textContent !== words) part("figcaption").textContent = words;
 }
 

@@ -2,57 +2,33 @@
 
 import { draw, line, span } from "./words.js";
 
-const LANES = ["agent", "you", "tools"];
+const LANES = ["agent", "you"];
 const LEFT = 52; // width of the lanes' names
 const HEIGHT = 26;
 const GAP = 8;
 const AXIS = 22;
 const LETTER = 7; // about the width of one in a bar
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
-const SHORT = { awaiting_input: "input", awaiting_approval: "approval" };
 
-// Return the periods in which a session was in one status, and those in which it ran a tool:
-// {lane, kind, label, start, end}, milliseconds.
-export function stretches(events, now) {
-  const found = [];
-  const changes = events.filter((event) => event.status);
-  const ends = changes.at(-1)?.status === "closed" ? changes.at(-1).ts : now;
-  let open = null;
-  let tool = null;
-  const endTool = (at) => {
-    if (tool) found.push({ ...tool, end: Math.max(tool.start, at) });
-    tool = null;
-  };
-  for (const { status, status_words, event_type, tool_name, ts } of changes) {
-    if (open?.kind !== status) {
-      if (open) found.push({ ...open, end: Math.max(open.start, ts) });
-      open = { lane: status === "running" || status === "starting" ? 0 : 1, kind: status, start: ts };
-      open.label = SHORT[status] ?? status_words;
-    }
-    endTool(ts);
-    if (event_type === "tool_start") tool = { lane: 2, kind: "tool", label: line(tool_name, 80), start: ts };
-  }
-  if (open && open.kind !== "closed") found.push({ ...open, end: Math.max(open.start, ends) });
-  endTool(ends);
-  return found;
-}
+// Return the daemon's periods with an end: one that lasts has lasted until now. Times are milliseconds.
+export const endPeriods = (periods, now) =>
+  periods.map((period) => ({ ...period, end: Math.max(period.start, period.end ?? now) }));
 
 // Return the picture in words: how long the agent worked and how long it waited.
 export function summary(parts) {
   const total = (chosen) => parts.filter(chosen).reduce((sum, part) => sum + part.end - part.start, 0);
   const sums = [
-    ["worked", total((part) => part.lane === 0)],
-    ["waited for an answer", total((part) => part.kind === "awaiting_input")],
-    ["waited for approval", total((part) => part.kind === "awaiting_approval")],
-    ["was in error", total((part) => part.kind === "error")],
-    ["was idle", total((part) => part.kind === "idle")],
+    ["worked", total((part) => part.lane === "agent")],
+    ["waited for an answer", total((part) => part.status === "awaiting_input")],
+    ["waited for approval", total((part) => part.status === "awaiting_approval")],
+    ["was in error", total((part) => part.status === "error")],
+    ["was idle", total((part) => part.status === "idle")],
   ].filter(([, time]) => time >= 1000);
   return sums.length ? `The agent ${sums.map(([what, time]) => `${what} ${span(time, true)}`).join(", ")}.` : "";
 }
 
-// Return the picture, `width` pixels wide, or null if there is nothing to draw.
-export function timeline(events, width, now) {
-  const parts = stretches(events, now);
+// Return the picture of periods with an end, `width` pixels wide, or null if there is nothing to draw.
+export function timeline(parts, width) {
   if (!parts.length) return null;
   const first = Math.min(...parts.map((part) => part.start));
   const last = Math.max(first + 1000, ...parts.map((part) => part.end));
@@ -68,18 +44,19 @@ export function timeline(events, width, now) {
       draw("text", { class: "name", x: 0, y: y(lane) + 17 }, name),
     );
   }
-  for (const part of parts) picture.append(bar(part, x, y(part.lane)));
+  for (const part of parts) picture.append(bar(part, x, y(LANES.indexOf(part.lane))));
   return picture;
 }
 
 function bar(part, x, y) {
   const left = x(part.start);
   const width = Math.max(1.5, x(part.end) - left);
-  const title = `${part.label}, ${span(part.end - part.start, true)} from ${clock(part.start, true)}`;
-  const drawn = draw("g", { class: `bar ${part.kind}` }, draw("title", {}, title));
+  const name = line(part.label, 80);
+  const title = `${name}, ${span(part.end - part.start, true)} from ${clock(part.start, true)}`;
+  const drawn = draw("g", { class: `bar ${part.status}${part.tool && " tool"}`, "data-tone": part.tone }, draw("title", {}, title));
   drawn.append(draw("rect", { x: left, y, width, height: HEIGHT, rx: Math.min(4, width / 2) }));
   const room = Math.floor((width - 10) / LETTER);
-  const label = part.label.length > room ? `${part.label.slice(0, room - 1)}…` : part.label;
+  const label = name.length > room ? `${name.slice(0, room - 1)}…` : name;
   if (label.length <= room && room > 3) drawn.append(draw("text", { x: left + 6, y: y + 17 }, label));
   return drawn;
 }

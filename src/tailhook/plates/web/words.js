@@ -5,13 +5,13 @@ const ORDINARY = "\n\t\u200c\u200d"; // newline, tab, and the joiners that Persi
 
 // Return text of a session for display: replace characters that are invisible, that change the direction of what
 // follows, or that a terminal obeys. Lines stay lines.
-export function clean(text, longest = 10_000) {
-  const shown = String(text ?? "").slice(0, longest);
+export function clean(text, maxLetters = 10_000) {
+  const shown = String(text ?? "").slice(0, maxLetters);
   return shown.replace(UNSEEN, (letter) => (ORDINARY.includes(letter) ? letter : "\uFFFD"));
 }
 
 // Return the same on one line.
-export const line = (text, longest = 300) => clean(text, longest).replaceAll(/[\n\t]/g, " ");
+export const line = (text, maxLetters = 300) => clean(text, maxLetters).replaceAll(/[\n\t]/g, " ");
 
 // Return the folder that a project's folder is in, with ~ for a home.
 export function parentFolder(path) {

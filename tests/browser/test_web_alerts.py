@@ -47,8 +47,8 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
 
 
 @pytest.fixture
-def alarmed(daemon, open_board):
-    """The board in a page that gives both alarms; what it gave is in its `heard`. A session waited before."""
+def alerting(daemon, open_board):
+    """Return a board's page that gives both alerts and lists them in `heard`. One session has waited before."""
     daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
     page = open_board(daemon)
     page.add_init_script(WATCHED)
@@ -58,21 +58,21 @@ def alarmed(daemon, open_board):
     return page
 
 
-def test_who_asks_for_something_else_while_it_waits_alarms_no_second_time(daemon, alarmed):
+def test_another_question_during_a_wait_gives_no_second_alert(daemon, alerting):
     for ts, event, words in (
         (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
         (3, {"event_type": "stop", "error": "overloaded"}, "error"),
     ):
         daemon.post(session="waited", project_path="/waited", ts=ts, **event)
-        expect(row(alarmed, "waited").locator(".status")).to_have_text(words)
-    assert alarmed.evaluate("heard") == []
+        expect(row(alerting, "waited").locator(".status")).to_have_text(words)
+    assert alerting.evaluate("heard") == []
 
 
-def test_a_session_alarms_that_appears_in_need_of_attention_but_not_one_that_waited_before(daemon, alarmed):
+def test_a_session_that_appears_in_need_of_attention_alerts_but_not_one_that_waited_before(daemon, alerting):
     daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
     daemon.post("permission_asked", "new", project_path="/new", ts=3)
-    expect(row(alarmed, "new")).to_be_visible()
-    assert alarmed.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
+    expect(row(alerting, "new")).to_be_visible()
+    assert alerting.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
 
 
 def test_without_the_browsers_leave_there_is_no_notification(daemon, board):

@@ -1,0 +1,194 @@
+# Iterates over the uses of some tools, with what became of each.
+#
+# Gives: nothing to other parts. For Python: reverse_tool_uses.
+# Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_*
+# (transcript/records.pxi), the fields (transcript/fields.pxi), json_skip and its kin (json/grammar.pxi),
+# text_fingerprint (text/view.pxi).
+
+cdef struct RecToolBlock:
+    RecSlice type
+    RecSlice id
+    RecSlice name
+    RecSlice input
+    RecSlice use_id
+    RecSlice is_error
+
+
+cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
+    """Return where the value of a member belongs, NULL if it is not asked for."""
+    if size == 4 and memcmp(name, b"type", 4) == 0:
+        return &block.type
+    if size == 2 and memcmp(name, b"id", 2) == 0:
+        return &block.id
+    if size == 4 and memcmp(name, b"name", 4) == 0:
+        return &block.name
+    if size == 5 and memcmp(name, b"input", 5) == 0:
+        return &block.input
+    if size == 11 and memcmp(name, b"tool_use_id", 11) == 0:
+        return &block.use_id
+    if size == 8 and memcmp(name, b"is_error", 8) == 0:
+        return &block.is_error
+    return NULL
+
+
+cdef Cursor rec_walk_tool_block(Cursor p, Cursor end, RecToolBlock* block) noexcept nogil:
+    """Find the members of the valid content block at p. Returns the position after it."""
+    cdef JsonFault fault
+    cdef RecSlice* member
+    cdef Cursor name
+    cdef Cursor start
+    memset(block, 0, sizeof(RecToolBlock))
+    p = json_skip_space(p + 1, end)
+    while p[0] == c'"':
+        name = p + 1
+        p = json_skip_string(name, end, &fault)
+        member = rec_tool_member(block, name, p - name - 1)
+        start = json_skip_space(json_skip_space(p, end) + 1, end)
+        p = json_skip(start, end, &fault)
+        if member != NULL:
+            member[0] = RecSlice(start, p)
+        p = json_skip_space(p, end)
+        if p[0] == c",":
+            p = json_skip_space(p + 1, end)
+    return p + 1
+
+
+cdef struct RecResults:
+    # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit says whether the
+    # result is an error. A slot of 0 is free. As Python objects, they would take longer than everything else.
+    uint64_t* slots
+    size_t capacity  # a power of two
+    size_t count
+
+
+cdef uint64_t* rec_result_slot(RecResults* results, uint64_t key) noexcept nogil:
+    """Return the slot of a key, or the free one where it belongs. The table must have a free slot."""
+    cdef size_t at = (key >> 1) & (results.capacity - 1)
+    while results.slots[at] != 0 and results.slots[at] >> 1 != key >> 1:
+        at = (at + 1) & (results.capacity - 1)
+    return &results.slots[at]
+
+
+cdef inline uint64_t rec_result_key(RecSlice* use_id, bint is_error) noexcept nogil:
+    """Return what stands for an id in the table; never 0."""
+    return ((text_fingerprint(use_id.start, use_id.end - use_id.start) | 2) & ~<uint64_t>1) | is_error
+
+
+cdef int rec_add_result(RecResults* results, RecSlice* use_id, bint is_error) noexcept nogil:
+    """Keep a result. Returns 0, or -1: no memory."""
+    cdef RecResults wider
+    cdef uint64_t key = rec_result_key(use_id, is_error)
+    cdef size_t i
+    if 2 * results.count >= results.capacity:
+        wider.capacity = max(<size_t>256, 4 * results.capacity)
+        wider.count = results.count
+        wider.slots = <uint64_t*>PyMem_RawCalloc(wider.capacity, sizeof(uint64_t))
+        if wider.slots == NULL:
+            return -1
+        for i in range(results.capacity):
+            if results.slots[i] != 0:
+                rec_result_slot(&wider, results.slots[i])[0] = results.slots[i]
+        PyMem_RawFree(results.slots)
+        results[0] = wider
+    results.count += 1
+    rec_result_slot(results, key)[0] = key
+    return 0
+
+
+cdef object rec_has_failed(RecResults* results, RecSlice* use_id):
+    """Return whether the result of a use is an error, None without a result."""
+    cdef uint64_t found = 0
+    if results.capacity:
+        found = rec_result_slot(results, rec_result_key(use_id, False))[0]
+    return None if found == 0 else (found & 1) == 1
+
+
+cdef inline bint rec_value_is_utf8(RecSlice* value) noexcept nogil:
+    """Return whether the value is a string of valid UTF-8."""
+    return rec_value_is_string(value) and utf8_stop(value.start, value.end) == value.end
+
+
+@cython.final
+@cython.internal
+@cython.no_gc_clear  # the window borrows the file from this object; a finalizer may still iterate
+cdef class ToolUseIterator:
+    cdef object file
+    cdef object names  # of the tools whose uses are returned
+    cdef RecResults results  # a result is newer than its use
+    cdef list found    # uses in the line that was read last, the oldest first
+    cdef WinWindow window
+    cdef char busy     # a thread is in __next__
+
+    def __cinit__(self):
+        self.found = []
+        self.window.finished = True  # until reverse_tool_uses gives it a file
+
+    def __dealloc__(self):
+        win_close(&self.window)
+        PyMem_RawFree(self.results.slots)
+
+    def __iter__(self):
+        return self
+
+    cdef int read(self, WinLine* line) except -1:
+        """Keep the results in a line, and put the uses in it into `found`."""
+        cdef RecFields fields
+        cdef RecSlice content
+        cdef RecToolBlock block
+        cdef Cursor start
+        cdef JsonFault fault
+        if not rec_find(line.start, line.end, &fields):
+            return 0
+        content = fields.message[FIELD_CONTENT]
+        if content.start == NULL or content.start[0] != c"[":
+            return 0
+        start = json_skip_space(content.start + 1, content.end)
+        while start[0] != c"]":
+            if start[0] == c"{":
+                start = rec_walk_tool_block(start, content.end, &block)
+                self.keep(&block, line.offset)
+            else:
+                start = json_skip(start, content.end, &fault)
+            start = json_skip_space(start, content.end)
+            if start[0] == c",":
+                start = json_skip_space(start + 1, content.end)
+        return 0
+
+    cdef int keep(self, RecToolBlock* block, int64_t offset) except -1:
+        """Keep a block if it is a result, or a use of one of the tools."""
+        if rec_value_is(&block.type, b"tool_result", 11):
+            if rec_value_is_string(&block.use_id):
+                if rec_add_result(&self.results, &block.use_id, rec_value_is_true(&block.is_error)) < 0:
+                    raise MemoryError()
+        elif rec_value_is(&block.type, b"tool_use", 8) and block.input.start != NULL:
+            if rec_value_is_utf8(&block.name) and (name := rec_value_string(&block.name)) in self.names:
+                use_id = failed = None
+                if rec_value_is_utf8(&block.id):
+                    use_id, failed = rec_value_string(&block.id), rec_has_failed(&self.results, &block.id)
+                given = bytes_between(block.input.start, block.input.end)
+                self.found.append((name, use_id, given, failed, offset))
+        return 0
+
+    def __next__(self):
+        cdef WinLine line
+        if not os_flag_enter(&self.busy):
+            raise RuntimeError("the lines are being read by another thread")
+        try:
+            while not self.found and win_step(&self.window, &line):
+                if memmem(line.start, line.end - line.start, b'"tool_', 6) != NULL:
+                    self.read(&line)
+            if self.found:
+                return self.found.pop()
+            win_close(&self.window)
+            raise StopIteration
+        finally:
+            os_flag_leave(&self.busy)
+
+
+def reverse_tool_uses(file, names, start=0, end=None, max_line=None, max_lines=None):
+    cdef ToolUseIterator uses = ToolUseIterator.__new__(ToolUseIterator)
+    uses.file = file
+    uses.names = names
+    win_open(&uses.window, file, start, end, max_line, False)
+    win_limit_lines(&uses.window, max_lines)
+    return uses

@@ -1,0 +1,81 @@
+"""Reads the transcripts of other hosts than Claude Code, whose records the core does not know."""
+
+import posix
+
+from tailhook._core import parse_json, reverse_lines, unix_time
+from tailhook.hook.hosts import NAMES, find_translated_host
+from tailhook.hook.payload import get_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tailhook.hook.protocols import TranslatedHost
+
+MAX_FIRST_RECORD_BYTES = 1 << 20  # that are read to recognize a host
+
+
+def recognize_host(fd: int) -> "TranslatedHost | None":
+    """Return the host that wrote an open transcript, by its first record; None for Claude Code and unknown hosts.
+
+    Raises OSError if the file cannot be read.
+    """
+    record = parse_host_record(posix.pread(fd, MAX_FIRST_RECORD_BYTES, 0).partition(b"\n")[0])
+    for name in NAMES[1:]:
+        host = find_translated_host(name)
+        if host.begins_transcript(record):
+            return host
+    return None
+
+
+def reverse_host_messages(
+    host: "TranslatedHost", fd: int, start: int, end: int | None, max_record_bytes: int, max_records: int
+) -> "Iterator[tuple[bool, bytes, list[str], float | None]]":
+    """Yield the messages of an open transcript, newest first.
+
+    Each is: is it the agent's, its words in UTF-8, the names of the tools that it uses, and its time (Unix seconds,
+    None if it has none). A message that stands there twice is yielded once. Words that the host wrote in a person's
+    name are left out.
+
+    start, end: the part of the file to read, in bytes; end: None for the file's end.
+    max_record_bytes: of a record; longer ones are skipped.  max_records: how many are read.
+    """
+    marks = (host.RECORD_MARK, *host.OTHER_MARKS)
+    seen = set()
+    for _, line in reverse_lines(fd, start, end, max_record_bytes):
+        max_records -= 1
+        if max_records < 0:
+            return
+        if not any(mark in line for mark in marks):
+            continue
+        record = parse_host_record(line)
+        message = host.read_record(record)
+        if message is None or ((name := get_text(record, "id")) and name in seen):
+            continue
+        seen.add(name)
+        is_agents, content, tools = message
+        words = join_texts(content).encode("utf-8", "surrogatepass")
+        if not words.strip() or (not is_agents and words.lstrip().startswith(host.HOST_WRITTEN)):
+            words = b""
+        names = [tool for tool in tools if isinstance(tool, str)]
+        if words or names:
+            yield is_agents, words, names, unix_time(get_text(record, "timestamp"))
+
+
+def parse_host_record(line: bytes) -> "dict[str, Any]":
+    """Return a transcript's record, empty if the line is not a JSON object."""
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def join_texts(content: object) -> str:
+    """Return a message's content as one text: a string, or the texts of a list of blocks, a line break between them."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = [get_text(block, "text") for block in blocks if isinstance(block, dict)]
+    return "\n".join(text for text in texts if text.strip())

@@ -1,0 +1,402 @@
+"""Does a shell command run a certain program? (docs/machines/gate.md)
+
+Pure. What cannot be taken apart counts as a run if the program's name occurs in it.
+"""
+
+from tailhook.machines import is_visible
+from tailhook.machines.shell import UNKNOWN, ShellReader, is_assignment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailhook.machines.shell import SimpleCommand
+
+MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
+MAX_WANTED_CHARS = 200  # of a command to look for
+MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
+MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
+NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
+SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
+INTERPRETERS = (*SHELLS, "bun", "deno", "node", "perl", "php", "ruby")  # that run a script
+QUOTING = str.maketrans("", "", "\\'\"")
+
+# Programs that run a command: how many arguments of their own come before it, the options whose value is the next
+# word, and the options with which they run nothing.
+WRAPPERS: "dict[str, tuple[int, str, str]]" = {
+    "bundle exec": (0, "", ""),
+    "bunx": (0, "-p --package", ""),
+    "caffeinate": (0, "-t -w", ""),
+    "catchsegv": (0, "", ""),
+    "chronic": (0, "", ""),
+    "command": (0, "", "-v -V"),
+    "conda run": (0, "-n --name -p --prefix --cwd", ""),
+    "cross-env": (0, "", ""),
+    "dbus-run-session": (0, "--config-file", ""),
+    "direnv exec": (1, "", ""),
+    "doas": (0, "-C -u", ""),
+    "docker compose exec": (1, "-e --env --index -u --user -w --workdir", ""),
+    "docker compose run": (1, "-e --env --entrypoint --name -l --label -p --publish -u --user -v --volume -w", ""),
+    "docker-compose exec": (1, "-e --env --index -u --user -w --workdir", ""),
+    "docker-compose run": (1, "-e --env --entrypoint --name -l --label -p --publish -u --user -v --volume -w", ""),
+    "docker exec": (1, "-e --env --env-file --detach-keys -u --user -w --workdir", ""),
+    "docker run": (1, (
+        "-e --env --env-file -h --hostname -l --label -m --memory --mount --name --network -p --publish --platform -u"
+        " --user -v --volume -w --workdir"), ""),
+    "dotenv run": (0, "-f --file", ""),
+    "env": (0, "-u -C --unset --chdir", ""),
+    "exec": (0, "-a", ""),
+    "flock": (1, "-E -w --conflict-exit-code --timeout", ""),
+    "git bisect run": (0, "", ""),
+    "hatch run": (0, "", ""),
+    "ionice": (0, "-c -n -p -P -u --class --classdata", "-p"),
+    "kubectl exec": (1, "-c -n --container --namespace", ""),
+    "ltrace": (0, "-e -o", ""),
+    "mise exec": (0, "", ""),
+    "nice": (0, "-n --adjustment", ""),
+    "nohup": (0, "", ""),
+    "npm exec": (0, "-p --package", ""),
+    "npm x": (0, "-p --package", ""),
+    "npx": (0, "-p --package", ""),
+    "op run": (0, "--env-file", ""),
+    "parallel": (0, "-j --jobs --joblog --results", ""),
+    "pdm run": (0, "-p --project", ""),
+    "perf stat": (0, "-e -o -r", ""),
+    "pipenv run": (0, "", ""),
+    "pixi run": (0, "-e --environment --manifest-path", ""),
+    "pnpm dlx": (0, "--package", ""),
+    "pnpm exec": (0, "", ""),
+    "podman exec": (1, "-e --env -u --user -w --workdir", ""),
+    "poetry run": (0, "", ""),
+    "rye run": (0, "-p --pyproject", ""),
+    "setarch": (1, "", ""),
+    "setsid": (0, "", ""),
+    "stdbuf": (0, "-i -o -e --input --output --error", ""),
+    "strace": (0, "-e -o -p -s -u", ""),
+    "sudo": (0, (
+        "-C -D -g -h -p -R -r -T -t -U -u --chdir --chroot --close-from --command-timeout --group --host --prompt"
+        " --role --type --user"), "-e -K -k -l -V -v --edit --list --validate"),
+    "systemd-run": (0, "-E -p -u --property --setenv --slice --unit", ""),
+    "taskset": (1, "", "-p"),
+    "time": (0, "-f -o --format --output", ""),
+    "timeout": (1, "-k -s --kill-after --signal", ""),
+    "unbuffer": (0, "", ""),
+    "uv run": (0, (
+        "-p -w --allow-insecure-host --cache-dir --config-file --directory --env-file --extra --group --index"
+        " --index-url --no-extra --no-group --only-group --package --project --python --with --with-editable"
+        " --with-requirements"), ""),
+    "uv tool run": (0, "-p -w --from --python --with", ""),
+    "uvx": (0, "-p -w --from --python --with", ""),
+    "valgrind": (0, "", ""),
+    "xargs": (0, "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-chars --max-lines --max-procs", ""),
+    "xvfb-run": (0, "-e -f -n -p -s -w --server-args --server-num", ""),
+    "yarn": (0, "--cwd", ""),
+    "yarn dlx": (0, "-p --package", ""),
+    "yarn exec": (0, "", ""),
+    "yarn run": (0, "", ""),
+}  # fmt: skip
+# Programs whose subcommands are among them, with the options before the subcommand whose value is the next word.
+SUBCOMMANDS = {
+    "bundle": "",
+    "conda": "",
+    "direnv": "",
+    "docker": "-c -H -l --config --context --host --log-level",
+    "docker compose": "-f -p --env-file --file --profile --project-directory --project-name",
+    "docker-compose": "-f -p --env-file --file --profile --project-directory --project-name",
+    "dotenv": "-f --file",
+    "git": "-C -c --git-dir --work-tree",
+    "git bisect": "",
+    "hatch": "-e --env -p --project",
+    "kubectl": "-n --context --kubeconfig --namespace",
+    "mise": "-C --cd",
+    "npm": "-C -w --prefix --workspace",
+    "op": "--account",
+    "pdm": "-p --project",
+    "perf": "",
+    "pipenv": "",
+    "pixi": "",
+    "pnpm": "-C -F --dir --filter",
+    "podman": "",
+    "poetry": "-C -P --directory --project",
+    "rye": "",
+    "uv": "--cache-dir --config-file --directory --project",
+    "uv tool": "",
+    "yarn": "--cwd",
+}
+# Programs that give a text to a shell: the options whose value that is.
+SHELL_OPTIONS = {
+    "env": "-S --split-string",
+    "flock": "-c --command",
+    "nix-shell": "--command --run",
+    "runuser": "-c --command",
+    "script": "-c --command",
+    "su": "-c --command",
+}
+
+
+def parse_command(text: str) -> list[str]:
+    """Return the words of a text that is one simple command, which `runs` looks for.
+
+    Raises ValueError with the reason if it is anything else, or longer than MAX_WANTED_CHARS.
+
+    >>> parse_command("npm run 'unit tests'")
+    ['npm', 'run', 'unit tests']
+    """
+    if len(text) > MAX_WANTED_CHARS:
+        raise ValueError(f"the command is longer than {MAX_WANTED_CHARS} characters")
+    if not all(map(is_visible, text)):
+        raise ValueError("the command has control characters or more than one line")
+    reader = ShellReader(text)
+    reader.read()
+    words = [word for command in reader.commands for word in command.words]
+    is_plain = reader.is_plain and not reader.is_unknown and not any(UNKNOWN in word for word in words)
+    if len(reader.commands) != 1 or not is_plain or "`" in text:
+        raise ValueError("it is not one simple command: no ; & | < > ( ) $ ` # or keywords of the shell outside quotes")
+    if not words[0] or words[0] in NOT_PROGRAMS or is_assignment(words[0]):
+        raise ValueError("the command does not begin with a program")
+    return words
+
+
+def runs(line: str, wanted: "Sequence[str]") -> bool:
+    """Return whether a shell line runs a command that begins with the wanted words, whatever its options are.
+
+    >>> runs("cd app && FORCE=1 .venv/bin/pytest -q  # all of them", ["pytest"]), runs("echo pytest", ["pytest"])
+    (True, False)
+    """
+    return may_name(line, program_name(wanted[0])) and runs_in(line, wanted, 0)
+
+
+def program_name(program: str) -> str:
+    """Return what every command that runs a program has in it, apart from quotes: Python's version may differ."""
+    name = base_name(program)
+    return "py" if is_python(name) else name
+
+
+def may_name(line: str, name: str) -> bool:
+    """Return whether a line has a program's name in it, quotes left out. It is much faster than `runs`."""
+    if name in line:
+        return True
+    return ("\\" in line or "'" in line or '"' in line) and name in line.replace("\\\n", "").translate(QUOTING)
+
+
+def runs_in(text: str, wanted: "Sequence[str]", depth: int) -> bool:
+    """Return whether a shell text runs the wanted command, or cannot be taken apart.
+
+    depth: of shells around it.
+    """
+    if len(text) > MAX_COMMAND_CHARS or depth > MAX_SHELL_DEPTH:
+        return True
+    reader = ShellReader(text)
+    reader.read()
+    return reader.is_unknown or any(command_runs(command, wanted, depth) for command in reader.commands)
+
+
+def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int) -> bool:
+    """Return whether a simple command, or a command in its arguments, is the wanted one, or could be."""
+    todo: list[Sequence[str]] = [command.words]
+    for _ in range(MAX_WRAPPERS):
+        if not todo:
+            return False
+        words = todo.pop()
+        if not words:
+            continue
+        if begins_with(words, wanted):
+            return True
+        if is_assignment(words[0]):
+            todo.append(words[1:])
+            continue
+        if UNKNOWN in base_name(words[0]):
+            return True
+        for text in shell_texts(words, command.stdin):
+            if text is None or runs_in(text, wanted, depth + 1):
+                return True
+        todo += inner_commands(words, "/" in wanted[0])
+    return True
+
+
+def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
+    """Return whether a simple command begins with the wanted words.
+
+    Between them may be options, each with a value that is the next word, and +toolchains. A word that only the running
+    shell knows may be any word.
+    """
+    if not is_program(words[0], wanted[0]):
+        return False
+    reached = {(1, False)}  # how many wanted words there were so far, and whether an option came last
+    for word in words[1:]:
+        following = set()
+        for count, after_option in reached:
+            if count == len(wanted):
+                return True
+            if without_dot(word) == without_dot(wanted[count]):
+                following.add((count + 1, False))
+            if word.startswith("-"):
+                following.add((count, "=" not in word and word != "--"))
+            elif word.startswith("+") or after_option:
+                following.add((count, False))
+            elif UNKNOWN in word:
+                following.add((count + 1, False))
+        reached = following
+    return any(count == len(wanted) for count, _ in reached)
+
+
+def is_program(word: str, wanted: str) -> bool:
+    """Return whether a word names the wanted program.
+
+    Without a slash, a wanted program is found in any folder, and Python in any version. With one, it is a path from the
+    agent's folder; a path that begins elsewhere must end with it.
+    """
+    if "/" in wanted:
+        path, end = without_dot(word), without_dot(wanted)
+        begins_elsewhere = path.startswith(("/", "~", "../", UNKNOWN))
+        return "/" in word and (path == end or (begins_elsewhere and path.endswith(f"/{end}")))
+    name = base_name(word)
+    return name == wanted or (is_python(name) and is_python(wanted))
+
+
+def base_name(path: str) -> str:
+    """Return what is after the last slash."""
+    return path.rpartition("/")[2]
+
+
+def without_dot(path: str) -> str:
+    """Return a path without "./" in front of it."""
+    while path.startswith("./"):
+        path = path[2:]
+    return path
+
+
+def is_python(name: str) -> bool:
+    """Return whether a program is a Python interpreter: python, python3.14, pypy3."""
+    return not name.removeprefix("python").removeprefix("pypy").strip("0123456789.") and name[:2] == "py"
+
+
+# ---- commands in the arguments of others --------------------------------------
+
+
+def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[str]]":
+    """Return the commands that a program's arguments hold.
+
+    wants_path: whether a script that an interpreter runs counts as a command.
+    """
+    name = base_name(words[0])
+    if name in ("find", "fd", "fdfind"):
+        return list(executed_by_find(words))
+    if name == "nix":
+        return [words[at:] for at, word in enumerate(words, 1) if word in ("-c", "--command")][:1]
+    if is_python(name) and (module := python_module(words)):
+        return [module]
+    if name == "coverage" and "-m" in words:
+        return [words[words.index("-m") + 1 :]]
+    if wants_path and (is_python(name) or name in INTERPRETERS):
+        at = skip_options(words, 1, "-o -O -W -X --rcfile --init-file")
+        script = words[at] if at < len(words) else ""
+        return [[script if "/" in script else f"./{script}", *words[at + 1 :]]] if script else []
+    return wrapped_commands(words, name)
+
+
+def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
+    """Return the commands that a row of WRAPPERS says are run: one, or two if a subcommand could be a command."""
+    found: list[Sequence[str]] = []
+    at = 1
+    while True:
+        if key in WRAPPERS:
+            own, valued, idle = WRAPPERS[key]
+            end = skip_options(words, at, valued)
+            if not any(has_option(word, idle) for word in words[at:end]):
+                at_command = end + own + (words[end + own : end + own + 1] == ["--"])
+                found.append(words[at_command:])
+        if key not in SUBCOMMANDS:
+            return found
+        at = skip_options(words, at, SUBCOMMANDS[key])
+        if at == len(words):
+            return found
+        key = f"{key} {words[at]}"
+        at += 1
+
+
+def skip_options(words: "Sequence[str]", at: int, valued: str) -> int:
+    """Return the index of the first word from `at` on that is not an option or its value.
+
+    valued: the options whose value is the next word.
+    """
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        at += 1
+        if words[at - 1] == "--":
+            break
+        if has_option(words[at - 1], valued, is_last=True):
+            at += 1
+    return min(at, len(words))
+
+
+def has_option(word: str, options: str, is_last: bool = False) -> bool:
+    """Return whether a word is one of the options, or a group of letters with one of them.
+
+    is_last: whether no letter may follow it: that would be its value.
+    """
+    known = options.split()
+    if word in known or word[:1] != "-" or word.startswith("--"):
+        return word in known
+    for at, letter in enumerate(word[1:], 2):
+        if f"-{letter}" in known:
+            return at == len(word) or not is_last
+    return False
+
+
+def python_module(words: "Sequence[str]") -> "Sequence[str]":
+    """Return the module that `python -m` runs, with its arguments, as a command; empty if it runs anything else."""
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        word = words[at]
+        at += 1
+        for place, letter in enumerate("" if word.startswith("--") else word[1:], 2):
+            if letter == "m":
+                return [*filter(None, [word[place:]]), *words[at:]]
+            if letter == "c":
+                return ()
+            if letter in "WX":
+                at += place == len(word)
+                break
+    return ()
+
+
+def executed_by_find(words: "Sequence[str]") -> "Iterator[Sequence[str]]":
+    """Yield the commands of `find -exec`, `fd --exec` and their like."""
+    start = 0
+    for at, word in enumerate([*words, ";"]):
+        if start and word in (";", "+"):
+            yield words[start:at]
+            start = 0
+        elif not start and word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+            start = at + 1
+
+
+def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[str | None]":
+    """Yield the texts that a program gives to a shell; None for one that is unknown.
+
+    stdin: the here-document or here-string of the command, None if it has none.
+    """
+    name, rest = base_name(words[0]), words[1:]
+    if name in SHELLS:
+        at = skip_options(words, 1, "-o -O --rcfile --init-file")
+        options = words[1:at]
+        if any(has_option(word, "-c") for word in options):
+            yield words[at] if at < len(words) else ""
+        elif at == len(words) or any(has_option(word, "-s") for word in options):
+            yield stdin  # without a here-document, a pipe or a group around it
+    elif name == "eval":
+        yield " ".join(rest)
+    elif name == "trap":
+        yield rest[0] if rest else ""
+    elif name == "watch":
+        yield " ".join(words[skip_options(words, 1, "-n --interval") :])
+    elif name == "ssh":
+        at = skip_options(words, 1, "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
+        yield " ".join(words[at + 1 :])
+    for option in SHELL_OPTIONS.get(name, "").split():
+        for at, word in enumerate(rest):
+            is_group = not word.startswith("--") and word.startswith("-") and word.endswith(option[1:])
+            if word == option or (len(option) == 2 and is_group):
+                yield " ".join(rest[at + 1 :] if name == "env" else rest[at + 1 : at + 2])
+            elif word.startswith(f"{option}=" if option.startswith("--") else option):
+                yield " ".join([word[len(option) :].removeprefix("="), *(rest[at + 1 :] if name == "env" else ())])

@@ -1,0 +1,149 @@
+"""The fields of plates, and of the daemon's answers about them.
+
+PlateFields are columns of the table `plates` and fields of the answers. The columns that only the daemon needs, or that
+an answer has in another form, are in `tailhook.plates.tables.Plate`. The daemon answers with the other classes, and the
+terminal board reads them by the same names. This module imports no SQLAlchemy and no pydantic, so that the board does
+not load them.
+"""
+
+from typing import Annotated, Any, Literal
+
+from typing_extensions import TypedDict  # pydantic does not accept the one of `typing` before Python 3.12
+
+from tailhook.machines.plates import Status
+
+BoardGroup = Literal["attention", "running", "rest"]
+Tone = Literal["attention", "error", "running", "idle", "muted"]  # what a status looks like; each screen maps it
+Lane = Literal["agent", "you"]
+IS_FACT = "fact"
+Fact = Annotated[str | None, IS_FACT]  # a column that an event sets if its report has the field of the same name
+
+
+class PlateFields(TypedDict):
+    """What the database and the boards know about a session.
+
+    run_id: of the wrapper that runs it.
+    pid: of the host's process. An answer does not have it while it is a guess.
+    """
+
+    session_id: Annotated[str, {"primary_key": True}]
+    project_path: str
+    transcript_path: Fact
+    git_branch: Fact
+    last_event_type: str | None
+    last_tool: str | None
+    todo_progress: Fact
+    error: str | None
+    run_id: Annotated[Fact, {"index": True}]
+    pid: int | None
+    host: Fact
+    user: Fact
+
+
+class PlateOut(PlateFields):
+    """A session. Times are in ISO 8601.
+
+    since: when the event happened that last changed the status, by the clock of its host. Its age counts from here.
+    name: the name of the project's folder; with its parent's if another project has the same name.
+    group: the group of the board that it stands in.
+    rank: sort the sessions by it, as text. It is ASCII.
+    symbol, status_words, tone: how the status is shown.
+    detail: the error, or the last tool; "" for a closed session.
+    search: what a filter searches, in small letters. Every word of the filter must occur in it.
+    """
+
+    status: Status
+    created_at: str
+    updated_at: str
+    since: str
+    name: str
+    group: BoardGroup
+    rank: str
+    symbol: str
+    status_words: str
+    tone: Tone
+    detail: str
+    search: str
+
+
+class EventOut(TypedDict):
+    """An event of a session.
+
+    agent_id: the sub-agent that it belongs to, or null.
+    ts: Unix milliseconds by the hook's clock.
+    status: the session's status after it; null if the event changed nothing.
+    symbol, status_words, tone: how that status is shown; "", "" and "muted" without a status.
+    words: what happened.
+    about: the error, or what the tool works on, or the progress of the to-do list; "" if there is none.
+    """
+
+    event_type: str
+    tool_name: str | None
+    agent_id: str | None
+    tool_params: dict[str, Any] | None
+    error: str | None
+    ts: int
+    status: Status | None
+    symbol: str
+    status_words: str
+    tone: Tone
+    words: str
+    about: str
+
+
+class PeriodOut(TypedDict):
+    """A time in which a session did one thing. Each period begins where the one before ends.
+
+    start, end: Unix milliseconds. end: null if it lasts.
+    lane: who is at work: the agent, or you, for whom it waits.
+    tool: the tool that ran, or "".
+    label: what the session did, or what you have to do.
+    tone: how the status is shown.
+    """
+
+    start: int
+    end: int | None
+    lane: Lane
+    status: Status
+    tool: str
+    label: str
+    tone: Tone
+
+
+class DetailsOut(PlateOut):
+    """A session, its last events (oldest first), its timeline, and the agent's last message."""
+
+    events: list[EventOut]
+    periods: list[PeriodOut]
+    last_message: str | None
+
+
+class GroupOut(TypedDict):
+    """A group of the board.
+
+    summary: what follows the number of its sessions.
+    tone: how its title is shown.
+    """
+
+    id: BoardGroup
+    title: str
+    summary: str
+    tone: Tone
+
+
+class StatusOut(TypedDict):
+    """How a status is shown, and the group in which its sessions stand."""
+
+    status: Status
+    symbol: str
+    words: str
+    group: BoardGroup
+    tone: Tone
+
+
+class StatusesOut(TypedDict):
+    """The groups in the boards' order, the statuses in the order of the boards' help, and what a filter searches."""
+
+    groups: list[GroupOut]
+    statuses: list[StatusOut]
+    filter_fields: str

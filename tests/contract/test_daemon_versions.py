@@ -1,0 +1,124 @@
+"""A daemon outlives an upgrade: boards and lists say so, and replace it if no person started it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.daemon import daemon_in
+from support.host import tailhook
+from support.terminal import Terminal
+
+from tailhook import __version__
+from tailhook.plates.client import numbers_in
+
+BOARD = [sys.executable, "-m", "tailhook", "board"]
+# Answers like a daemon of another version, and has its lock.
+OTHER = """
+import fcntl, http.server, json, os, socketserver, sys
+runtime, lock, kind, version = sys.argv[1:]
+file = open(lock, "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+file.write(f"{os.getpid()} 0 {kind} {runtime}")
+file.flush()
+plate = {"session_id": "s", "project_path": "/p", "status": "idle", "updated_at": "2026-01-01T00:00:00Z"}
+ANSWERS = {"/health": {"status": "ok", "version": version}, "/statuses": [], "/plates": [plate]}
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(ANSWERS[self.path]).encode())
+
+    def log_message(self, *_):
+        pass
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+server = Server(f"{runtime}/http", Handler)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """A daemon that is not started, with its folders."""
+    with daemon_in(tmp_path) as one:
+        one.runtime.mkdir(mode=0o700, parents=True)
+        one.state.chmod(0o700)
+        yield one
+
+
+@pytest.fixture
+def other(daemon):
+    """Call it with a version and a kind: a daemon of that version runs, started by a person ("port") or by a hook."""
+    running = []
+
+    def start(version, kind):
+        argv = [sys.executable, "-c", OTHER, str(daemon.runtime), str(daemon.state / "daemon-lock"), kind, version]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        running.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def end_started(daemon):
+    """End the daemon that has the lock."""
+    os.kill(int((daemon.state / "daemon-lock").read_text().split(" ")[0]), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("version", ["0.0.9", __version__])
+def test_a_list_of_an_older_daemons_plates_says_what_to_do(daemon, other, version):
+    old = other(version, "port")
+    done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"tailhook: a daemon of another version runs ({version}); this is tailhook {__version__}."
+        f" End it:  kill {old.pid}   Then start one of this version:  tailhook plates serve\n"
+    )
+    assert old.poll() is None
+
+
+@pytest.mark.parametrize(("version", "kind"), [("0.0.9", "port"), ("999.0", "no-port")])
+def test_a_board_says_so_of_a_daemon_that_a_person_started_or_that_is_newer(daemon, other, version, kind):
+    running = other(version, kind)
+    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
+    assert board.wait() == 1
+    assert f"a daemon of another version runs ({version})" in board.seen
+    assert "Traceback" not in board.seen
+    assert running.poll() is None
+
+
+def test_a_board_replaces_an_older_daemon_that_a_hook_started(daemon, other):
+    old = other("0.0.9", "no-port")
+    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
+    try:
+        board.until("No sessions yet")
+        os.write(board.fd, b"q")
+        assert board.wait() == 0
+        assert old.wait() == -signal.SIGTERM
+        assert daemon.ask("GET", "/health").json()["version"] == __version__
+    finally:
+        end_started(daemon)
+
+
+def test_without_leave_to_start_a_daemon_none_is_replaced(daemon, other):
+    old = other("0.0.9", "no-port")
+    env = {**daemon.env, "TERM": "xterm", "TAILHOOK_NO_AUTOSTART": "1"}
+    board = Terminal(BOARD, env, daemon.home)
+    assert board.wait() == 1
+    assert "a daemon of another version runs (0.0.9)" in board.seen
+    assert old.poll() is None
+
+
+def test_versions_are_compared_by_their_numbers():
+    assert numbers_in("0.9.10") > numbers_in("0.9.9") > numbers_in("0.9")
+    assert numbers_in("1.0.0.dev1") > numbers_in("0.10")

@@ -1,0 +1,283 @@
+"""What counts as a run of a command.
+
+The labels are by hand, for short commands and for 56 real ones with here-documents, substitutions and the like, or by
+bash, for generated commands.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, parse_command, runs
+from tailhook.machines.shell import MAX_NESTING
+
+# Each command, labelled by hand; one is written as a list of lines.
+RUN = [
+    "pytest", "pytest -q tests", "cd a && pytest", "A=1 B=2 pytest", ".venv/bin/pytest -x", "/usr/bin/pytest",
+    "timeout 60 pytest", "timeout -k 5 60 pytest", "env -i A=1 pytest", "sudo -u me pytest", "time pytest",
+    "nice -n 5 pytest", "xargs pytest", "! pytest", "(pytest)", "{ pytest; }", "a;pytest", "a||pytest", "a | pytest",
+    "pytest &", "if true; then pytest; fi", "for i in 1 2; do pytest; done", "pytest 2>&1 | tail -3", "ls 2>&1; pytest",
+    "pytest>out.txt", ">out pytest", "'pytest' -q", "py\\test", '"pytest" a', "pytest # all", "nohup pytest",
+    "command pytest", "exec pytest", "ls\npytest", "ls &>f; pytest", "ls 3<a {fd}>b; pytest", "pytest |& tee x",
+    # shells
+    "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
+    "bash -xc 'pytest'", 'bash -euo pipefail -c "pytest"', "bash --norc -c pytest", "bash -c -e pytest",
+    "zsh -ic pytest",
+    "eval pytest", 'eval "pytest -q"', "trap pytest EXIT", "su me -c pytest", "script -qc pytest /dev/null",
+    "ssh -p 22 host 'cd x && pytest'", "watch -n 2 pytest",
+    # wrappers and their options
+    "stdbuf -oL pytest", "setsid pytest", "ionice -c2 pytest", "ionice -c 2 -n 3 pytest", "doas -u me pytest",
+    "unbuffer pytest", "caffeinate -i pytest", "timeout --signal KILL 60 pytest", "timeout --kill-after 5 60 pytest",
+    "timeout --kill-after=5 60 pytest", "env --unset A pytest", "sudo --user me pytest", "sudo -Eu me pytest",
+    "env -S 'pytest -q'", "env -S'pytest -q'", "env --split-string='pytest -q'", "env -iS 'pytest -q'",
+    "A[0]=1 pytest", "A+=1 pytest", "time -p pytest", "nice -5 pytest", "xargs -I{} pytest {}", "sudo -- pytest",
+    "find . -name 't_*' -exec pytest {} \\;", "find . -exec ls {} \\; -exec pytest {} +", "coproc pytest",
+    # programs that run programs
+    "uv run pytest", "uv run --with x pytest", "uv run -m pytest", "uv run --frozen -- pytest", "poetry run pytest",
+    "poetry -C app run pytest", "pdm run pytest", "rye run pytest", "pipenv run pytest", "hatch run pytest",
+    "npx pytest", "npx -y pytest", "pnpm exec pytest", "yarn pytest", "yarn run pytest", "bunx pytest",
+    "npm exec -- pytest",
+    "python -m pytest", "python3.12 -m pytest", "python -Bm pytest", "python -X dev -m pytest",
+    "uv run python -m pytest",
+    "coverage run -m pytest", "python -m coverage run --source a -m pytest", "docker compose exec web pytest",
+    "docker compose -f a.yml exec -T web pytest -q", "docker compose run --rm -e A=1 web pytest",
+    "docker run --rm -v a:b image pytest", "docker exec -it web pytest", "kubectl exec pod -- pytest",
+    "nix develop -c pytest", "direnv exec . pytest", "git bisect run pytest",
+    # substitutions
+    'out="$(pytest)"', "out=`pytest`", 'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
+    'echo "a $(echo "b $(pytest)")"', "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
+    "echo $'it\\'s'; pytest", "a=($(pytest))", 'git commit -m "$(cat <<\'E\'\nit\'s\nE\n)" && pytest',
+    # here-documents
+    "cat <<E > f\nx\nE\npytest", "cat <<E>f\nx\nE\npytest", "cat <<-E\n\tx\n\tE\npytest", "cat <<A <<B\nA\nB\npytest",
+    "cat <<E\n$(pytest)\nE", "bash <<E\ncd x\npytest\nE", "sh -s <<'E'\npytest\nE", "bash <<< pytest",
+    # the shell's language
+    "case $x in a) pytest;; esac", "case x in\n a|b) ls;;\n *) pytest -q;;\nesac", "[[ -f x ]] > f; pytest",
+    "if [[ a == b && c ]]; then pytest; fi", "function t { pytest; }; t", "t() { pytest; }; t",
+    "while a; do pytest; done",
+    "for ((i=0;i<3;i++)); do pytest; done", "ls \\\n && pytest", "[[ $x =~ ^(a|b)$ ]] && pytest", "echo @(a|b); pytest",
+    "(cd x && (pytest))", "{ pytest; } 2>&1 | tee log", "until pytest; do sleep 1; done",
+]  # fmt: skip
+NOT_RUN = [
+    "echo pytest", "# pytest", "ls # pytest", "echo 'x; pytest'", 'git commit -m "pytest && done"', "pytest-watch",
+    "grep pytest setup.cfg", "ls > pytest", "sudo -E echo pytest", "xargs -n1 echo pytest", "which pytest",
+    "pip install pytest", "cat pytest", "'pytest -q'", "bash pytest", "bash -c 'echo pytest'", "pytest.ini", "A=pytest",
+    "timeout pytest", "ls \\\n pytest", "cat <<< pytest", "python x.py -m pytest", "python -c 'import pytest'",
+    "command -v pytest", "command -V pytest", "sudo -l pytest", "type pytest", "test -f pytest", "man pytest",
+    "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "case x in pytest) ls;; esac",
+    "case x in a) ls;; b|pytest) ls;; esac", "[[ a == b || pytest == c ]]", "[[ $x =~ ^(pytest|b)$ ]]", "a=(pytest x)",
+    'echo "$(echo pytest)"', "echo '$(pytest)'", 'echo "\\$(pytest)"', "echo \\$\\(pytest\\)", "ls # $(pytest)",
+    "for x in pytest a; do echo $x; done", "find . -name pytest", "git log --grep pytest", "rg pytest | head",
+    "cat <<E\npytest\nE", "cat <<E>f\npytest\nE", "cat <<'E F' > f\npytest\nE F\nls", "cat <<'E'\n$(pytest)\nE",
+    "cat <<A <<B\npytest\nA\npytest\nB", "cat <<A; echo b\npytest\nA", "cat <<-E\n\tpytest\n\tE", "((pytest<<2))",
+    "echo $((pytest<<2))", "echo $'it\\'s pytest'", "sudo -u pytest ls", "env pytest=1 ls", "docker compose up pytest",
+    "docker exec pytest ls", "export PATH=pytest", "kill $(pgrep pytest)", "uv pip install pytest", "uv add pytest",
+    "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
+    "npm run pytest",
+]  # fmt: skip
+# What cannot be taken apart counts as a run if the name is in it, and only then.
+UNKNOWN = [
+    "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
+    "bash < {}",
+    "cat <<E\n{}", "echo '{}", 'echo "{}', "echo `{}", "(echo {}", "echo $(echo {}", "fi) {}", "echo ${{x {}",
+    "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_this_runs_the_command(command):
+    assert runs(command, ["pytest"])
+
+
+@pytest.mark.parametrize("command", NOT_RUN)
+def test_this_does_not_run_the_command(command):
+    assert not runs(command, ["pytest"])
+
+
+@pytest.mark.parametrize("command", UNKNOWN)
+def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
+    assert runs(command.format("pytest"), ["pytest"])
+    assert not runs(command.format("other"), ["make"])
+
+
+@pytest.mark.parametrize(
+    ("command", "ran", "is_run"),
+    [
+        ("npm test", "npm test", True),
+        ("npm --silent test -- -u", "npm test", True),
+        ("npm --prefix web test", "npm test", True),
+        ("npm --prefix run run test", "npm run test", True),
+        ("npm run test", "npm test", False),
+        ("npm -s run test", "npm run test", True),
+        ("pnpm --filter a test", "pnpm test", True),
+        ("python -B -m pytest a", "python -m pytest", True),
+        ("python3.12 -m pytest a", "python -m pytest", True),
+        ("python x.py -m pytest", "python -m pytest", False),
+        ("pythonic -m pytest", "python -m pytest", False),
+        ("make -j4 test", "make test", True),
+        ("make -C sub test", "make test", True),
+        ("make clean test", "make test", False),
+        ("make test-all", "make test", False),
+        ("make $TARGETS", "make test", True),
+        ("make", "make test", False),
+        ("git -C d diff", "git diff", True),
+        ("git -C d status", "git diff", False),
+        ("git -C $d status", "git diff", False),
+        ("go -C x test ./...", "go test", True),
+        ("cargo +nightly test", "cargo test", True),
+        ("timeout 5 make", "timeout 5 make", True),
+        ("./check.sh --fast", "./check.sh", True),
+        ("bash -e ./check.sh", "./check.sh", True),
+        ("bash check.sh", "./check.sh", True),
+        ("/home/me/app/check.sh", "./check.sh", True),
+        ("$ROOT/check.sh", "./check.sh", True),
+        ("python scripts/check.py", "scripts/check.py", True),
+        ("python ./scripts/check.py", "python scripts/check.py", True),
+        ("check.sh", "./check.sh", False),
+        ("other/check.sh", "./check.sh", False),
+        ("cat ./check.sh", "./check.sh", False),
+        ("npx tsc --noEmit", "tsc", True),
+        ("uv run --frozen python -m mypy src", "mypy", True),
+        ("docker compose run --rm web npm test", "npm test", True),
+    ],
+)
+def test_a_command_of_several_words(command, ran, is_run):
+    assert runs(command, parse_command(ran)) is is_run
+
+
+def test_a_command_that_is_too_long_or_too_deep_counts_if_it_names_the_program():
+    long = "echo " + "x" * MAX_COMMAND_CHARS
+    assert not runs(long, ["pytest"])
+    assert runs(f"{long} pytest", ["pytest"])
+    for deep in ("$(" * MAX_NESTING * 2, "(" * 5000, "eval " * 5000, "env " * 5000, "find -exec " * 5000, "$((" * 5000):
+        assert runs(f"{deep} echo pytest", ["pytest"])
+        assert not runs(f"{deep} echo pytest", ["make"])
+
+
+@given(st.text("pytest ;&|<>(){}[]'\"\\#$`\n=-\t!*e", max_size=80))
+def test_any_line_is_taken_apart(line):
+    runs(line, ["pytest"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a;b", "a|b", "a && b", "a & b", "a > b", "a < b", "a # b", "! a", "if a", "(a)", "{ a; }", "a() { b; }", "case a",
+     "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "a\nb", "a\x1b", "a\u202eb", "a 'b",
+     "a" * (MAX_WANTED_CHARS + 1)],
+)  # fmt: skip
+def test_only_one_simple_command_can_be_looked_for(text):
+    with pytest.raises(ValueError, match=r"command|program"):
+        parse_command(text)
+
+
+def test_the_words_to_look_for_are_those_of_a_shell():
+    assert parse_command(" npm  test ") == ["npm", "test"]
+    assert parse_command("pytest -k 'a b' \"c\" d\\ e") == ["pytest", "-k", "a b", "c", "d e"]
+    assert runs("pytest -k 'a b'", parse_command("pytest -k 'a b'"))
+
+
+# ---- real commands ---------------------------------------------------------------
+
+REAL = json.loads(Path(__file__).with_name("commands_of_agents.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("number", range(len(REAL)))
+def test_a_real_command_runs_what_a_person_reads_in_it(number):
+    """The commands are those of shared transcripts; names of people are left out."""
+    command = REAL[number]["command"]
+    assert [words for words in REAL[number]["runs"] if not runs(command, words.split())] == []
+    assert [words for words in REAL[number]["not"] if runs(command, words.split())] == []
+
+
+# ---- bash as the second reader -------------------------------------------------
+
+PROGRAMS = ("check", "other")
+STUB = '#!/bin/sh\necho "$0" >>"$LOG"\n'
+
+
+@pytest.fixture
+def executed_by_bash(tmp_path):
+    """Return a function that runs a line in bash and returns which of the stub programs ran."""
+    programs, folder, log = tmp_path / "bin", tmp_path / "folder", tmp_path / "log"
+    programs.mkdir()
+    folder.mkdir()
+    for name in PROGRAMS:
+        (programs / name).write_text(STUB)
+        (programs / name).chmod(0o755)
+    for name in ("cat", "env", "find", "sh", "bash", "nice", "timeout", "xargs", "true", "false", "diff", "nohup"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+
+    def run(line):
+        log.write_text("")
+        done = subprocess.run(
+            [programs / "bash", "-c", line],
+            cwd=folder,
+            env={"PATH": str(programs), "LOG": str(log)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+        assert b"syntax error" not in done.stderr, line
+        return {path.rpartition("/")[2] for path in log.read_text().splitlines()}
+
+    return run
+
+
+PLAIN = [
+    "PROGRAM", "PROGRAM -q a", "A=1 PROGRAM", "'PROGRAM' x", "echo PROGRAM", "echo 'PROGRAM; x'", "true # PROGRAM",
+    "x=PROGRAM", "command -v PROGRAM", "echo \\; PROGRAM", 'echo "a; PROGRAM"', "case x in PROGRAM) true;; esac",
+    "PROGRAM() { true; }", "[[ a == PROGRAM || b ]]", "a=(PROGRAM b)", "for x in PROGRAM; do true; done",
+    "echo $((PROGRAM<<2))", "cat <<< PROGRAM", "echo $'it\\'s PROGRAM'", "env PROGRAM=1 true", '""PROGRAM',
+]  # fmt: skip
+
+
+def one_command(random, depth):
+    """Return a line that runs something; every part of it that stands where a command can stand is reached."""
+    program = random.choice(PROGRAMS)
+    if depth == 0:
+        return random.choice(PLAIN).replace("PROGRAM", program)
+    inner = one_command(random, depth - 1)
+    return random.choice(
+        [
+            f"true && {{ {inner}\n}}",
+            f"false || ({inner}\n)",
+            f"if true; then {inner}\nfi",
+            f'echo "$({inner}\n)" >/dev/null',
+            f"cat <<'E' >/dev/null\n{inner}\nE",
+            f"bash <<'EOF{depth}'\n{inner}\nEOF{depth}",
+            f"for i in 1; do {inner}\ndone",
+            f"case a in b) true;; a) {inner}\n;; esac",
+            f"cat <({inner}\n) >/dev/null",
+            f"{inner}\n{one_command(random, depth - 1)}",
+            f"{inner} >/dev/null 2>&1" if "\n" not in inner and "#" not in inner else inner,
+            f"t() {{ {inner}\n}}; t",
+        ]
+    )
+
+
+def simple_wrapper(random, line):
+    """Return a line behind a program that runs it."""
+    wrapper = random.choice(
+        ["env -u B A=2", "timeout -k 5 9", "nice -n 1", "nohup", "command", "env -S", "bash -ec", "eval"]
+    )
+    return f"{wrapper} {line}" if wrapper not in ("env -S", "bash -ec", "eval") else f"{wrapper} '{line}'"
+
+
+def test_what_bash_runs_counts_and_nothing_else(executed_by_bash, report):
+    random, counts = Random(20261122), {True: 0, False: 0}
+    for number in range(400):
+        if number % 4:
+            line = one_command(random, random.randrange(4))
+        else:
+            line = simple_wrapper(random, random.choice(["check -q", "echo check", "other check", "check"]))
+        executed = executed_by_bash(line)
+        for name in PROGRAMS:
+            assert runs(line, [name]) is (name in executed), line
+            counts[name in executed] += 1
+    assert min(counts.values()) > 100
+    report(f"commands: {sum(counts.values())} labels of bash on generated lines agreed, {counts[True]} of them runs")

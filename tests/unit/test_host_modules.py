@@ -1,0 +1,276 @@
+"""The modules of the agent hosts: names of events and fields, answers, and the agent's words in a record."""
+
+import pytest
+
+from tailhook.hook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
+from tailhook.hook.hosts.transcripts import join_texts, parse_host_record
+from tailhook.hook.translated import translate_event_name, translate_payload
+
+HOSTS = [claude_code, codex, gemini, cursor, copilot]
+TRANSLATED = HOSTS[1:]
+BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
+MESSAGE = {"systemMessage": "tailhook: the loop ended"}
+CONTEXT = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A loop runs."}}
+
+
+@pytest.mark.parametrize(("name", "module"), zip(NAMES, HOSTS, strict=True))
+def test_a_host_is_found_by_its_name(name, module):
+    assert find_host(name) is module
+    assert name == module.NAME
+
+
+def test_the_default_is_claude_code():
+    assert DEFAULT == "claude-code"
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=NAMES)
+def test_a_hosts_description_fits_together(host):
+    assert {"paths", "stop_event", "payload"} <= host.HOOKS_FILE.keys()
+    assert bool(host.BLOCK_CAP) is bool(host.BLOCK_CAP_COUNTS)
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_the_stop_event_of_a_hooks_file_is_translated(host):
+    assert translate_event_name(host, host.HOOKS_FILE["stop_event"]) == "Stop"
+
+
+# ---- events ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "theirs", "ours"),
+    [
+        *[(codex, name, name) for name in ("Stop", "PreCompact", "SubagentStop")],
+        (gemini, "AfterAgent", "Stop"),
+        (gemini, "BeforeAgent", "UserPromptSubmit"),
+        (gemini, "BeforeTool", "PreToolUse"),
+        (gemini, "AfterTool", "PostToolUse"),
+        (gemini, "PreCompress", "PreCompact"),
+        (gemini, "SessionEnd", "SessionEnd"),
+        (cursor, "stop", "Stop"),
+        (cursor, "beforeSubmitPrompt", "UserPromptSubmit"),
+        (cursor, "sessionStart", "SessionStart"),
+        (copilot, "agentStop", "Stop"),
+        (copilot, "userPromptSubmitted", "UserPromptSubmit"),
+        (copilot, "postToolUseFailure", "PostToolUseFailure"),
+    ],
+)
+def test_an_events_name_is_translated(host, theirs, ours):
+    assert translate_event_name(host, theirs) == ours
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_an_event_without_a_name_stays_without_one(host):
+    assert translate_event_name(host, "") == ""
+    for name in ({}, {"hook_event_name": None}, {"hook_event_name": 1}, {"hook_event_name": ["Stop"]}):
+        assert translate_payload(host, name)["hook_event_name"] == ""
+
+
+# ---- fields ------------------------------------------------------------------
+
+
+def test_a_payload_with_claude_codes_names_stays_as_it_is():
+    payload = {"hook_event_name": "Stop", "session_id": "s", "cwd": "/p", "last_assistant_message": None}
+    assert translate_payload(codex, payload) == payload
+
+
+def test_geminis_fields_are_renamed():
+    theirs = {"hook_event_name": "AfterAgent", "session_id": "s", "prompt_response": "Done."}
+    assert translate_payload(gemini, theirs) == {
+        "hook_event_name": "Stop",
+        "session_id": "s",
+        "prompt_response": "Done.",
+        "last_assistant_message": "Done.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("ToolPermission", "permission_prompt"), ("other", "other"), (None, None), ([], [])]
+)
+def test_geminis_question_about_a_tool_is_a_permission(theirs, ours):
+    payload = translate_payload(gemini, {"hook_event_name": "Notification", "notification_type": theirs})
+    assert payload["notification_type"] == ours
+    assert "notification_type" not in translate_payload(gemini, {"hook_event_name": "Notification"})
+
+
+def test_copilots_fields_are_renamed():
+    theirs = {
+        "hook_event_name": "preToolUse",
+        "sessionId": "s",
+        "transcriptPath": "/t",
+        "toolName": "bash",
+        "toolArgs": {"command": "ls"},
+        "agentName": "helper",
+    }
+    ours = translate_payload(copilot, theirs)
+    assert ours == {
+        **theirs,
+        "hook_event_name": "PreToolUse",
+        "session_id": "s",
+        "transcript_path": "/t",
+        "tool_name": "bash",
+        "tool_input": {"command": "ls"},
+        "agent_id": "helper",
+    }
+    assert translate_payload(copilot, {"agent_name": "helper"})["agent_id"] == "helper"
+
+
+def test_a_field_that_has_claude_codes_name_already_is_kept():
+    assert translate_payload(copilot, {"sessionId": "theirs", "session_id": "ours"})["session_id"] == "ours"
+    assert translate_payload(copilot, {"agentName": "a", "agent_name": "b"})["agent_id"] == "a"
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_the_hosts_payload_is_not_changed(host):
+    theirs = {"hook_event_name": "stop", "sessionId": "s", "loop_count": 1, "workspace_roots": ["/p"]}
+    before = dict(theirs)
+    assert translate_payload(host, theirs) is not theirs
+    assert theirs == before
+
+
+def test_cursors_fields_are_added():
+    theirs = {"hook_event_name": "stop", "conversation_id": "c", "workspace_roots": ["/p", "/q"], "loop_count": 2}
+    assert translate_payload(cursor, theirs) == {
+        **theirs,
+        "hook_event_name": "Stop",
+        "session_id": "c",
+        "cwd": "/p",
+        "stop_hook_active": True,
+    }
+
+
+@pytest.mark.parametrize(("count", "active"), [(0, False), (None, False), (0.0, False), (1, True), ("2", True)])
+def test_cursors_count_of_blocks_says_whether_the_turn_was_blocked(count, active):
+    assert translate_payload(cursor, {"loop_count": count})["stop_hook_active"] is active
+
+
+def test_cursors_own_fields_are_kept():
+    theirs = {"cwd": "/cwd", "workspace_roots": ["/p"], "loop_count": 1, "stop_hook_active": False}
+    ours = translate_payload(cursor, theirs)
+    assert (ours["cwd"], ours["stop_hook_active"]) == ("/cwd", False)
+    assert "stop_hook_active" not in translate_payload(cursor, {})
+
+
+@pytest.mark.parametrize("roots", [None, [], "/p", {"0": "/p"}, 1])
+def test_cursor_without_a_list_of_folders_has_no_cwd(roots):
+    assert "cwd" not in translate_payload(cursor, {"workspace_roots": roots})
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "ours"),
+    [
+        ("stop", "completed", "Stop"),
+        ("stop", None, "Stop"),
+        ("stop", ["aborted"], "Stop"),
+        ("stop", "aborted", "StopFailure"),
+        ("stop", "error", "StopFailure"),
+        ("subagentStop", "error", "SubagentStop"),
+    ],
+)
+def test_a_turn_of_cursors_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
+    assert translate_payload(cursor, {"hook_event_name": event, "status": status})["hook_event_name"] == ours
+
+
+# ---- answers -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        (claude_code, BLOCK),
+        (codex, BLOCK),
+        (gemini, {**BLOCK, "decision": "deny"}),
+        (cursor, {"followup_message": "Go on."}),
+        (copilot, {"decision": "block", "reason": "Go on."}),
+    ],
+    ids=NAMES,
+)
+def test_a_block_is_in_the_hosts_words(host, expected):
+    block = dict(BLOCK)
+    assert host.answer(block) == expected
+    assert block == BLOCK
+
+
+@pytest.mark.parametrize("fields", [MESSAGE, CONTEXT, {}])
+@pytest.mark.parametrize("host", HOSTS, ids=NAMES)
+def test_an_answer_that_does_not_block_is_left_out_if_the_host_has_no_word_for_it(host, fields):
+    assert host.answer(fields) == ({} if host in (cursor, copilot) else fields)
+
+
+# ---- records (more in test_host_transcripts.py) --------------------------------
+
+BLOCKS = [{"type": "text", "text": "Done."}]
+RECORDS = {
+    "codex": {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": BLOCKS}},
+    "gemini": {"type": "gemini", "content": "Done."},
+    "cursor": {"role": "assistant", "message": {"content": BLOCKS}},
+    "copilot": {"type": "assistant.message", "data": {"content": "Done."}},
+}
+
+
+def agents_words(host, record):
+    message = host.read_record(record)
+    return join_texts(message[1]) if message and message[0] else ""
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_the_agents_words_are_found_in_a_record(host):
+    assert agents_words(host, RECORDS[host.NAME]) == "Done."
+    assert host.RECORD_MARK in str(RECORDS[host.NAME]).encode()
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_a_record_of_another_host_has_no_words(host):
+    claudes = {"type": "assistant", "message": {"content": BLOCKS}}
+    for record in (claudes, *(record for name, record in RECORDS.items() if name != host.NAME)):
+        assert agents_words(host, record) == ""
+
+
+@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+def test_a_record_of_another_kind_has_no_words(host):
+    record = RECORDS[host.NAME]
+    for key in record:
+        for value in (None, "", 1, [], {}, [{}], *(["user"] if key != "content" else [])):
+            assert not agents_words(host, {**record, key: value}), (key, value)
+        assert not agents_words(host, {other: value for other, value in record.items() if other != key})
+
+
+@pytest.mark.parametrize("role", ["developer", None, 1, ["assistant"]])
+def test_codex_has_messages_of_two_roles(role):
+    payload = RECORDS["codex"]["payload"]
+    assert codex.read_record({"type": "response_item", "payload": {**payload, "role": role}}) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("text", "text"),
+        ("", ""),
+        ([{"text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
+        ([{"text": "one"}, {"text": " \n"}, {"type": "tool_use"}, {"text": "two"}], "one\ntwo"),
+        ([{"text": 1}, {"text": None}, None, "text", ["text"]], ""),
+        ([], ""),
+        (None, ""),
+        (1, ""),
+        ({"text": "one"}, ""),
+    ],
+)
+def test_the_texts_of_a_content_are_joined(content, text):
+    assert join_texts(content) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (b"", {}),
+        (b"[1]", {}),
+        (b"null", {}),
+        (b'"text"', {}),
+        (b'{"a": ', {}),
+        (b'{"a": "\xff"}', {}),
+        (b"\0" * 10, {}),
+    ],
+)
+def test_a_line_that_is_not_an_object_is_an_empty_record(line, record):
+    assert parse_host_record(line) == record
