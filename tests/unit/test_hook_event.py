@@ -264,12 +264,14 @@ def test_if_the_transcript_has_no_answer_all_of_the_payloads_are_taken(other):
     assert other(gemini, prompt_response="First.\nDone.").final_text() == b"First.\nDone."
 
 
-def test_records_beyond_the_limit_are_not_read(other, project):
+def test_records_beyond_the_limit_are_not_read(other, project, monkeypatch):
     one = other(copilot, said_by_copilot("Old."), *[{"type": "end"}] * 3)
     with (project / "t.jsonl").open("rb") as file:
-        assert one.read_newest(file.fileno(), 10_000, 10_000, 3) == ("unknown", [])
-        assert one.read_newest(file.fileno(), 10_000, 10_000, 4) == ("text", [(b"Old.", AT)])
-        assert one.read_newest(file.fileno(), 20, 10_000, 4) == ("unknown", [])
+        monkeypatch.setattr(translated, "MAX_RECORDS", 3)
+        assert one.read_newest(file.fileno(), 10_000) == ("unknown", [])
+        monkeypatch.setattr(translated, "MAX_RECORDS", 4)
+        assert one.read_newest(file.fileno(), 10_000) == ("text", [(b"Old.", AT)])
+        assert one.read_newest(file.fileno(), 20) == ("unknown", [])
 
 
 @pytest.mark.parametrize(
