@@ -275,7 +275,7 @@ def test_a_project_that_cannot_be_written_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
     monkeypatch.setattr(checks.os, "access", lambda *_: False)  # root may write everywhere
-    *_, finding = checks.state_files()
+    *_, finding = checks.check_state_folder()
     assert finding.what == f"{tmp_path} is not writable, so loops cannot be saved in this project"
     assert finding.advice == "Make the folder writable."
 
