@@ -208,7 +208,7 @@ class Surroundings:
         elif place == "triage mark":
             self.write_triage_mark(content)
         elif place == "gate edits":
-            (self.state / BlockedEdits("mine").name).write_bytes(content)
+            (self.state / BlockedEdits(str(self.project), 0).name).write_bytes(content)
         if machines == GATE and place not in ("user config", "project config"):
             files["project config"].parent.mkdir(parents=True, exist_ok=True)
             files["project config"].write_text(json.dumps({"gate": RULES}))
