@@ -5,7 +5,7 @@ usage: instructions.py [--write] [NAME...]   --write: record the counts as the n
 The cases are those of `tailhook bench`, the worst ones (worst_cases.py), and the memory machine on real transcripts:
 the 50 newest messages of each shared one, both profiles. A count is given in units of what bare Python executes on the
 same machine, so that another build of the interpreter hardly moves it. It may grow by 3 %, and on a real transcript be
-no more than 1.35. Needs valgrind: without it the exit code is 2. Real transcripts are read from the folder
+no more than 1.35. A case that has no baseline yet is printed as new. Needs valgrind: without it the exit code is 2. Real transcripts are read from the folder
 `transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; if there are none, it prints so.
 """
 
@@ -48,10 +48,12 @@ def main() -> int:
                 sys.stdout.write(f"{'hook':<60}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million)\n")
             found[name] = round(instructions(stop.hook, stop) / bare, 4)
             known = before.get(name)
-            grown = known is None or found[name] > known * TOLERANCE
+            grown = known is not None and found[name] > known * TOLERANCE
             grown = grown or (name.startswith("real transcript") and found[name] > REAL_LIMIT)
             failed = failed or grown
-            sys.stdout.write(f"{name:<60}{found[name]:>10.4f}{known or 0:>10.4f}{'  grown' if grown else ''}\n")
+            sys.stdout.write(
+                f"{name:<60}{found[name]:>10.4f}{known or 0:>10.4f}{'  grown' if grown else '' if known else '  new'}\n"
+            )
             sys.stdout.flush()
     if "--write" in sys.argv:
         BASELINE.write_text(json.dumps({**before, **found} if wanted else found, indent=2) + "\n")
