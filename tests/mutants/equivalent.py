@@ -422,6 +422,20 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "The bracket is a sign, which a name's words leave out.",
     ),
     (
+        "plates/health.py",
+        "",
+        "MAX_LETTER_BYTES = 4 # in UTF-8",
+        ("MAX_LETTER_BYTES = 5 # in UTF-8",),
+        "More bytes are decoded then; `plain_text` shows no more letters of them.",
+    ),
+    (
+        "machines/secrets.py",
+        "secret_start",
+        "break",
+        ("continue",),
+        "The names come in the order of their places: those after this one begin behind `start`, and are passed over.",
+    ),
+    (
         "machines/key_looks.py",
         "kind_of",
         'return "0" if letter.isdigit() else "A" if letter.isupper() else "a"',
