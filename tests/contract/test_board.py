@@ -529,7 +529,7 @@ def test_without_its_packages_it_says_what_to_install(daemon, missing):
 
 
 def close_slowly(monkeypatch):
-    """The widgets of every screen take longer to close than the time between two drawings."""
+    """Make the widgets of every screen take longer to close than the time between two drawings."""
 
     async def linger(self):
         await asyncio.sleep(1.5)

@@ -433,7 +433,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "secret_start",
         "break",
         ("continue",),
-        "The names come in the order of their places: those after this one begin behind `start`, and are passed over.",
+        "`named_values` yields ascending places, so every later name begins behind `start` and changes nothing.",
     ),
     (
         "machines/key_looks.py",
