@@ -422,6 +422,20 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "The bracket is a sign, which a name's words leave out.",
     ),
     (
+        "plates/health.py",
+        "",
+        "MAX_CHARACTER_BYTES = 4 # in UTF-8",
+        ("MAX_CHARACTER_BYTES = 5 # in UTF-8",),
+        "More bytes are decoded then; `plain_text` shows no more letters of them.",
+    ),
+    (
+        "machines/secrets.py",
+        "secret_start",
+        "break",
+        ("continue",),
+        "`named_values` yields ascending places, so every later name begins behind `start` and changes nothing.",
+    ),
+    (
         "machines/key_looks.py",
         "kind_of",
         'return "0" if letter.isdigit() else "A" if letter.isupper() else "a"',

@@ -226,3 +226,17 @@ def test_the_folder_is_checked_once_in_a_process(shared, environment, monkeypatc
     atomic.state_folder()
     atomic.state_folder_path()
     assert asked == []
+
+
+def test_links_that_lead_to_each_other_are_a_circle(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    assert atomic.is_circle(str(one))
+
+
+def test_what_is_missing_or_there_is_not_a_circle(tmp_path):
+    assert not atomic.is_circle(str(tmp_path / "missing"))
+    assert not atomic.is_circle(str(tmp_path))
+    (tmp_path / "link").symlink_to(tmp_path / "missing")
+    assert not atomic.is_circle(str(tmp_path / "link"))

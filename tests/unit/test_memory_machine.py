@@ -14,6 +14,7 @@ from tailhook.machines.memory import (
     Facts,
     MemorySettings,
     decide,
+    invisible_letters,
     quote_line,
     score,
     share,
@@ -400,3 +401,11 @@ def test_what_is_named_a_secret_is_masked(line, shown):
 )
 def test_ordinary_words_are_not_masked(line):
     assert "[secret]" not in quote_line(line).replace("tests: [secret]", "")
+
+
+def test_a_quoted_line_leaves_out_every_variation_selector_and_nothing_beside_them():
+    left_out = invisible_letters()
+    for first, last in ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF)):
+        assert {number in left_out for number in range(first, last + 1)} == {True}
+        assert first - 1 not in left_out
+        assert last + 1 not in left_out

@@ -13,6 +13,7 @@ from support.usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, writt
 
 from tailhook._core import find_keys
 from tailhook.machines import passwords
+from tailhook.machines.key_looks import is_mixed, is_uuid
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_words
 from tailhook.machines.secret_rules import KEY_BEGINNINGS
 from tailhook.machines.secrets import COMMANDS, MASK, mask
@@ -343,3 +344,35 @@ def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():
     if "Error" in done.stderr or "error" in done.stderr:
         pytest.skip("the package index cannot be reached")
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["alter user x identified by ''", "password '' is empty", 'the password "" was refused'],
+)
+def test_empty_quotation_marks_are_no_password(text):
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("run", "mixed"),
+    [("aaaAA00aaa", True), ("aaaAA00aaaa", False)],
+    ids=["three changes in ten letters", "three in eleven"],
+)
+def test_letters_are_mixed_if_three_of_ten_change_their_kind(run, mixed):
+    assert is_mixed([run]) is mixed
+
+
+@pytest.mark.parametrize(
+    ("word", "holds"),
+    [
+        ("12345678-1234-1234-1234-123456789abc", True),
+        ("id12345678-1234-1234-1234-123456789abcXY", True),
+        ("12345678-1234-1234-1234-12345678901g", False),
+        ("g2345678-1234-1234-1234-123456789abc", False),
+        ("12345678-1234-1234-1234-123456789ab", False),
+        ("2345678-1234-1234-1234-123456789abc", False),
+    ],
+)
+def test_a_uuid_has_32_digits_in_base_16(word, holds):
+    assert is_uuid(word.split("-")) is holds
