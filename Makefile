@@ -92,7 +92,7 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the READ
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Every interpreter compiles the core anew, so all tests of the core run on each. The daemon's many processes run on the
+# Every interpreter compiles the core again, so all tests of the core run on each. The daemon's many processes run on the
 # newest one; kills, crowds, sizes and the browser depend on the system, not on the interpreter, and run in `make test`.
 interpreters: ## the suite on the newest CPython at hand, all but most process tests on the others from 3.10 up; BUT=3.11 without that
 	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \

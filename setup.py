@@ -42,7 +42,7 @@ else:
     if sys.platform == "linux":
         link_args += ["-Wl,--gc-sections", "-Wl,-s", "-Wl,-z,norelro"]
 
-# The pattern sets of the core itself, compiled anew when they change.
+# The pattern sets of the core itself, compiled again when they change.
 TABLES = BUILD / "tables.h"
 subprocess.run([sys.executable, "ext/tables.py", TABLES], check=True)  # noqa: S603
 

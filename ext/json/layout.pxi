@@ -1,4 +1,4 @@
-# Lays a JSON text out anew: one value a line, indented by two, every value spelled as before.
+# Lays out a JSON text: one value a line, indented by two, every value spelled as before.
 #
 # Gives: nothing to other parts. For Python: JsonIndenter.
 # Needs: JsonOutput (json/write.pxi), json_skip_space (json/grammar.pxi), json/strings.h.

@@ -9,7 +9,7 @@
 #
 # data[valid_start:valid_end] are bytes of the file. [start, end) of them have not been returned yet. Up to
 # WIN_WITNESS_BYTES beside them are kept: every further read covers some bytes that are already there and compares them.
-# If they differ, the file was written anew, and the iteration ends instead of joining old and new bytes.
+# If they differ, the file was overwritten, and the iteration ends instead of joining old and new bytes.
 
 cdef enum:
     WIN_FIRST_BYTES = 65536    # bytes of the first read
@@ -157,7 +157,7 @@ cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
 
 
 cdef bint win_extend(WinWindow* window) except -1:
-    """Read on in the window's direction. Returns False if there is no more, or the file was written anew."""
+    """Read on in the window's direction. Returns False if there is no more, or the file was overwritten."""
     cdef unsigned char witness[WIN_WITNESS_BYTES]
     cdef Py_ssize_t wanted = window.step
     cdef Py_ssize_t count, known, position

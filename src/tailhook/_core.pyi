@@ -137,7 +137,7 @@ def reverse_lines(
     containing: bytes that a line must contain. Other lines are skipped without becoming Python objects.
 
     A line ends with a newline, or a carriage return and a newline; the last line may have no end. A byte order mark at
-    the start of the file is left out. If the file is truncated or written anew meanwhile, the iteration ends.
+    the start of the file is left out. If the file is truncated or overwritten meanwhile, the iteration ends.
 
     Raises OSError; ValueError for negative numbers; RuntimeError if two threads read at once.
 
@@ -314,7 +314,7 @@ def last_message(
     - "text": there is a message;
     - "no_text": there are assistant records, but none with text;
     - "no_assistant": there is no assistant record;
-    - "unknown": a limit, a skipped line or a file written anew came before an answer.
+    - "unknown": a limit, a skipped line or an overwritten file came before an answer.
     """
 
 # ---- Markdown ------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Transcript:
     """A transcript that is open; made by `open`, closed by `close` or at the end of a `with` block.
 
     Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
-    given as they are. Each iteration reads what the file held when it began. A file that is truncated or written anew
+    given as they are. Each iteration reads what the file held when it began. A file that is truncated or overwritten
     meanwhile ends it.
     """
 

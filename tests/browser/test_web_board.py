@@ -288,7 +288,7 @@ def test_bars_stand_where_they_belong(daemon, board, tmp_path):
     fill(daemon, tmp_path)
     row(board, "payments").click()
     expect(board.locator("#details .events li")).to_have_count(20)
-    # All of it at one moment: the picture is drawn anew as time goes on.
+    # All of it at one moment: the picture is drawn again as time goes on.
     places = board.evaluate(
         """() => {
             const svg = document.querySelector("#details svg");

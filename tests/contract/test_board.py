@@ -378,7 +378,7 @@ def test_q_quits(daemon):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_daemon_that_is_started_anew_is_found_again(daemon, how):
+def test_a_daemon_that_is_restarted_is_found_again(daemon, how):
     populate(daemon)
 
     async def play(person):

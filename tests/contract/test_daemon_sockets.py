@@ -24,7 +24,7 @@ def login(own, tmp_path):
     return folder
 
 
-def test_a_folder_that_was_removed_and_made_anew_has_the_sockets_again(own, login):
+def test_a_folder_that_was_removed_and_made_again_has_the_sockets_again(own, login):
     own.start().post("stop", "before")
     shutil.rmtree(login)
     login.mkdir(mode=0o700)

@@ -427,7 +427,7 @@ def test_sessions_without_an_id_are_distinguished_by_their_transcripts(memory):
         assert memory.stop("ok", session_id=None, transcript_path=str(path)).allowed
 
 
-def test_a_transcript_that_began_anew_is_read_from_its_beginning(memory):
+def test_a_transcript_that_was_overwritten_is_read_from_its_beginning(memory):
     memory.write(*(user("x" * 1000) for _ in range(5)))
     assert reported(memory.stop("ok"))
     flag(memory).unlink()

@@ -85,7 +85,7 @@ def test_the_fast_form_is_asked_for_once(project, command, launch):
     assert calls.read_text() == "hook-command\n"
 
 
-def test_a_tailhook_that_moved_is_found_anew(project, command, launch, scripts):
+def test_a_tailhook_that_moved_is_found_again(project, command, launch, scripts):
     calls = command()
     project.loop()
     launch()

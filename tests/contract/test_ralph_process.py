@@ -131,7 +131,7 @@ def test_no_session_id_makes_a_line_of_the_log(project):
     assert path.with_name("ralph-debug.log").read_text().splitlines()[0].split("\t")[1] == r"mine\n\x1b[31mforged"
 
 
-def test_the_log_starts_anew_when_it_is_large_and_cuts_long_lines(project):
+def test_the_log_is_emptied_when_it_is_large_and_cuts_long_lines(project):
     path = project.ralph(completion_promise="x" * 5000)
     log = path.parent / "ralph-debug.log"
     log.write_bytes(b"x" * 1_000_001)

@@ -112,7 +112,7 @@ class Scene:
     def names(self):
         """Yield every file and folder but the drafts and the prompts that a killed command leaves behind.
 
-        A lock's name has the inode of a folder, which `reset` makes anew.
+        A lock's name has the inode of a folder, which `reset` makes again.
         """
         for folder, _ in self.copies:
             for path in folder.rglob("*"):

@@ -216,10 +216,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/ralph.py",
         "",
-        "MAX_LOG_BYTES = 1_000_000 # bytes; then it starts anew",
+        "MAX_LOG_BYTES = 1_000_000 # then the log is emptied",
         (
-            "MAX_LOG_BYTES = 999999 # bytes; then it starts anew",
-            "MAX_LOG_BYTES = 1000001 # bytes; then it starts anew",
+            "MAX_LOG_BYTES = 999999 # then the log is emptied",
+            "MAX_LOG_BYTES = 1000001 # then the log is emptied",
         ),
         LOG,
     ),

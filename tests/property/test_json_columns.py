@@ -172,7 +172,7 @@ def test_a_window_that_is_too_small_is_refused(window_bytes):
 
 
 @given(VALUES, LAYOUTS, st.lists(st.integers(1, 30), min_size=1), st.integers(0, 2))
-def test_a_text_laid_out_anew_is_what_the_json_module_writes_however_it_is_cut(value, layout, sizes, depth):
+def test_a_text_that_is_laid_out_again_is_what_the_json_module_writes_however_it_is_cut(value, layout, sizes, depth):
     text = json.dumps(value, **layout).encode("utf-8", "surrogatepass")
     whole = json.dumps(value, indent=2, ensure_ascii=layout.get("ensure_ascii", True)).encode("utf-8", "surrogatepass")
     assert JsonIndenter().feed(text) == whole

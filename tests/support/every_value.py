@@ -95,7 +95,7 @@ def json_lines(*values: object) -> bytes:
 
 
 class Surroundings:
-    """A home and a project in a temporary folder, made anew by each `run`."""
+    """A home and a project in a temporary folder, made again by each `run`."""
 
     def __init__(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="every-value-"))

@@ -1,4 +1,4 @@
-"""The benchmark's gate: what is timed anew, and when it fails. The timing itself is tested with real hooks."""
+"""The benchmark's gate: what is timed again, and when it fails. The timing itself is tested with real hooks."""
 
 from argparse import Namespace
 
@@ -39,7 +39,7 @@ def test_hooks_within_the_limit_are_timed_once(gate):
     assert gate(one=[FINE], two=[FINE]) == (0, [["one", "two"]], "")
 
 
-def test_a_hook_over_the_limit_is_timed_anew_alone(gate):
+def test_a_hook_over_the_limit_is_timed_again_alone(gate):
     assert gate(one=[FINE], two=[SLOW, SLOW, FINE]) == (0, [["one", "two"], ["two"], ["two"]], "")
 
 

@@ -182,7 +182,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("saved", BROKEN)
-def test_a_broken_file_of_what_is_known_is_made_anew(tmp_path, private, small, saved):
+def test_a_broken_file_of_what_is_known_is_made_again(tmp_path, private, small, saved):
     jwz.post(tmp_path, "one", topic="t", created_at=1)
     add_notes(tmp_path, 50)
     assert newest(tmp_path) == "one"

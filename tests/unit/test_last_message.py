@@ -160,7 +160,7 @@ def test_a_line_passed_over_makes_older_text_unknown():
     assert outcome(assistant("new" * 400), max_line=1000) == ("unknown", None)
 
 
-def test_a_file_written_anew_meanwhile_is_unknown():
+def test_a_file_that_is_overwritten_meanwhile_is_unknown():
     class Shrinking(io.BytesIO):
         def readinto(self, buffer):
             count = super().readinto(buffer)

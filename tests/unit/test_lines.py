@@ -211,7 +211,7 @@ def test_a_file_cut_short_meanwhile_gives_whole_lines_or_an_end(file_of, left):
 
 @pytest.mark.parametrize("reader", [reverse_lines, forward_lines])
 @pytest.mark.parametrize("size", [500, 70_000, 150_000, 400_000])
-def test_a_file_written_anew_meanwhile_ends_the_iteration(file_of, reader, size):
+def test_a_file_that_is_overwritten_meanwhile_ends_the_iteration(file_of, reader, size):
     old = [b"old%07d" % i for i in range(20_000)]
     file = file_of(b"\n".join(old) + b"\n")
     lines = reader(file)

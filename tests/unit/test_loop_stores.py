@@ -299,7 +299,7 @@ def test_values_are_written_in_their_places_and_the_count_without_quotes(project
     assert path.read_text() == PAGE.replace("iteration: 3", "iteration: 4").replace("loop", '"a \\"b\\""')
 
 
-def test_ralphs_log_grows_and_starts_anew_once_it_is_large(project):
+def test_ralphs_log_grows_and_is_emptied_once_it_is_large(project):
     write(project, PAGE, RALPH)
     log, ralph = project / ".claude" / "ralph-debug.log", RalphFile(str(project))
     ralph.log("one")

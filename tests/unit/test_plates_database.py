@@ -209,7 +209,7 @@ def test_a_clock_that_was_set_back_makes_no_event_an_old_one(database):
     assert status(database) == "idle"
 
 
-def test_a_machine_that_was_started_anew_makes_no_event_an_old_one(database):
+def test_a_machine_that_was_restarted_makes_no_event_an_old_one(database):
     database.record(report("prompt_submit", ts=1000, mono=5_000_000))
     database.record(report("stop", ts=2000, mono=100))
     assert status(database) == "idle"
@@ -413,7 +413,7 @@ def test_a_wait_outlives_the_daemon(url):
         ended("Bash", "b"),
         ended("AskUserQuestion", "a"),
     ):
-        database = Database(url)  # started anew before each event
+        database = Database(url)  # restarted before each event
         database.record(one)
         last = status(database)
         database.close()

@@ -32,6 +32,7 @@ PLAIN = {  # a phrase: what to write instead
     r"\blent\b": "borrowed",
     r"\bof git's\b": "below .git",
     r"\bat the most\b": "at most",
+    r"\banew\b": "again, from its beginning, overwritten",
     r"\breverse solid(us|i)\b": "backslash",
     r"\b(LONGEST|LARGEST|FARTHEST|FEWEST|MOST)(_[A-Z]+)*\b": "MAX_..., MIN_...",
     r"\b(PATIENCE|SWEEP|OUTLIVED|TAKING_OVER)(_[A-Z]+)*\b": "..._TIMEOUT_S, ..._INTERVAL_S",

@@ -109,7 +109,7 @@ def admits(status: Status, event: Event) -> bool:
 def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
     """Return whether an event happened before the newest one that is known, although it came after it.
 
-    A clock that was set back, or a machine that was started anew, makes no event an old one.
+    A clock that was set back, or a machine that was restarted, makes no event an old one.
 
     at, last_at: milliseconds by the hooks' clock.
     mono, last_mono: milliseconds since their machine's start.
@@ -129,7 +129,7 @@ class Detail(NamedTuple):
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
     about: what the tool works on, such as its command. It distinguishes two uses of one tool.
     agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
-    is_hosts: the host wrote the prompt by itself, or started the session anew by itself after a compaction.
+    is_hosts: the host wrote the prompt by itself, or restarted the session by itself after a compaction.
     """
 
     tool_use_id: str = ""

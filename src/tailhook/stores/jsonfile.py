@@ -1,4 +1,4 @@
-"""A state in a JSON file that others read too: found, read, edited and laid out anew."""
+"""A state in a JSON file that other programs read too: finds, reads, edits and indents it."""
 
 import posix
 

@@ -5,8 +5,8 @@ learnt with the real program: a program that reads in order to write holds `floc
 to the write; a second topic record of one name makes jwz drop that topic's messages; a line that is JSON but not an
 object crashes it.
 
-A store of up to UNREMEMBERED_BYTES is read anew each time. Of a larger one, `tailhook.stores.jwz_index` remembers what
-its first bytes hold, so that a stop reads only what was appended since.
+A store of up to UNREMEMBERED_BYTES is read from its beginning each time. For a larger one, `tailhook.stores.jwz_index`
+remembers what its first bytes hold, so that a stop reads only what was appended since.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as project:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = MAX_LINE_BYTES  # searched at a time; if it holds no newline, it is part of a line too long to count
 NEAR_END_BYTES = 64 << 20  # that are searched backwards for the newest message before all is read
 PIECE_BYTES = 64 << 10
-WITNESS_BYTES = 4096  # before the offset, by which a store that was written anew is recognised
+WITNESS_BYTES = 4096  # before the offset, by which a store that was overwritten is recognised
 TRY_AGAIN = 11  # EAGAIN
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LOG = "ralph-debug.log"
-MAX_LOG_BYTES = 1_000_000  # bytes; then it starts anew
+MAX_LOG_BYTES = 1_000_000  # then the log is emptied
 MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
 
 
@@ -47,7 +47,7 @@ class RalphFile(FrontMatterFile):
         self.replace(text)
 
     def log(self, line: str) -> None:
-        """Append a line to the log, which starts anew when it is large; a failure changes nothing."""
+        """Append a line to the log; empty it first if it is large. A failure changes nothing."""
         try:
             flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
             fd = posix.open(LOG, flags, 0o600, dir_fd=self.folder)

@@ -1,4 +1,4 @@
-"""Which lines count for a category, written anew from the machine's page: code by markdown-it-py, words by `re`."""
+"""Which lines count for a category, written from the machine's page alone: code by markdown-it-py, words by `re`."""
 
 from support.keywords import regexes
 from support.oracles.markdown import Oracle
