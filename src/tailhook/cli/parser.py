@@ -2,10 +2,14 @@
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
+from typing import cast
 
 from tailhook import __version__
-from tailhook.cli import bench, board, doctor, hook, install, loop, memory, plates, ralph, triage
 from tailhook.cli.output import CommandGroup, attempt
+
+# The modules of this folder that declare commands, in the order of `tailhook --help`.
+GROUPS = ("hook", "loop", "ralph", "triage", "memory", "plates", "board", "bench", "install", "doctor")
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -28,7 +32,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    groups: tuple[CommandGroup, ...] = (hook, loop, ralph, triage, memory, plates, board, bench, install, doctor)
-    for group in groups:
-        group.add(commands)
+    for name in GROUPS:
+        cast("CommandGroup", import_module(f"tailhook.cli.{name}")).add(commands)
     return top
