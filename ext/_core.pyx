@@ -23,6 +23,7 @@ include "json/columns.pxi"              # a large array of objects in a file
 include "transcript/source.pxi"         # a file that is read at offsets
 include "transcript/window.pxi"         # its lines, newest or oldest first
 include "transcript/fields.pxi"         # the members of a record
+include "transcript/tool_blocks.pxi"    # the blocks of tools in a message
 include "transcript/records.pxi"        # what a record says
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
 include "transcript/last_message.pxi"   # the newest message of the assistant

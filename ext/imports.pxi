@@ -227,7 +227,10 @@ cdef extern from "tables.h":
         MEM_MAX_BOOSTED "TAILHOOK_MEMORY_MAX_BOOSTED"    # how many lines of a category count with a booster
         MEM_MAX_PLAIN "TAILHOOK_MEMORY_MAX_PLAIN"        # how many count without one
         MEM_NEGATION_REACH_BYTES "TAILHOOK_MEMORY_NEGATION_REACH_BYTES"
+        REC_HOST_WRITTEN_COUNT "TAILHOOK_HOST_WRITTEN_COUNT"
+        REC_HOST_WRITTEN_MAX_BYTES "TAILHOOK_HOST_WRITTEN_MAX_BYTES"
         KEY_COUNT "TAILHOOK_KEY_BEGINNINGS"
+    const char* const* rec_host_written "tailhook_host_written"    # how a text begins that a host wrote as a user
     const char* const* key_beginnings "tailhook_key_beginnings"    # sorted
     const uint16_t* key_least "tailhook_key_least"                 # how many characters follow a beginning at least
     const uint16_t* key_signs "tailhook_key_signs"                 # a bit for each of key_sign_letters that may follow

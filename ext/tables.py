@@ -33,6 +33,7 @@ def header():
         + f"static const char *const tailhook_signals_names[] = {{\n    {names},\n}};\n\n"
         + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
         + numbers("memory", memory.CORE_NUMBERS)
+        + beginnings("host_written", memory.NOT_WORDS)
         + key_beginnings(load("machines.secret_rules").KEY_BEGINNINGS)
         + "".join(
             table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
@@ -52,6 +53,15 @@ def numbers(prefix, values):
     """Return constants as an enum of the header."""
     lines = "".join(f"    TAILHOOK_{prefix.upper()}_{name} = {value},\n" for name, value in values.items())
     return f"enum {{\n{lines}}};\n\n"
+
+
+def beginnings(name, texts):
+    """Return texts of ASCII as an array of the header, and how many they are and the length of the longest."""
+    items = ", ".join(json.dumps(text.decode("ascii")) for text in texts)
+    return (
+        numbers(name, {"COUNT": len(texts), "MAX_BYTES": max(map(len, texts))})
+        + f"static const char *const tailhook_{name}[] = {{{items}}};\n\n"
+    )
 
 
 def key_beginnings(rules):

@@ -1,36 +1,55 @@
 # Finds the members of a transcript's record that may be asked for, without building objects.
 #
-# Gives: FIELD_* and FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members, REC_LEVEL_BLOCK; rec_value_is,
-# rec_value_is_string, rec_value_is_white_space.
+# Gives: FIELD_* and FIELDS, REC_BLOCK_FIELDS, REC_MESSAGE_FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members,
+# REC_LEVEL_BLOCK; rec_value_is, rec_value_is_string, rec_value_is_utf8, rec_value_is_white_space.
 # Needs: the grammar (json/grammar.pxi).
 #
 # One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
-# (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in strings that may be
-# decoded.
+# (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings that hooks
+# decode; the other fields are checked when they are decoded.
 #
 # To add a field: FIELD_*, rec_field_named and rec_field_belongs here, a property of Record (transcript/records.pxi),
 # and _core.pyi.
 
 cdef enum:
+    # Of a content block, of a record, and some of a message:
     FIELD_TYPE
-    FIELD_MESSAGE
-    FIELD_CONTENT
     FIELD_ID
-    FIELD_ROLE
     FIELD_TEXT
     FIELD_NAME
     FIELD_INPUT
+    REC_BLOCK_FIELDS
+    # Of a message and of a record:
+    FIELD_CONTENT = REC_BLOCK_FIELDS
+    FIELD_ROLE
+    # Without a name in JSON; ranges of a content array:
+    FIELD_TEXTS           # from the first text that is not only white space, a block or a string, to after the last
+    FIELD_TOOLS           # from the first tool_use block to after the last
+    FIELD_LAST_TOOL       # the last tool_use block
+    FIELD_LAST_TOOL_NAME  # and its name
+    FIELD_RESULTS         # from the first tool_result block to after the last
+    # Of a message only, UTF-8 unchecked:
+    FIELD_MODEL
+    FIELD_USAGE
+    REC_MESSAGE_FIELDS
+    # Of a record only:
+    FIELD_MESSAGE = REC_MESSAGE_FIELDS
     FIELD_UUID
     FIELD_TIMESTAMP
     FIELD_SIDECHAIN
     FIELD_META
     FIELD_API_ERROR
     FIELD_COMPACT_SUMMARY
-    # Without a name in JSON; ranges of a content array:
-    FIELD_TEXTS           # from the first text that is not only white space, a block or a string, to after the last
-    FIELD_TOOLS           # from the first tool_use block to after the last
-    FIELD_LAST_TOOL       # the last tool_use block
-    FIELD_LAST_TOOL_NAME  # and its name
+    # The same, UTF-8 unchecked:
+    FIELD_SESSION_ID
+    FIELD_AGENT_ID
+    FIELD_PARENT_UUID
+    FIELD_REQUEST_ID
+    FIELD_CWD
+    FIELD_GIT_BRANCH
+    FIELD_VERSION
+    FIELD_SUBTYPE
+    FIELD_ORIGIN          # an object: who a user's message comes from
     FIELDS
     FIELD_OTHER = FIELDS
 
@@ -46,8 +65,8 @@ cdef struct RecSlice:
 cdef struct RecFields:
     Cursor start  # the record's object
     Cursor end
-    RecSlice top[FIELDS]      # JSON values of its own members, the last of a name
-    RecSlice message[FIELDS]  # and of its message
+    RecSlice top[FIELDS]                  # JSON values of its own members, the last of a name
+    RecSlice message[REC_MESSAGE_FIELDS]  # and of its message
 
 
 cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
@@ -68,6 +87,11 @@ cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size
         and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
         and memcmp(plain, word, size) == 0
     )
+
+
+cdef inline bint rec_value_is_utf8(RecSlice* value) noexcept nogil:
+    """Return whether the value is a string of valid UTF-8."""
+    return rec_value_is_string(value) and utf8_stop(value.start, value.end) == value.end
 
 
 cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
@@ -96,17 +120,42 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_NAME
     elif size == 2 and memcmp(name, b"id", 2) == 0:
         return FIELD_ID
-    elif size == 5 and memcmp(name, b"input", 5) == 0:
-        return FIELD_INPUT
-    elif size == 6 and memcmp(name, b"isMeta", 6) == 0:
-        return FIELD_META
+    elif size == 3 and memcmp(name, b"cwd", 3) == 0:
+        return FIELD_CWD
+    elif size == 5:
+        if memcmp(name, b"input", 5) == 0:
+            return FIELD_INPUT
+        if memcmp(name, b"model", 5) == 0:
+            return FIELD_MODEL
+        if memcmp(name, b"usage", 5) == 0:
+            return FIELD_USAGE
+    elif size == 6:
+        if memcmp(name, b"isMeta", 6) == 0:
+            return FIELD_META
+        if memcmp(name, b"origin", 6) == 0:
+            return FIELD_ORIGIN
     elif size == 7:
         if memcmp(name, b"content", 7) == 0:
             return FIELD_CONTENT
         if memcmp(name, b"message", 7) == 0:
             return FIELD_MESSAGE
-    elif size == 9 and memcmp(name, b"timestamp", 9) == 0:
-        return FIELD_TIMESTAMP
+        if memcmp(name, b"version", 7) == 0:
+            return FIELD_VERSION
+        if memcmp(name, b"agentId", 7) == 0:
+            return FIELD_AGENT_ID
+        if memcmp(name, b"subtype", 7) == 0:
+            return FIELD_SUBTYPE
+    elif size == 9:
+        if memcmp(name, b"timestamp", 9) == 0:
+            return FIELD_TIMESTAMP
+        if memcmp(name, b"sessionId", 9) == 0:
+            return FIELD_SESSION_ID
+        if memcmp(name, b"gitBranch", 9) == 0:
+            return FIELD_GIT_BRANCH
+        if memcmp(name, b"requestId", 9) == 0:
+            return FIELD_REQUEST_ID
+    elif size == 10 and memcmp(name, b"parentUuid", 10) == 0:
+        return FIELD_PARENT_UUID
     elif size == 11 and memcmp(name, b"isSidechain", 11) == 0:
         return FIELD_SIDECHAIN
     elif size == 16 and memcmp(name, b"isCompactSummary", 16) == 0:
@@ -118,12 +167,17 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
 
 cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
     if level == REC_LEVEL_RECORD:
-        return field != FIELD_ROLE and field != FIELD_TEXT
+        return field < FIELD_TEXTS and field != FIELD_ROLE and field != FIELD_TEXT or field >= REC_MESSAGE_FIELDS
     if level == REC_LEVEL_MESSAGE:
-        return field == FIELD_CONTENT or field == FIELD_ID or field == FIELD_ROLE
-    return (
-        field == FIELD_TYPE or field == FIELD_TEXT or field == FIELD_ID or field == FIELD_NAME or field == FIELD_INPUT
-    )
+        return field == FIELD_ID or field == FIELD_CONTENT or field == FIELD_ROLE or (
+            FIELD_MODEL <= field < REC_MESSAGE_FIELDS
+        )
+    return field < REC_BLOCK_FIELDS
+
+
+cdef inline bint rec_field_is_checked(int field) noexcept nogil:
+    """Return whether a field with invalid UTF-8 makes its record invalid."""
+    return field < FIELD_SESSION_ID and field != FIELD_MODEL
 
 
 cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
@@ -143,7 +197,7 @@ cdef inline void rec_slice_extend(RecSlice* slice, Cursor start, Cursor end) noe
 
 cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* fault) noexcept nogil:
     """Skip the array of content blocks at p. Checks the UTF-8 of texts and notes where texts and tools are."""
-    cdef RecSlice block[FIELDS]
+    cdef RecSlice block[REC_BLOCK_FIELDS]
     cdef Cursor start
     p = json_skip_space(p + 1, end)
     if p != end and p[0] == c"]":
@@ -160,6 +214,8 @@ cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* f
                 rec_slice_extend(&values[FIELD_TOOLS], start, p)
                 values[FIELD_LAST_TOOL] = RecSlice(start, p)
                 values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
+            elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_result", 11):
+                rec_slice_extend(&values[FIELD_RESULTS], start, p)
         else:
             p = json_skip(p, end, fault)
             if p != NULL and start[0] == c'"':
@@ -209,16 +265,16 @@ cdef Cursor rec_walk_members(
             p = json_skip(p, end, fault)
         else:
             if field == FIELD_MESSAGE:
-                memset(message, 0, FIELDS * sizeof(RecSlice))
+                memset(message, 0, REC_MESSAGE_FIELDS * sizeof(RecSlice))
             elif field == FIELD_CONTENT:
-                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = NULL
+                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = values[FIELD_RESULTS].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
                 p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
                 p = rec_walk_blocks(p, end, values, fault)
             else:
                 p = json_skip(p, end, fault)
-                if p != NULL and start[0] == c'"' and utf8_stop(start, p) != p:
+                if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
                     return json_fail(fault, "invalid UTF-8", start)
             values[field].start = start
             values[field].end = p

@@ -1,9 +1,10 @@
 # What a record of a transcript says.
 #
 # Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
-# For Python: Record, ToolUse, parse_record.
-# Needs: the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the
-# grammar (json/grammar.pxi), parse_json (json/read.pxi), bytes_between and bytes_cut (text/view.pxi).
+# For Python: Record, ToolUse, ToolResult, parse_record.
+# Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
+# (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
+# (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_time (text/iso8601.pxi).
 
 cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c"t"
@@ -30,6 +31,11 @@ cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
         or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
     )
+
+
+cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
+    """Return whether the record itself is a tool's result, as flat transcripts have it."""
+    return rec_value_is(&fields.top[FIELD_TYPE], b"tool_result", 11)
 
 
 cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
@@ -59,6 +65,7 @@ cdef void rec_move(RecFields* fields, Cursor start) noexcept nogil:
     cdef int i
     for i in range(FIELDS):
         rec_slice_move(&fields.top[i], fields.start, start)
+    for i in range(REC_MESSAGE_FIELDS):
         rec_slice_move(&fields.message[i], fields.start, start)
     fields.end = start + (fields.end - fields.start)
     fields.start = start
@@ -84,7 +91,7 @@ cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noe
         if start[0] == c",":
             elements.start += 1
         elif start[0] == c"{":
-            memset(block, 0, FIELDS * sizeof(RecSlice))
+            memset(block, 0, REC_BLOCK_FIELDS * sizeof(RecSlice))
             elements.start = rec_walk_members(start, elements.end, REC_LEVEL_BLOCK, block, NULL, &fault)
             return REC_OBJECT
         else:
@@ -99,7 +106,7 @@ cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noe
 
     Texts are those of text blocks and, with `strings`, the strings among the blocks.
     """
-    cdef RecSlice block[FIELDS]
+    cdef RecSlice block[REC_BLOCK_FIELDS]
     cdef int kind
     if texts.start == NULL:
         return False
@@ -176,7 +183,7 @@ cdef list rec_tool_names(RecFields* fields):
     """Return the names of the tools that are used, in order, with None for one without a name."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice tools = speech[FIELD_TOOLS]
-    cdef RecSlice block[FIELDS]
+    cdef RecSlice block[REC_BLOCK_FIELDS]
     cdef list names = []
     if tools.start == NULL:
         return names
@@ -220,6 +227,122 @@ cdef tuple rec_message(RecFields* fields):
     return (rec_is_assistant(fields), text, tools) if text or tools else None
 
 
+# ---- what only the library asks for -------------------------------------------
+
+cdef bint rec_find_member(RecSlice* container, const char* name, Py_ssize_t size, RecSlice* value) noexcept nogil:
+    """Find the last member with this name in a valid object. Returns False if there is none, or it is not an object.
+
+    name: has no character that must be escaped.
+    """
+    cdef JsonFault fault
+    cdef Cursor p = container.start
+    cdef Cursor end = container.end
+    cdef RecSlice found
+    value.start = NULL
+    if p == NULL or p[0] != c"{":
+        return False
+    p = json_skip_space(p + 1, end)
+    while p[0] == c'"':
+        found = RecSlice(p, json_skip_string(p + 1, end, &fault))
+        p = json_skip_space(json_skip_space(found.end, end) + 1, end)
+        if rec_value_is(&found, name, size):
+            value[0] = RecSlice(p, json_skip(p, end, &fault))
+            p = value.end
+        else:
+            p = json_skip(p, end, &fault)
+        p = json_skip_space(p, end)
+        if p[0] == c",":
+            p = json_skip_space(p + 1, end)
+    return value.start != NULL
+
+
+cdef bint rec_next_result(RecFields* fields, RecSlice* results, RecToolBlock* block) noexcept nogil:
+    """Read the record's next result of a tool and move the start of `results` past it. Returns False if none is left.
+
+    results: at first the content's FIELD_RESULTS.
+    """
+    if rec_is_result(fields):
+        if results.start == fields.end:
+            return False
+        rec_walk_tool_block(fields.start, fields.end, block)
+        results.start = fields.end
+        return True
+    if results.start == NULL:
+        return False
+    while rec_next_tool_block(results, block):
+        if rec_value_is(&block.type, b"tool_result", 11):
+            return True
+    return False
+
+
+cdef bint rec_is_error(RecFields* fields) noexcept nogil:
+    """Return whether a tool failed, or a request to the API did."""
+    cdef RecSlice results = rec_speech(fields)[FIELD_RESULTS]
+    cdef RecToolBlock block
+    if rec_value_is_true(&fields.top[FIELD_API_ERROR]) or rec_value_is(&fields.top[FIELD_SUBTYPE], b"api_error", 9):
+        return True
+    while rec_next_result(fields, &results, &block):
+        if rec_value_is_true(&block.is_error):
+            return True
+    return False
+
+
+cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:
+    """Return whether a text begins as what hosts write in a person's name.  text: without its quotation marks."""
+    cdef char start[REC_HOST_WRITTEN_MAX_BYTES]
+    cdef Py_ssize_t size = 0
+    cdef Cursor p = text.start
+    cdef uint32_t character
+    cdef int i
+    while p != text.end and size < REC_HOST_WRITTEN_MAX_BYTES:
+        p = json_read_character(p, text.end, &character)
+        if size == 0 and (character == 32 or 9 <= character <= 13):
+            continue
+        if character > 126:
+            break
+        start[size] = <char>character
+        size += 1
+    for i in range(REC_HOST_WRITTEN_COUNT):
+        if <Py_ssize_t>strlen(rec_host_written[i]) <= size:
+            if memcmp(start, rec_host_written[i], strlen(rec_host_written[i])) == 0:
+                return True
+    return False
+
+
+cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
+    """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if rec_is_assistant(fields) or not rec_is_spoken(fields) or rec_is_foreign(fields):
+        return False
+    if speech[FIELD_RESULTS].start != NULL:
+        return False
+    if rec_find_member(&fields.top[FIELD_ORIGIN], b"kind", 4, &text) and not rec_value_is(&text, b"human", 5):
+        return False
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
+            return False
+        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    elif not rec_next_text(&texts, &text, True):
+        return False
+    return not rec_is_host_written(&text)
+
+
+cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
+    """Return the whole number that a member of an object has, or 0 if it has none of 0 to 10**18 - 1."""
+    cdef RecSlice value
+    cdef int64_t number = 0
+    if not rec_find_member(container, name, size, &value) or value.end - value.start > 18:
+        return 0
+    while value.start != value.end:
+        if not c"0" <= value.start[0] <= c"9":
+            return 0
+        number = 10 * number + value.start[0] - c"0"
+        value.start += 1
+    return number
+
+
 # ---- for Python ---------------------------------------------------------------
 
 cdef object rec_parse_value(bytes source):
@@ -233,6 +356,23 @@ cdef object rec_parse_value(bytes source):
     except ValueError as error:
         from tailhook.errors import RecordError
         raise RecordError(str(error)) from None
+
+
+cdef bytes rec_valid_utf8(Cursor start, Cursor end):
+    """Return a copy of [start, end), with U+FFFD for what is not UTF-8."""
+    cdef bytes text = bytes_between(start, end)
+    return text if utf8_stop(start, end) == end else text.decode("utf-8", "replace").encode()
+
+
+cdef object rec_value_text(RecSlice* value):
+    """Return a str, with U+FFFD for what is not UTF-8, or None if the value is not a string."""
+    cdef bytes text
+    cdef Cursor start
+    if not rec_value_is_string(value) or utf8_stop(value.start, value.end) == value.end:
+        return rec_value_string(value)
+    text = rec_valid_utf8(value.start, value.end)
+    start = <Cursor>PyBytes_AS_STRING(text)
+    return json_decode(start + 1, start + PyBytes_GET_SIZE(text) - 1)
 
 
 @cython.final
@@ -257,6 +397,33 @@ cdef ToolUse rec_tool_use(RecSlice* values):
     if values[FIELD_INPUT].start != NULL:
         tool.source = bytes_between(values[FIELD_INPUT].start, values[FIELD_INPUT].end)
     return tool
+
+
+@cython.final
+cdef class ToolResult:
+    cdef readonly object tool_use_id
+    cdef readonly bint is_error
+    cdef bytes source  # a record whose content is the result's, in valid UTF-8
+
+    @property
+    def text(self):
+        cdef RecFields fields
+        cdef Cursor start = <Cursor>PyBytes_AS_STRING(self.source)
+        rec_walk(start, start + PyBytes_GET_SIZE(self.source), &fields)
+        return rec_text(&fields)
+
+    def __repr__(self):
+        return f"ToolResult(tool_use_id={self.tool_use_id!r}, is_error={self.is_error})"
+
+
+cdef ToolResult rec_tool_result(RecToolBlock* block):
+    cdef ToolResult result = ToolResult.__new__(ToolResult)
+    result.tool_use_id = rec_value_text(&block.use_id)
+    result.is_error = rec_value_is_true(&block.is_error)
+    result.source = b'{"message":{}}'
+    if block.content.start != NULL:
+        result.source = b'{"message":{"content":' + rec_valid_utf8(block.content.start, block.content.end) + b"}}"
+    return result
 
 
 @cython.final
@@ -290,6 +457,84 @@ cdef class Record:
         return rec_value_string(&self.fields.top[FIELD_TIMESTAMP])
 
     @property
+    def time(self):
+        cdef RecSlice* stamp = &self.fields.top[FIELD_TIMESTAMP]
+        cdef double seconds
+        from datetime import datetime, timedelta, timezone
+        if not rec_value_is_string(stamp) or not iso_read_time(stamp.start + 1, stamp.end - 1, &seconds):
+            return None
+        try:
+            return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        except OverflowError:  # the year 0, which datetime has not
+            return None
+
+    @property
+    def session_id(self):
+        return rec_value_text(&self.fields.top[FIELD_SESSION_ID])
+
+    @property
+    def agent_id(self):
+        return rec_value_text(&self.fields.top[FIELD_AGENT_ID])
+
+    @property
+    def parent_uuid(self):
+        return rec_value_text(&self.fields.top[FIELD_PARENT_UUID])
+
+    @property
+    def request_id(self):
+        return rec_value_text(&self.fields.top[FIELD_REQUEST_ID])
+
+    @property
+    def model(self):
+        return rec_value_text(&self.fields.message[FIELD_MODEL])
+
+    @property
+    def cwd(self):
+        return rec_value_text(&self.fields.top[FIELD_CWD])
+
+    @property
+    def git_branch(self):
+        return rec_value_text(&self.fields.top[FIELD_GIT_BRANCH])
+
+    @property
+    def host_version(self):
+        return rec_value_text(&self.fields.top[FIELD_VERSION])
+
+    @property
+    def subtype(self):
+        return rec_value_text(&self.fields.top[FIELD_SUBTYPE])
+
+    @property
+    def usage(self):
+        cdef RecSlice* usage = &self.fields.message[FIELD_USAGE]
+        if usage.start == NULL or usage.start[0] != c"{":
+            return None
+        from tailhook.usage import Usage
+        return Usage(
+            rec_count(usage, b"input_tokens", 12),
+            rec_count(usage, b"output_tokens", 13),
+            rec_count(usage, b"cache_read_input_tokens", 23),
+            rec_count(usage, b"cache_creation_input_tokens", 27),
+        )
+
+    @property
+    def tool_results(self):
+        cdef RecSlice results = rec_speech(&self.fields)[FIELD_RESULTS]
+        cdef RecToolBlock block
+        cdef list found = []
+        while rec_next_result(&self.fields, &results, &block):
+            found.append(rec_tool_result(&block))
+        return found
+
+    @property
+    def is_prompt(self):
+        return rec_is_prompt(&self.fields)
+
+    @property
+    def is_error(self):
+        return rec_is_error(&self.fields)
+
+    @property
     def is_sidechain(self):
         return rec_value_is_true(&self.fields.top[FIELD_SIDECHAIN])
 
@@ -308,7 +553,7 @@ cdef class Record:
     @property
     def tools(self):
         cdef RecSlice blocks = rec_speech(&self.fields)[FIELD_TOOLS]
-        cdef RecSlice block[FIELDS]
+        cdef RecSlice block[REC_BLOCK_FIELDS]
         cdef list tools = []
         if rec_value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
             tools.append(rec_tool_use(self.fields.top))

@@ -2,56 +2,8 @@
 #
 # Gives: nothing to other parts. For Python: reverse_tool_uses.
 # Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_*
-# (transcript/records.pxi), the fields (transcript/fields.pxi), json_skip and its kin (json/grammar.pxi),
+# (transcript/records.pxi), the fields (transcript/fields.pxi), rec_next_tool_block (transcript/tool_blocks.pxi),
 # text_fingerprint (text/view.pxi).
-
-cdef struct RecToolBlock:
-    RecSlice type
-    RecSlice id
-    RecSlice name
-    RecSlice input
-    RecSlice use_id
-    RecSlice is_error
-
-
-cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
-    """Return where the value of a member belongs, NULL if it is not asked for."""
-    if size == 4 and memcmp(name, b"type", 4) == 0:
-        return &block.type
-    if size == 2 and memcmp(name, b"id", 2) == 0:
-        return &block.id
-    if size == 4 and memcmp(name, b"name", 4) == 0:
-        return &block.name
-    if size == 5 and memcmp(name, b"input", 5) == 0:
-        return &block.input
-    if size == 11 and memcmp(name, b"tool_use_id", 11) == 0:
-        return &block.use_id
-    if size == 8 and memcmp(name, b"is_error", 8) == 0:
-        return &block.is_error
-    return NULL
-
-
-cdef Cursor rec_walk_tool_block(Cursor p, Cursor end, RecToolBlock* block) noexcept nogil:
-    """Find the members of the valid content block at p. Returns the position after it."""
-    cdef JsonFault fault
-    cdef RecSlice* member
-    cdef Cursor name
-    cdef Cursor start
-    memset(block, 0, sizeof(RecToolBlock))
-    p = json_skip_space(p + 1, end)
-    while p[0] == c'"':
-        name = p + 1
-        p = json_skip_string(name, end, &fault)
-        member = rec_tool_member(block, name, p - name - 1)
-        start = json_skip_space(json_skip_space(p, end) + 1, end)
-        p = json_skip(start, end, &fault)
-        if member != NULL:
-            member[0] = RecSlice(start, p)
-        p = json_skip_space(p, end)
-        if p[0] == c",":
-            p = json_skip_space(p + 1, end)
-    return p + 1
-
 
 cdef struct RecResults:
     # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit says whether the
@@ -103,11 +55,6 @@ cdef object rec_has_failed(RecResults* results, RecSlice* use_id):
     return None if found == 0 else (found & 1) == 1
 
 
-cdef inline bint rec_value_is_utf8(RecSlice* value) noexcept nogil:
-    """Return whether the value is a string of valid UTF-8."""
-    return rec_value_is_string(value) and utf8_stop(value.start, value.end) == value.end
-
-
 @cython.final
 @cython.internal
 @cython.no_gc_clear  # the window borrows the file from this object; a finalizer may still iterate
@@ -135,23 +82,14 @@ cdef class ToolUseIterator:
         cdef RecFields fields
         cdef RecSlice content
         cdef RecToolBlock block
-        cdef Cursor start
-        cdef JsonFault fault
         if not rec_find(line.start, line.end, &fields):
             return 0
         content = fields.message[FIELD_CONTENT]
         if content.start == NULL or content.start[0] != c"[":
             return 0
-        start = json_skip_space(content.start + 1, content.end)
-        while start[0] != c"]":
-            if start[0] == c"{":
-                start = rec_walk_tool_block(start, content.end, &block)
-                self.keep(&block, line.offset)
-            else:
-                start = json_skip(start, content.end, &fault)
-            start = json_skip_space(start, content.end)
-            if start[0] == c",":
-                start = json_skip_space(start + 1, content.end)
+        content.start += 1
+        while rec_next_tool_block(&content, &block):
+            self.keep(&block, line.offset)
         return 0
 
     cdef int keep(self, RecToolBlock* block, int64_t offset) except -1:

@@ -1,10 +1,13 @@
 """The compiled core. Offsets and sizes are in bytes unless a function says otherwise."""
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from datetime import datetime
 from importlib.machinery import ModuleSpec
 from io import FileIO
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final
+
+from tailhook.usage import Usage
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -196,11 +199,26 @@ class ToolUse:
         """The tool's input, decoded by orjson at each access. Raises tailhook.errors.RecordError."""
 
 @final
+class ToolResult:
+    """A tool_result block: what a tool gave back."""
+
+    @property
+    def tool_use_id(self) -> str | None:
+        """The id of the use that it answers."""
+    @property
+    def is_error(self) -> bool: ...
+    @property
+    def text(self) -> str:
+        """The block's `content`, read as `Record.text` reads a message's, with U+FFFD for what is not UTF-8."""
+
+@final
 class Record:
     """One line of a transcript. Every attribute is decoded at each access.
 
     The attributes are members of the line's object and of its `message`; of equal names the last one counts. An
-    absent member, or one of another kind, is None; a flag is true only if the value is `true`.
+    absent member, or one of another kind, is None; a flag is true only if the value is `true`. A string that is not
+    valid UTF-8 has U+FFFD for what is invalid; in the members that a hook reads, it makes the line a bad one.
+    The names in a line are Claude Code's (2.1.329); other hosts' records are translated to them.
     """
 
     @property
@@ -219,6 +237,51 @@ class Record:
     @property
     def timestamp(self) -> str | None:
         """As in the record, normally ISO 8601 in UTC."""
+    @property
+    def time(self) -> datetime | None:
+        """The timestamp as an aware datetime in UTC, to the microsecond; None if it is not a time of ISO 8601."""
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def agent_id(self) -> str | None:
+        """The id of the sub-agent that wrote it."""
+    @property
+    def parent_uuid(self) -> str | None:
+        """The uuid of the record that it follows."""
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request to the API that the message answers."""
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def cwd(self) -> str | None:
+        """The folder that the agent worked in: its project."""
+    @property
+    def git_branch(self) -> str | None: ...
+    @property
+    def host_version(self) -> str | None: ...
+    @property
+    def subtype(self) -> str | None:
+        """What kind of a record of its type it is, such as "compact_boundary" of the type "system"."""
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the whole response, which every record of a message has; None if the message has no `usage`.
+
+        Of the records of one message, the one with the most output tokens counts.
+        """
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """The message's tool_result blocks, or the record itself if it is a flat tool_result."""
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a person typed it: words of a user that are not a tool's result, and that the host did not write.
+
+        The host writes meta records, sub-agents' prompts, summaries, commands and their output, notifications, marks of
+        an interruption, and hooks' feedback.
+        """
+    @property
+    def is_error(self) -> bool:
+        """Whether a tool failed (one of the results is an error), or a request to the API did."""
     @property
     def is_sidechain(self) -> bool:
         """Whether a sub-agent wrote it."""
@@ -246,8 +309,8 @@ def parse_record(line: bytes, offset: int = 0) -> Record | None:
 
     A good line is one JSON object. In a bad line, the record is the last complete object that starts the line, follows
     another complete object, or ends where the line ends, apart from white space and NULs. An object nested in a torn
-    record is not a record. All of the line is checked against the JSON grammar; UTF-8 is checked in the strings that
-    the record may be asked for.
+    record is not a record. All of the line is checked against the JSON grammar; UTF-8 is checked in the texts, types,
+    ids, names and inputs of the record and its message.
 
     >>> parse_record(b'{"type":"assistant","message":{"content":[{"type":"text","text":"Hi"}]}}').text
     'Hi'

@@ -20,7 +20,9 @@ IDS = st.sampled_from(["m1", "m2", None, 5])
 BLOCKS = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["text", "text", "tool_use", "thinking", 5]),
+        "type": st.sampled_from(["text", "text", "tool_use", "tool_result", "thinking", 5]),
+        "tool_use_id": IDS,
+        "is_error": st.booleans() | ANYTHING,
         "text": STRINGS | ANYTHING,
         "id": IDS,
         "name": st.sampled_from(["Bash", None]),
@@ -28,16 +30,29 @@ BLOCKS = st.fixed_dictionaries(
         "content": ANYTHING,
     },
 )
-CONTENTS = STRINGS | st.lists(BLOCKS | ANYTHING, max_size=4) | ANYTHING
+CONTENTS = STRINGS | st.deferred(lambda: HOST_WRITTEN) | st.lists(BLOCKS | ANYTHING, max_size=4) | ANYTHING
 FLAGS = st.sampled_from([True, False, None, "true"])
+TIMES = st.datetimes().map(lambda time: time.isoformat() + "Z")
+COUNTS = st.integers(-1, 10**18) | st.sampled_from([1.5, "5", None])
+USAGES = st.dictionaries(st.sampled_from([*oracle.TOKENS, "service_tier"]), COUNTS) | ANYTHING
+MESSAGES = st.fixed_dictionaries(
+    {}, optional={"id": IDS, "role": STRINGS, "content": CONTENTS, "model": STRINGS | ANYTHING, "usage": USAGES}
+)
+RESULT = st.just("tool_result")
+MEMBERS = [name for name in oracle.STRINGS.values() if name not in ("type", "timestamp")]
+HOST_WRITTEN = st.sampled_from(oracle.HOST_WRITTEN).map(lambda text: f" \n{text} more")
 RECORDS = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["assistant", "assistant", "user", "human", "system", "progress"]),
-        "message": st.fixed_dictionaries({}, optional={"id": IDS, "role": STRINGS, "content": CONTENTS}) | ANYTHING,
+        "type": st.sampled_from(["assistant", "assistant", "user", "user", "human", "system", "progress"]) | RESULT,
+        "message": MESSAGES | ANYTHING,
         "content": CONTENTS,
-        "uuid": ANYTHING,
-        "timestamp": ANYTHING,
+        "timestamp": TIMES | ANYTHING,
+        "origin": st.fixed_dictionaries({}, optional={"kind": st.sampled_from(["human", "task-notification", 5])}),
+        **dict.fromkeys(MEMBERS, STRINGS | ANYTHING),
+        "subtype": st.sampled_from(["api_error", "compact_boundary", 5]),
+        "tool_use_id": IDS,
+        "is_error": FLAGS,
         "isSidechain": FLAGS,
         "isMeta": FLAGS,
         "isApiErrorMessage": FLAGS,

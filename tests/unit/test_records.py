@@ -1,12 +1,14 @@
 """What a line of a transcript says."""
 
 import json
+from datetime import datetime, timezone
 
 import pytest
 from support.oracles import records as oracle
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
+from tailhook.usage import Usage
 
 
 def assistant(*blocks, **members):
@@ -49,6 +51,13 @@ RECORDS = [
     {"type": 5, "uuid": [], "timestamp": {}, "message": []},
     {"message": {"role": "assistant", "content": "typeless"}},
     {"filler": "x" * 70_000, "message": {"content": "late type"}, "type": "assistant"},
+    {"type": "tool_result", "tool_use_id": "t2", "is_error": True, "content": "no such file"},
+    {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"},
+    {"type": "user", "message": {"content": "<command-name>/clear</command-name>"}},
+    {"type": "user", "message": {"content": [said(" "), said("\n [Request interrupted by user]")]}},
+    {"type": "user", "message": {"content": "a notification"}, "origin": {"kind": "task-notification"}},
+    {"type": "user", "message": {"content": "a prompt"}, "origin": {"kind": "human"}},
+    {"type": "user", "message": {"content": "a prompt"}, "origin": "elsewhere"},
     {"type": "user", "message": {"content": "a\\b\\u003c/\b\f\r\x00\x7f\u2028"}},
 ]
 
@@ -140,9 +149,13 @@ def test_invalid_utf8_in_what_may_be_asked_for_makes_a_bad_line(line):
     assert parse_record(line) is None
 
 
-def test_invalid_utf8_elsewhere_harms_only_the_whole_object():
-    record = parse_record(b'{"type":"user","cwd":"\xff","message":{"content":"fine"}}')
-    assert record.text == "fine"
+def test_invalid_utf8_elsewhere_is_replaced_and_harms_only_the_whole_object():
+    record = parse_record(
+        b'{"type":"user","cwd":"/\xff\\u00e9","message":{"model":"\xc3","content":["fine",'
+        b'{"type":"tool_result","tool_use_id":"\xff","content":[{"type":"text","text":"\xed\xa0\x80!"}]}]}}'
+    )
+    assert (record.cwd, record.model) == ("/\ufffdé", "\ufffd")
+    assert [(one.tool_use_id, one.text) for one in record.tool_results] == [("\ufffd", "\ufffd\ufffd\ufffd!")]
     with pytest.raises(RecordError) as raised:
         record.json()
     assert isinstance(raised.value, TailhookError)
@@ -152,6 +165,86 @@ def test_invalid_utf8_elsewhere_harms_only_the_whole_object():
 def test_deep_nesting_is_a_bad_line_and_no_crash():
     assert parse_record(b'{"a":' + b"[" * 1024 + b"]" * 1024 + b"}").type is None
     assert parse_record(b'{"a":' + b"[" * 1025 + b"]" * 1025 + b"}") is None
+
+
+def test_a_record_has_its_session_its_place_and_what_it_cost():
+    record = parse_record(
+        line_of(
+            assistant(
+                said("x"),
+                sessionId="s",
+                agentId="a",
+                parentUuid="p",
+                requestId="req",
+                cwd="/p",
+                gitBranch="main",
+                version="2.1.329",
+                timestamp="2026-01-02T03:04:05.678901+01:00",
+            )
+            | {"message": {"model": "m-1", "usage": {"input_tokens": 3, "output_tokens": 40, "service_tier": "x"}}}
+        )
+    )
+    assert (record.session_id, record.agent_id, record.parent_uuid, record.request_id) == ("s", "a", "p", "req")
+    assert (record.cwd, record.git_branch, record.host_version, record.model) == ("/p", "main", "2.1.329", "m-1")
+    assert record.usage == Usage(input=3, output=40, cache_read=0, cache_creation=0)
+    assert record.time == datetime(2026, 1, 2, 2, 4, 5, 678901, tzinfo=timezone.utc)
+    assert record.time.utcoffset().total_seconds() == 0
+
+
+@pytest.mark.parametrize("stamp", ["", "soon", "2026-13-01", "0000-01-01T00:00:00Z", 5, None])
+def test_a_timestamp_that_is_not_a_time_of_datetime_gives_none(stamp):
+    assert parse_record(line_of({"timestamp": stamp})).time is None
+
+
+def test_a_record_without_what_it_is_asked_for_gives_none():
+    record = parse_record(b"{}")
+    names = "session_id agent_id parent_uuid request_id model cwd git_branch host_version subtype usage time"
+    assert [getattr(record, name) for name in names.split()] == [None] * 11
+    assert (record.tool_results, record.is_prompt, record.is_error) == ([], False, False)
+
+
+@pytest.mark.parametrize("count", [-1, 1.0, 1e3, "7", None, [], {}, True, 10**18, 10**40])
+def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
+    record = parse_record(json.dumps({"message": {"usage": {"input_tokens": count, "output_tokens": 7}}}).encode())
+    assert record.usage == (0, 7, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_prompt"),
+    [
+        ("do it", True),
+        ("  ", False),
+        (["loose words"], True),
+        ([said("look"), {"type": "image", "source": {}}], True),
+        ([{"type": "image", "source": {}}], False),
+        ([{"type": "tool_result", "content": "x"}, said("beside")], False),
+        ("<command-name>/clear</command-name>", False),
+        ("\v\n<local-command-stdout>done", False),
+        ("<bash-input>ls", False),
+        ("\u00a0<bash-input>ls", True),  # a space that is not ASCII: hosts write none
+        ("<b", True),
+        ("<task-notificatio", True),
+        ("<task-notification", False),
+        ("[Request interrupted by user for tool use]", False),
+        ("Stop hook feedback:\nno", False),
+    ],
+)
+def test_a_prompt_is_what_a_person_typed(content, is_prompt):
+    assert parse_record(line_of({"type": "user", "message": {"content": content}})).is_prompt is is_prompt
+    assert parse_record(line_of({"type": "human", "content": content})).is_prompt is is_prompt
+    for flag in ("isMeta", "isSidechain", "isCompactSummary"):
+        assert not parse_record(line_of({"type": "user", "content": content, flag: True})).is_prompt
+    assert not parse_record(line_of({"type": "assistant", "message": {"content": content}})).is_prompt
+
+
+def test_an_error_is_a_failed_tool_or_request():
+    failed = {"type": "tool_result", "is_error": True}
+    assert parse_record(line_of({"type": "user", "message": {"content": [said("x"), failed]}})).is_error
+    assert parse_record(line_of(failed)).is_error
+    assert parse_record(line_of({"type": "system", "subtype": "api_error"})).is_error
+    assert parse_record(line_of(assistant(said("x"), isApiErrorMessage=True))).is_error
+    assert not parse_record(line_of({"type": "user", "message": {"content": [failed | {"is_error": False}]}})).is_error
+    assert not parse_record(line_of({"is_error": True})).is_error
 
 
 def test_only_bytes_are_a_line():
@@ -164,3 +257,5 @@ def test_a_record_shows_what_it_is():
     assert repr(parse_record(b'{"type":"user"}', 7)) == "Record(type='user', offset=7)"
     tool = parse_record(b'{"type":"tool_use","id":"a","name":"Bash"}').tools[0]
     assert (repr(tool), tool.input) == ("ToolUse(id='a', name='Bash')", None)
+    (result,) = parse_record(b'{"type":"tool_result","tool_use_id":"a"}').tool_results
+    assert repr(result) == "ToolResult(tool_use_id='a', is_error=False)"

@@ -27,18 +27,6 @@ FLAG_NAME = ".stop_hook_active"
 FLAG_EXISTS = 17  # EEXIST
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
 MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
-# What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
-NOT_WORDS = (
-    b"<command-",
-    b"<local-command-",
-    b"<task-notification",
-    b"<bash-",
-    b"<system-reminder",
-    b"<user-memory-input",
-    b"[Request interrupted",
-    b"Stop hook feedback:",
-    b"Caveat: The messages below",
-)
 
 
 def ask(event: "HookEvent") -> "Verdict[bool] | None":
@@ -125,7 +113,7 @@ class Session:
             start = max(start, self.end - MAX_READ_BYTES)
             for is_assistant, words, tools in event.reverse_messages(fd, start, self.end):
                 self.tools += filter(None, tools)
-                if not words or (not is_assistant and words.lstrip().startswith(NOT_WORDS)):
+                if not words or (not is_assistant and words.lstrip().startswith(memory.NOT_WORDS)):
                     continue
                 if mark.end and fingerprint_of(words) == mark.said:
                     continue

@@ -1,6 +1,9 @@
 """The fields of a record, found with the json module: the oracle of the record tests."""
 
 import json
+from datetime import datetime, timedelta, timezone
+
+from tailhook._core import unix_time
 
 
 def is_object(line):
@@ -96,15 +99,97 @@ def last_message(records):
     return "\n".join(reversed(texts)) if texts else None
 
 
+STRINGS = {
+    "type": "type",
+    "uuid": "uuid",
+    "timestamp": "timestamp",
+    "session_id": "sessionId",
+    "agent_id": "agentId",
+    "parent_uuid": "parentUuid",
+    "request_id": "requestId",
+    "cwd": "cwd",
+    "git_branch": "gitBranch",
+    "host_version": "version",
+    "subtype": "subtype",
+}
+TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+HOST_WRITTEN = (
+    "<command-",
+    "<local-command-",
+    "<task-notification",
+    "<bash-",
+    "<system-reminder",
+    "<user-memory-input",
+    "[Request interrupted",
+    "Stop hook feedback:",
+    "Caveat: The messages below",
+)
+
+
+def member(record, name):
+    message = record.get("message")
+    return message.get(name) if isinstance(message, dict) else None
+
+
+def time(record):
+    seconds = unix_time(record["timestamp"]) if isinstance(record.get("timestamp"), str) else None
+    try:
+        return None if seconds is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def usage(record):
+    whole = member(record, "usage")
+    if not isinstance(whole, dict):
+        return None
+    counts = (whole.get(name) for name in TOKENS)
+    return tuple(count if type(count) is int and 0 <= count < 10**18 else 0 for count in counts)
+
+
+def results(record):
+    whole = content(record)
+    blocks = [record] if record.get("type") == "tool_result" else whole if isinstance(whole, list) else []
+    return [block for block in blocks if is_block(block, "tool_result")]
+
+
+def result_text(result):
+    return text({"message": {"content": result.get("content")}})
+
+
+def is_prompt(record):
+    if record.get("type") not in ("human", "user") or any(flags(record).values()) or results(record):
+        return False
+    origin, whole = record.get("origin"), content(record)
+    if isinstance(origin, dict) and "kind" in origin and origin["kind"] != "human":
+        return False
+    blocks = [whole] if isinstance(whole, str) else whole if isinstance(whole, list) else []
+    texts = [block if isinstance(block, str) else is_block(block, "text") and block.get("text") for block in blocks]
+    words = [words.lstrip(" \t\n\r\v\f") for words in texts if isinstance(words, str) and words.strip()]
+    return bool(words) and not words[0].startswith(HOST_WRITTEN)
+
+
+def is_error(record):
+    failed = any(result.get("is_error") is True for result in results(record))
+    return failed or flags(record)["is_api_error"] or record.get("subtype") == "api_error"
+
+
 def assert_same(ours, record):
     """Compare a tailhook Record with the object of the json module."""
 
     assert ours.text == text(record)
     assert ours.role == string(role(record))
-    assert ours.type == string(record.get("type"))
     assert ours.message_id == string(message_id(record))
-    assert ours.uuid == string(record.get("uuid"))
-    assert ours.timestamp == string(record.get("timestamp"))
+    assert {name: getattr(ours, name) for name in STRINGS} == {
+        name: string(record.get(theirs)) for name, theirs in STRINGS.items()
+    }
+    assert ours.model == string(member(record, "model"))
+    assert ours.time == time(record)
+    assert ours.usage == usage(record)
+    assert (ours.is_prompt, ours.is_error) == (is_prompt(record), is_error(record))
+    assert [(one.tool_use_id, one.is_error, one.text) for one in ours.tool_results] == [
+        (string(one.get("tool_use_id")), one.get("is_error") is True, result_text(one)) for one in results(record)
+    ]
     assert {name: getattr(ours, name) for name in FLAGS} == flags(record)
     assert [(tool.id, tool.name, tool.input) for tool in ours.tools] == tools(record)
     assert ours.json() == record

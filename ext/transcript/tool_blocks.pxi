@@ -1,0 +1,76 @@
+# Finds the members of the content blocks of tools: of tool_use and tool_result.
+#
+# Gives: RecToolBlock, rec_walk_tool_block, rec_next_tool_block.
+# Needs: RecSlice (transcript/fields.pxi), json_skip and its kin (json/grammar.pxi).
+#
+# The walk of the record (transcript/fields.pxi) has checked the blocks, and has noted where tools are. Here they are
+# read again, if they are asked for.
+
+cdef struct RecToolBlock:
+    RecSlice type
+    RecSlice id
+    RecSlice name
+    RecSlice input
+    RecSlice use_id
+    RecSlice is_error
+    RecSlice content
+
+
+cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
+    """Return where the value of a member belongs, NULL if it is not asked for."""
+    if size == 4 and memcmp(name, b"type", 4) == 0:
+        return &block.type
+    if size == 2 and memcmp(name, b"id", 2) == 0:
+        return &block.id
+    if size == 4 and memcmp(name, b"name", 4) == 0:
+        return &block.name
+    if size == 5 and memcmp(name, b"input", 5) == 0:
+        return &block.input
+    if size == 11 and memcmp(name, b"tool_use_id", 11) == 0:
+        return &block.use_id
+    if size == 8 and memcmp(name, b"is_error", 8) == 0:
+        return &block.is_error
+    if size == 7 and memcmp(name, b"content", 7) == 0:
+        return &block.content
+    return NULL
+
+
+cdef Cursor rec_walk_tool_block(Cursor p, Cursor end, RecToolBlock* block) noexcept nogil:
+    """Find the members of the valid content block at p. Returns the position after it."""
+    cdef JsonFault fault
+    cdef RecSlice* member
+    cdef Cursor name
+    cdef Cursor start
+    memset(block, 0, sizeof(RecToolBlock))
+    p = json_skip_space(p + 1, end)
+    while p[0] == c'"':
+        name = p + 1
+        p = json_skip_string(name, end, &fault)
+        member = rec_tool_member(block, name, p - name - 1)
+        start = json_skip_space(json_skip_space(p, end) + 1, end)
+        p = json_skip(start, end, &fault)
+        if member != NULL:
+            member[0] = RecSlice(start, p)
+        p = json_skip_space(p, end)
+        if p[0] == c",":
+            p = json_skip_space(p + 1, end)
+    return p + 1
+
+
+cdef bint rec_next_tool_block(RecSlice* elements, RecToolBlock* block) noexcept nogil:
+    """Read the next object of a valid array and move the start of `elements` past it. Returns False if none is left.
+
+    elements: from after the opening bracket, or from an element.
+    """
+    cdef JsonFault fault
+    while True:
+        elements.start = json_skip_space(elements.start, elements.end)
+        if elements.start == elements.end or elements.start[0] == c"]":
+            return False
+        if elements.start[0] == c",":
+            elements.start += 1
+        elif elements.start[0] == c"{":
+            elements.start = rec_walk_tool_block(elements.start, elements.end, block)
+            return True
+        else:
+            elements.start = json_skip(elements.start, elements.end, &fault)
