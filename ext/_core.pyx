@@ -42,6 +42,14 @@ include "patterns/literals.pxi"         # signals, promises, keywords
 include "patterns/memory_lines.pxi"     # the lines that count for the memory machine
 include "patterns/keys.pxi"             # keys and tokens with a known prefix
 
+include "arrow/columns.pxi"             # columns that grow
+include "arrow/batch.pxi"               # finished columns, for Python and for Arrow's consumers
+
+include "scan/fields.pxi"               # the columns of a scan's tables
+include "scan/records.pxi"              # the rows of one record
+include "scan/run.pxi"                  # from blocks of a file to rows
+include "scan/face.pxi"                 # the same, for Python
+
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
 include "os/folders.pxi"                # who can change a folder
 include "os/modules.pxi"                # the hook's own modules

@@ -7,9 +7,10 @@ cimport cython
 
 # ---- the C library and POSIX -------------------------------------------------
 
-from libc.errno cimport EAGAIN, EINTR, ENAMETOOLONG, errno
+from libc.errno cimport EAGAIN, EINTR, EIO, ENAMETOOLONG, ENOMEM, errno
+from libc.math cimport llrint
 from libc.stddef cimport size_t
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE, fclose, fopen, fscanf
 from libc.stdlib cimport qsort
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strlen
@@ -58,7 +59,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 
 cdef extern from "Python.h":
@@ -144,6 +146,36 @@ cdef extern from "markdown/markdown.h" nogil:
     void md_spans_to_code_points "tailhook_spans_to_code_points"(const char* text, MdSpan* spans, size_t count)
     bint md_is_html_block "tailhook_is_html_block"(const char* text, size_t length)
     bint md_is_html_raw "tailhook_is_html_raw"(const char* text, size_t length)
+
+cdef extern from "arrow/arrow.h" nogil:
+    int64_t ARROW_FLAG_NULLABLE
+    struct ArrowSchema:
+        const char* format
+        const char* name
+        int64_t flags
+        int64_t n_children
+        ArrowSchema** children
+        ArrowSchema* dictionary
+        void (*release)(ArrowSchema*) noexcept nogil
+        void* private_data
+    struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void** buffers
+        ArrowArray** children
+        ArrowArray* dictionary
+        void (*release)(ArrowArray*) noexcept nogil
+        void* private_data
+    struct ArrowArrayStream:
+        int (*get_schema)(ArrowArrayStream*, ArrowSchema*) noexcept
+        int (*get_next)(ArrowArrayStream*, ArrowArray*) noexcept
+        const char* (*get_last_error)(ArrowArrayStream*) noexcept
+        void (*release)(ArrowArrayStream*) noexcept
+        void* private_data
+    int64_t arrow_count_reference "tailhook_count_reference"(int64_t* count, int64_t more)
 
 cdef extern from "patterns/automaton.h" nogil:
     uint32_t MATCH_TABLE_MAGIC "TAILHOOK_TABLE_MAGIC"

@@ -1,6 +1,6 @@
 # UTF-8, one character at a time.
 #
-# Gives: utf8_char_at, utf8_char_before, utf8_put, utf8_after_bom.
+# Gives: utf8_char_at, utf8_char_before, utf8_put, utf8_after_bom, utf8_bad_length.
 # Needs: text/utf8.h.
 
 cdef enum:
@@ -63,3 +63,30 @@ cdef inline unsigned char* utf8_put(unsigned char* out, uint32_t code_point) noe
 cdef inline Cursor utf8_after_bom(Cursor p, Cursor end) noexcept nogil:
     """Return p, or the position after the byte order mark there."""
     return p + 3 if end - p >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0 else p
+
+
+cdef inline size_t utf8_bad_length(Cursor p, Cursor end) noexcept nogil:
+    """Return how many bytes at p, where no valid sequence begins, Python's decoder replaces by one U+FFFD.
+
+    They are the longest beginning of a valid sequence, or one byte (Unicode 15, section 3.9, "substitution of maximal
+    subparts").
+    """
+    cdef unsigned int lead = p[0]
+    cdef unsigned int lowest = 0x80
+    cdef unsigned int highest = 0xBF
+    cdef size_t length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    cdef size_t i = 1
+    if lead < 0xC2 or lead > 0xF4:
+        return 1
+    if lead == 0xE0:
+        lowest = 0xA0
+    elif lead == 0xED:
+        highest = 0x9F
+    elif lead == 0xF0:
+        lowest = 0x90
+    elif lead == 0xF4:
+        highest = 0x8F
+    while i < length and p + i != end and lowest <= p[i] <= highest:
+        lowest, highest = 0x80, 0xBF
+        i += 1
+    return i

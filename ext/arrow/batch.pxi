@@ -1,0 +1,402 @@
+# Finished columns: handed out through the Arrow C data interface without a copy, or as rows of Python values.
+#
+# Gives: ArrowBatch, arrow_batch_of, arrow_columns_free. For Python: ArrowBatch, arrow_stream.
+# Needs: arrow/arrow.h, the columns (arrow/columns.pxi), tuple_new (named_tuple.pxi).
+#
+# A consumer may hold a part of a batch longer than the rest, and may release it in any thread. So the memory is counted
+# without the interpreter: by the batch itself, and by each exported array.
+
+cdef struct ArrowStorage:
+    int64_t references
+    int64_t length
+    int64_t count          # of the columns
+    ArrowColumn* columns
+
+cdef struct ArrowOwned:    # what an exported array owns
+    ArrowStorage* storage
+    const void* buffers[3]
+
+
+cdef void arrow_columns_free(ArrowColumn* columns, int64_t count) noexcept nogil:
+    """Free columns and their values. columns: may be NULL."""
+    cdef int64_t i
+    if columns != NULL:
+        for i in range(count):
+            arrow_column_free(&columns[i])
+    PyMem_RawFree(columns)
+
+
+cdef void arrow_release_storage(ArrowStorage* storage) noexcept nogil:
+    if arrow_count_reference(&storage.references, -1) == 0:
+        arrow_columns_free(storage.columns, storage.count)
+        PyMem_RawFree(storage)
+
+
+# ---- schemas -----------------------------------------------------------------
+
+cdef const char* arrow_format(int kind) noexcept nogil:
+    """Return the format string of a column, or of a dictionary's indices."""
+    if kind == ARROW_TEXT:
+        return b"u"
+    if kind == ARROW_NAME:
+        return b"i"
+    if kind == ARROW_NAMES:
+        return b"+l"
+    if kind == ARROW_INT:
+        return b"l"
+    if kind == ARROW_TIME:
+        return b"tsu:UTC"
+    return b"b"
+
+
+cdef void arrow_release_schema(ArrowSchema* schema) noexcept nogil:
+    cdef int64_t i
+    for i in range(schema.n_children):
+        if schema.children[i].release != NULL:
+            schema.children[i].release(schema.children[i])
+        PyMem_RawFree(schema.children[i])
+    PyMem_RawFree(schema.children)
+    if schema.dictionary != NULL:
+        if schema.dictionary.release != NULL:
+            schema.dictionary.release(schema.dictionary)
+        PyMem_RawFree(schema.dictionary)
+    schema.release = NULL
+
+
+cdef int arrow_begin_schema(ArrowSchema* schema, const char* format, const char* name, int64_t children) noexcept nogil:
+    """Fill a schema whose children are still empty. Returns 0, or -1: no memory."""
+    memset(schema, 0, sizeof(ArrowSchema))
+    schema.format = format
+    schema.name = name
+    schema.flags = ARROW_FLAG_NULLABLE
+    schema.release = arrow_release_schema
+    if children:
+        schema.children = <ArrowSchema**>PyMem_RawCalloc(children, sizeof(ArrowSchema*))
+        if schema.children == NULL:
+            return -1
+        while schema.n_children < children:
+            schema.children[schema.n_children] = <ArrowSchema*>PyMem_RawCalloc(1, sizeof(ArrowSchema))
+            if schema.children[schema.n_children] == NULL:
+                return -1
+            schema.n_children += 1
+    return 0
+
+
+cdef int arrow_column_schema(const ArrowColumn* column, ArrowSchema* schema) noexcept nogil:
+    if arrow_begin_schema(schema, arrow_format(column.kind), column.name, column.kind == ARROW_NAMES) < 0:
+        return -1
+    if column.kind == ARROW_NAMES:
+        return arrow_begin_schema(schema.children[0], b"u", b"item", 0)
+    if column.kind == ARROW_NAME:
+        schema.dictionary = <ArrowSchema*>PyMem_RawCalloc(1, sizeof(ArrowSchema))
+        if schema.dictionary == NULL:
+            return -1
+        return arrow_begin_schema(schema.dictionary, b"u", b"", 0)
+    return 0
+
+
+cdef int arrow_table_schema(const ArrowStorage* storage, ArrowSchema* schema) noexcept nogil:
+    """Fill the schema of a table: a struct of its columns. Returns 0, or -1: no memory; release it in both cases."""
+    cdef int64_t i
+    if arrow_begin_schema(schema, b"+s", b"", storage.count) < 0:
+        return -1
+    schema.flags = 0
+    for i in range(storage.count):
+        if arrow_column_schema(&storage.columns[i], schema.children[i]) < 0:
+            return -1
+    return 0
+
+
+# ---- arrays ------------------------------------------------------------------
+
+cdef void arrow_release_array(ArrowArray* array) noexcept nogil:
+    cdef int64_t i
+    cdef ArrowOwned* owned = <ArrowOwned*>array.private_data
+    for i in range(array.n_children):
+        if array.children[i].release != NULL:
+            array.children[i].release(array.children[i])
+        PyMem_RawFree(array.children[i])
+    PyMem_RawFree(array.children)
+    if array.dictionary != NULL:
+        if array.dictionary.release != NULL:
+            array.dictionary.release(array.dictionary)
+        PyMem_RawFree(array.dictionary)
+    arrow_release_storage(owned.storage)
+    PyMem_RawFree(owned)
+    array.release = NULL
+
+
+cdef ArrowOwned* arrow_begin_array(
+    ArrowArray* array, ArrowStorage* storage, int64_t length, int64_t buffers, int64_t children
+) noexcept nogil:
+    """Fill an array whose buffers and children are still empty. Returns what it owns, or NULL: no memory."""
+    cdef ArrowOwned* owned = <ArrowOwned*>PyMem_RawCalloc(1, sizeof(ArrowOwned))
+    memset(array, 0, sizeof(ArrowArray))
+    if owned == NULL:
+        return NULL
+    owned.storage = storage
+    arrow_count_reference(&storage.references, 1)
+    array.length = length
+    array.n_buffers = buffers
+    array.buffers = owned.buffers
+    array.private_data = owned
+    array.release = arrow_release_array
+    if children:
+        array.children = <ArrowArray**>PyMem_RawCalloc(children, sizeof(ArrowArray*))
+        if array.children == NULL:
+            return NULL
+        while array.n_children < children:
+            array.children[array.n_children] = <ArrowArray*>PyMem_RawCalloc(1, sizeof(ArrowArray))
+            if array.children[array.n_children] == NULL:
+                return NULL
+            array.n_children += 1
+    return owned
+
+
+cdef int arrow_texts_array(ArrowTexts* texts, ArrowStorage* storage, ArrowArray* array) noexcept nogil:
+    cdef ArrowOwned* owned = arrow_begin_array(array, storage, texts.count, 3, 0)
+    if owned == NULL:
+        return -1
+    owned.buffers[1] = texts.offsets
+    owned.buffers[2] = texts.data
+    return 0
+
+
+cdef int arrow_column_array(ArrowColumn* column, ArrowStorage* storage, ArrowArray* array) noexcept nogil:
+    cdef ArrowOwned* owned
+    if column.kind == ARROW_TEXT:
+        if arrow_texts_array(&column.texts, storage, array) < 0:
+            return -1
+        owned = <ArrowOwned*>array.private_data
+    else:
+        owned = arrow_begin_array(array, storage, column.length, 2, column.kind == ARROW_NAMES)
+        if owned == NULL:
+            return -1
+        owned.buffers[1] = column.values
+    if column.nulls:
+        owned.buffers[0] = column.valid
+    array.null_count = column.nulls
+    if column.kind == ARROW_NAMES:
+        return arrow_texts_array(&column.texts, storage, array.children[0])
+    if column.kind == ARROW_NAME:
+        array.dictionary = <ArrowArray*>PyMem_RawCalloc(1, sizeof(ArrowArray))
+        if array.dictionary == NULL:
+            return -1
+        return arrow_texts_array(&column.texts, storage, array.dictionary)
+    return 0
+
+
+cdef int arrow_table_array(ArrowStorage* storage, ArrowArray* array) noexcept nogil:
+    """Fill the array of a table. Returns 0, or -1: no memory; release it in both cases, if it can be released."""
+    cdef int64_t i
+    if arrow_begin_array(array, storage, storage.length, 1, storage.count) == NULL:
+        return -1
+    for i in range(storage.count):
+        if arrow_column_array(&storage.columns[i], storage, array.children[i]) < 0:
+            return -1
+    return 0
+
+
+# ---- for Python ---------------------------------------------------------------
+
+cdef void arrow_free_schema_capsule(object capsule) noexcept:
+    cdef ArrowSchema* schema = <ArrowSchema*>PyCapsule_GetPointer(capsule, b"arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    PyMem_RawFree(schema)
+
+
+cdef void arrow_free_array_capsule(object capsule) noexcept:
+    cdef ArrowArray* array = <ArrowArray*>PyCapsule_GetPointer(capsule, b"arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    PyMem_RawFree(array)
+
+
+cdef object arrow_schema_capsule(const ArrowStorage* storage):
+    cdef ArrowSchema* schema = <ArrowSchema*>PyMem_RawCalloc(1, sizeof(ArrowSchema))
+    cdef int failed
+    if schema == NULL:
+        raise MemoryError
+    failed = arrow_table_schema(storage, schema)
+    capsule = PyCapsule_New(schema, b"arrow_schema", arrow_free_schema_capsule)
+    if failed:
+        raise MemoryError
+    return capsule
+
+
+cdef object arrow_array_capsule(ArrowStorage* storage):
+    cdef ArrowArray* array = <ArrowArray*>PyMem_RawCalloc(1, sizeof(ArrowArray))
+    cdef int failed
+    if array == NULL:
+        raise MemoryError
+    failed = arrow_table_array(storage, array)
+    capsule = PyCapsule_New(array, b"arrow_array", arrow_free_array_capsule)
+    if failed:
+        raise MemoryError
+    return capsule
+
+
+cdef object arrow_texts_list(const ArrowTexts* texts):
+    """Return the texts as a list of str."""
+    cdef size_t i
+    return [
+        (<const char*>texts.data)[texts.offsets[i] : texts.offsets[i + 1]].decode() for i in range(texts.count)
+    ]
+
+
+cdef object arrow_column_list(const ArrowColumn* column):
+    """Return the column's values as a list of str, int, bool, datetime or list of str; None for a null."""
+    cdef size_t i
+    cdef list texts = arrow_texts_list(&column.texts)
+    cdef const int64_t* ints = <const int64_t*>column.values
+    cdef const int32_t* places = <const int32_t*>column.values
+    cdef list values = [None] * column.length
+    if column.kind == ARROW_TIME:
+        from datetime import datetime, timedelta, timezone
+        epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for i in range(column.length):
+        if not column.valid[i // 8] >> (i % 8) & 1:
+            continue
+        if column.kind == ARROW_TEXT:
+            values[i] = texts[i]
+        elif column.kind == ARROW_NAME:
+            values[i] = texts[places[i]]
+        elif column.kind == ARROW_NAMES:
+            values[i] = texts[places[i] : places[i + 1]]
+        elif column.kind == ARROW_INT:
+            values[i] = ints[i]
+        elif column.kind == ARROW_TIME:
+            values[i] = epoch + timedelta(microseconds=ints[i])
+        else:
+            values[i] = bool(column.values[i // 8] >> (i % 8) & 1)
+    return values
+
+
+@cython.final
+cdef class ArrowBatch:
+    cdef ArrowStorage* storage
+
+    def __dealloc__(self):
+        if self.storage != NULL:
+            arrow_release_storage(self.storage)
+
+    def __len__(self):
+        return self.storage.length
+
+    @property
+    def names(self):
+        cdef int64_t i
+        return tuple([self.storage.columns[i].name.decode() for i in range(self.storage.count)])
+
+    def __arrow_c_schema__(self):
+        return arrow_schema_capsule(self.storage)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return arrow_schema_capsule(self.storage), arrow_array_capsule(self.storage)
+
+    def columns(self):
+        cdef int64_t i
+        return [arrow_column_list(&self.storage.columns[i]) for i in range(self.storage.count)]
+
+
+cdef ArrowBatch arrow_batch_of(ArrowColumn* columns, int64_t count, int64_t length):
+    """Return a batch that owns the columns. Raises MemoryError; then the columns are freed."""
+    cdef ArrowBatch batch = ArrowBatch.__new__(ArrowBatch)
+    cdef int64_t i
+    cdef int32_t zero = 0
+    batch.storage = <ArrowStorage*>PyMem_RawCalloc(1, sizeof(ArrowStorage))
+    if batch.storage == NULL:
+        arrow_columns_free(columns, count)
+        raise MemoryError
+    batch.storage[0] = ArrowStorage(1, length, count, columns)
+    for i in range(count):  # an array of offsets has one more than values, also without values
+        if columns[i].texts.offsets == NULL:
+            if arrow_texts_add(&columns[i].texts, <Cursor>&zero, 0) < 0:
+                raise MemoryError
+            columns[i].texts.count = 0
+        if columns[i].kind == ARROW_NAMES and columns[i].values == NULL:
+            if arrow_put_value(&columns[i], &zero, sizeof(zero)) < 0:
+                raise MemoryError
+    return batch
+
+
+# ---- streams -----------------------------------------------------------------
+
+cdef struct ArrowFeed:     # what a stream owns
+    void* batches          # an iterator
+    void* schema           # a batch with the columns
+    void* problem          # bytes: the last error
+
+
+cdef int arrow_feed_failed(ArrowFeed* feed, object error) noexcept with gil:
+    Py_XDECREF(<PyObject*>feed.problem)
+    message = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
+    Py_INCREF(message)
+    feed.problem = <void*>message
+    return ENOMEM if isinstance(error, MemoryError) else EIO
+
+
+cdef int arrow_stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with gil:
+    cdef ArrowFeed* feed = <ArrowFeed*>stream.private_data
+    if arrow_table_schema((<ArrowBatch>feed.schema).storage, out) < 0:
+        out.release(out)
+        return ENOMEM
+    return 0
+
+
+cdef int arrow_stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gil:
+    cdef ArrowFeed* feed = <ArrowFeed*>stream.private_data
+    cdef ArrowBatch batch
+    out.release = NULL
+    try:
+        batch = next(<object>feed.batches, None)
+        if batch is not None and arrow_table_array(batch.storage, out) < 0:
+            if out.release != NULL:
+                out.release(out)
+            raise MemoryError
+        return 0
+    except BaseException as error:
+        return arrow_feed_failed(feed, error)
+
+
+cdef const char* arrow_stream_problem(ArrowArrayStream* stream) noexcept with gil:
+    cdef ArrowFeed* feed = <ArrowFeed*>stream.private_data
+    return NULL if feed.problem == NULL else bytes_data(<PyObject*>feed.problem)
+
+
+cdef void arrow_stream_release(ArrowArrayStream* stream) noexcept with gil:
+    cdef ArrowFeed* feed = <ArrowFeed*>stream.private_data
+    Py_XDECREF(<PyObject*>feed.batches)
+    Py_XDECREF(<PyObject*>feed.schema)
+    Py_XDECREF(<PyObject*>feed.problem)
+    PyMem_RawFree(feed)
+    stream.release = NULL
+
+
+cdef void arrow_free_stream_capsule(object capsule) noexcept:
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, b"arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    PyMem_RawFree(stream)
+
+
+def arrow_stream(ArrowBatch schema not None, batches):
+    cdef ArrowArrayStream* stream
+    cdef ArrowFeed* feed
+    batches = iter(batches)
+    stream = <ArrowArrayStream*>PyMem_RawCalloc(1, sizeof(ArrowArrayStream))
+    feed = <ArrowFeed*>PyMem_RawCalloc(1, sizeof(ArrowFeed))
+    if stream == NULL or feed == NULL:
+        PyMem_RawFree(stream)
+        PyMem_RawFree(feed)
+        raise MemoryError
+    Py_INCREF(batches)
+    Py_INCREF(schema)
+    feed.batches, feed.schema = <void*>batches, <void*>schema
+    stream.get_schema = arrow_stream_schema
+    stream.get_next = arrow_stream_next
+    stream.get_last_error = arrow_stream_problem
+    stream.release = arrow_stream_release
+    stream.private_data = feed
+    return PyCapsule_New(stream, b"arrow_array_stream", arrow_free_stream_capsule)

@@ -1,0 +1,198 @@
+# The columns that the tables of a scan have, and a row's values on their way into them.
+#
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_put_*; ScanText, scan_text_*.
+# Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape (json/grammar.pxi),
+# iso_read_time (text/iso8601.pxi), array_grow (array.pxi).
+#
+# All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives. What
+# is put into a column that is not asked for is not decoded.
+
+cdef enum:
+    SCAN_PATH
+    SCAN_OFFSET
+    SCAN_HOST
+    SCAN_HOST_VERSION
+    SCAN_SESSION_ID
+    SCAN_AGENT_ID
+    SCAN_PROJECT
+    SCAN_GIT_BRANCH
+    SCAN_UUID
+    SCAN_PARENT_UUID
+    SCAN_TYPE
+    SCAN_SUBTYPE
+    SCAN_ROLE
+    SCAN_TIMESTAMP
+    SCAN_MESSAGE_ID
+    SCAN_REQUEST_ID
+    SCAN_MODEL
+    SCAN_IS_PROMPT
+    SCAN_IS_SIDECHAIN
+    SCAN_IS_META
+    SCAN_IS_ERROR
+    SCAN_TOOLS
+    SCAN_TEXT_BYTES
+    SCAN_TEXT
+    # of a match:
+    SCAN_NAME
+    SCAN_START
+    SCAN_END
+    SCAN_LINE
+    SCAN_IN_CODE
+    SCAN_CONTEXT
+    SCAN_FIELDS
+
+cdef enum:
+    SCAN_BATCH_ROWS = 1 << 16
+    SCAN_BATCH_BYTES = 16 << 20
+
+cdef struct ScanColumns:
+    ArrowColumn items[SCAN_FIELDS]
+    bint wanted[SCAN_FIELDS]
+    size_t rows
+
+cdef struct ScanText:      # UTF-8 that grows
+    uint8_t* data
+    size_t size
+    size_t capacity
+
+
+cdef void scan_define(ScanColumns* columns, int field, int kind, const char* name) noexcept nogil:
+    memset(&columns.items[field], 0, sizeof(ArrowColumn))
+    columns.items[field].kind = kind
+    columns.items[field].name = name
+
+
+cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
+    """Make all columns empty. What is wanted stays."""
+    columns.rows = 0
+    scan_define(columns, SCAN_PATH, ARROW_NAME, b"path")
+    scan_define(columns, SCAN_OFFSET, ARROW_INT, b"offset")
+    scan_define(columns, SCAN_HOST, ARROW_NAME, b"host")
+    scan_define(columns, SCAN_HOST_VERSION, ARROW_NAME, b"host_version")
+    scan_define(columns, SCAN_SESSION_ID, ARROW_NAME, b"session_id")
+    scan_define(columns, SCAN_AGENT_ID, ARROW_NAME, b"agent_id")
+    scan_define(columns, SCAN_PROJECT, ARROW_NAME, b"project")
+    scan_define(columns, SCAN_GIT_BRANCH, ARROW_NAME, b"git_branch")
+    scan_define(columns, SCAN_UUID, ARROW_TEXT, b"uuid")
+    scan_define(columns, SCAN_PARENT_UUID, ARROW_TEXT, b"parent_uuid")
+    scan_define(columns, SCAN_TYPE, ARROW_NAME, b"type")
+    scan_define(columns, SCAN_SUBTYPE, ARROW_NAME, b"subtype")
+    scan_define(columns, SCAN_ROLE, ARROW_NAME, b"role")
+    scan_define(columns, SCAN_TIMESTAMP, ARROW_TIME, b"timestamp")
+    scan_define(columns, SCAN_MESSAGE_ID, ARROW_TEXT, b"message_id")
+    scan_define(columns, SCAN_REQUEST_ID, ARROW_TEXT, b"request_id")
+    scan_define(columns, SCAN_MODEL, ARROW_NAME, b"model")
+    scan_define(columns, SCAN_IS_PROMPT, ARROW_BOOL, b"is_prompt")
+    scan_define(columns, SCAN_IS_SIDECHAIN, ARROW_BOOL, b"is_sidechain")
+    scan_define(columns, SCAN_IS_META, ARROW_BOOL, b"is_meta")
+    scan_define(columns, SCAN_IS_ERROR, ARROW_BOOL, b"is_error")
+    scan_define(columns, SCAN_TOOLS, ARROW_NAMES, b"tools")
+    scan_define(columns, SCAN_TEXT_BYTES, ARROW_INT, b"text_bytes")
+    scan_define(columns, SCAN_TEXT, ARROW_TEXT, b"text")
+    scan_define(columns, SCAN_NAME, ARROW_NAME, b"name")
+    scan_define(columns, SCAN_START, ARROW_INT, b"start")
+    scan_define(columns, SCAN_END, ARROW_INT, b"end")
+    scan_define(columns, SCAN_LINE, ARROW_INT, b"line")
+    scan_define(columns, SCAN_IN_CODE, ARROW_BOOL, b"in_code")
+    scan_define(columns, SCAN_CONTEXT, ARROW_TEXT, b"context")
+
+
+cdef bint scan_is_large(const ScanColumns* columns) noexcept nogil:
+    """Return whether the rows so far make a batch."""
+    cdef size_t size = 0
+    cdef int field
+    if columns.rows >= SCAN_BATCH_ROWS:
+        return True
+    for field in range(SCAN_FIELDS):
+        size += arrow_column_bytes(&columns.items[field])
+    return size >= SCAN_BATCH_BYTES
+
+
+# ---- texts ---------------------------------------------------------------------
+
+cdef inline int scan_text_room(ScanText* text, size_t more) noexcept nogil:
+    """Make room behind the text. Returns 0, or -1: no memory."""
+    if text.size + more <= text.capacity:
+        return 0
+    return array_grow(<void**>&text.data, &text.capacity, text.size + more, 1)
+
+
+cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:
+    """Replace the lone surrogates in text[start:], which have three bytes each, by U+FFFD, which has three as well."""
+    cdef uint8_t* p = text.data + start
+    cdef uint8_t* end = text.data + text.size
+    while True:
+        p = <uint8_t*>memchr(p, 0xED, end - p)
+        if p == NULL:
+            return
+        if p[1] >= 0xA0:
+            memcpy(p, b"\xEF\xBF\xBD", 3)
+        p += 3
+
+
+cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
+    """Add a JSON string's content; start, end: inside its quotation marks. Returns 0, or -1: no memory.
+
+    What is not UTF-8, and lone surrogates, become U+FFFD.
+    """
+    cdef bint lone = False
+    cdef size_t first = text.size
+    cdef Cursor stop
+    if scan_text_room(text, end - start) < 0:
+        return -1
+    stop = utf8_stop(start, end)
+    while stop != end:
+        # The escapes before and behind what is not UTF-8 are whole, as each begins with a backslash.
+        text.size += json_unescape(start, stop, text.data + text.size, &lone)
+        start = stop + utf8_bad_length(stop, end)
+        if scan_text_room(text, 3 + (end - start)) < 0:
+            return -1
+        memcpy(text.data + text.size, b"\xEF\xBF\xBD", 3)
+        text.size += 3
+        stop = utf8_stop(start, end)
+    text.size += json_unescape(start, end, text.data + text.size, &lone)
+    if lone:
+        scan_mend_utf8(text, first)
+    return 0
+
+
+# ---- values --------------------------------------------------------------------
+
+cdef inline int scan_put_null(ScanColumns* columns, int field) noexcept nogil:
+    return arrow_add_null(&columns.items[field]) if columns.wanted[field] else 0
+
+
+cdef inline int scan_put_int(ScanColumns* columns, int field, int64_t value) noexcept nogil:
+    return arrow_add_int(&columns.items[field], value) if columns.wanted[field] else 0
+
+
+cdef inline int scan_put_bool(ScanColumns* columns, int field, bint value) noexcept nogil:
+    return arrow_add_bool(&columns.items[field], value) if columns.wanted[field] else 0
+
+
+cdef inline int scan_put_text(ScanColumns* columns, int field, Cursor start, size_t size) noexcept nogil:
+    """Put valid UTF-8."""
+    return arrow_add_text(&columns.items[field], start, size) if columns.wanted[field] else 0
+
+
+cdef int scan_put_string(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Put a JSON value if it is a string, otherwise null. Returns 0, or -1: no memory."""
+    if not columns.wanted[field]:
+        return 0
+    if not rec_value_is_string(value):
+        return arrow_add_null(&columns.items[field])
+    if json_plain_stop(value.start + 1, value.end - 1) == value.end - 1:
+        return arrow_add_text(&columns.items[field], value.start + 1, value.end - value.start - 2)
+    scratch.size = 0
+    if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
+        return -1
+    return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+
+
+cdef bint scan_read_time(RecSlice* value, int64_t* microseconds) noexcept nogil:
+    """Return whether a JSON value is a time. microseconds: set to it, rounded."""
+    cdef double seconds
+    if not rec_value_is_string(value) or not iso_read_time(value.start + 1, value.end - 1, &seconds):
+        return False
+    microseconds[0] = llrint(seconds * 1e6)
+    return True

@@ -1,0 +1,412 @@
+# A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
+#
+# Gives: ScanQuestion, ScanSearch, ScanRun, scan_feed, scan_end_of_file; SCAN_RECORDS, SCAN_MATCHES, SCAN_BLOCK_BYTES.
+# Needs: the columns and records (scan/fields.pxi, scan/records.pxi), rec_find (transcript/bad_lines.pxi), the automaton
+# (patterns/automaton.pxi, patterns/matches.pxi).
+#
+# A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
+# newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
+#
+# With a gate, only lines are parsed in which a literal of the question may be, as the bytes of the JSON text are: the
+# gate is a pattern set of parts of the patterns that JSON writes as they are, and of the escapes that could hide them.
+
+cdef enum:
+    SCAN_BLOCK_BYTES = 1 << 20
+    SCAN_MAX_LINE_BYTES = 16 << 20  # a longer line is skipped and counted
+
+cdef enum:
+    SCAN_RECORDS
+    SCAN_MATCHES
+
+cdef enum:
+    SCAN_ASSISTANT = 1     # roles that count
+    SCAN_USER = 2
+    SCAN_OTHER = 4         # records without a role
+
+cdef struct ScanSearch:    # a pattern set
+    MatchTable table
+    bint own_line
+    size_t first_name      # of its names in the question's
+
+cdef struct ScanQuestion:
+    int table
+    int roles
+    bint all_text          # also words that the host wrote
+    bint sidechains
+    int code               # matches: -1 anywhere, 0 only outside code, 1 only in code
+    size_t context         # characters around a match
+    int64_t since, until   # microseconds
+    bint has_times
+    bint has_gate
+    MatchTable gate
+    ScanSearch* searches
+    size_t search_count
+    ArrowTexts names       # of what the searches find
+    ArrowTexts projects    # which count; all if there are none
+    ArrowTexts sessions
+
+cdef struct ScanRun:
+    const ScanQuestion* question
+    ScanPlace place
+    ScanColumns columns
+    ScanText pending       # bytes of a line whose end has not come yet
+    ScanText text
+    ScanText scratch
+    MatchHits hits
+    MatchHits gate_hits
+    MdCodeMap code
+    int64_t offset         # of the next byte that is fed
+    int64_t end            # lines that begin here or later belong to another range
+    bint is_skipping       # up to the next newline: a line that is too long, or another range's
+    bint is_done           # the next line belongs to another range
+    int64_t lines
+    int64_t broken_lines
+    int64_t long_lines
+    int64_t parsed_lines
+    PyThreadState* thread
+
+
+cdef bint scan_is_among(const ArrowTexts* texts, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Return whether a JSON value is one of the texts; True if there are no texts."""
+    cdef size_t i
+    if texts.count == 0:
+        return True
+    if not rec_value_is_string(value):
+        return False
+    scratch.size = 0
+    if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
+        return False
+    for i in range(texts.count):
+        if arrow_text_is(texts, i, scratch.data, scratch.size):
+            return True
+    return False
+
+
+cdef bint scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Return whether a record is among those that the question is about."""
+    cdef const ScanQuestion* question = run.question
+    cdef int64_t at
+    cdef int role = SCAN_OTHER
+    if rec_is_spoken(fields):
+        role = SCAN_ASSISTANT if rec_is_assistant(fields) else SCAN_USER
+    if not role & question.roles:
+        return False
+    if question.has_times:
+        if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
+            return False
+    if question.sessions.count and not rec_value_is_string(&fields.top[FIELD_SESSION_ID]):
+        if not scan_file_session_is_wanted(run):
+            return False
+    elif not scan_is_among(&question.sessions, &fields.top[FIELD_SESSION_ID], &run.scratch):
+        return False
+    return scan_is_among(&question.projects, &fields.top[FIELD_CWD], &run.scratch)
+
+
+cdef bint scan_file_session_is_wanted(ScanRun* run) noexcept nogil:
+    cdef size_t i
+    for i in range(run.question.sessions.count):
+        if arrow_text_is(&run.question.sessions, i, run.place.session_id, run.place.session_id_bytes):
+            return True
+    return False
+
+
+# ---- matches -------------------------------------------------------------------
+
+cdef bint scan_has_own_words(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Return whether the agent or a person said what is in the record, and not the host in their name."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if not run.question.sidechains and rec_value_is_true(&fields.top[FIELD_SIDECHAIN]):
+        return False
+    if run.question.all_text:
+        return True
+    if (
+        not rec_is_spoken(fields)
+        or rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
+    ):
+        return False
+    if rec_is_assistant(fields):
+        return True
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    elif not rec_next_text(&texts, &text):
+        return False
+    return not rec_is_host_written(&text)
+
+
+cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t start, size_t end) noexcept nogil:
+    """Put the row of a match. start, end: in characters. Returns 0, or -1: no memory."""
+    cdef ScanColumns* columns = &run.columns
+    cdef const ArrowTexts* names = &run.question.names
+    cdef ScanText* text = &run.text
+    cdef size_t first = hit.start
+    cdef size_t last = hit.end
+    cdef size_t left
+    if (
+        scan_put_origin(columns, fields, &run.place, &run.scratch) < 0
+        or scan_put_text(
+            columns, SCAN_NAME, names.data + names.offsets[hit.name],
+            names.offsets[hit.name + 1] - names.offsets[hit.name],
+        ) < 0
+        or scan_put_int(columns, SCAN_START, start) < 0
+        or scan_put_int(columns, SCAN_END, end) < 0
+        or scan_put_int(columns, SCAN_LINE, hit.line) < 0
+        or scan_put_bool(columns, SCAN_IN_CODE, hit.in_code) < 0
+    ):
+        return -1
+    if columns.wanted[SCAN_CONTEXT]:
+        left = run.question.context
+        while left and first:
+            first -= 1
+            while first and text.data[first] & 0xC0 == 0x80:
+                first -= 1
+            left -= 1
+        left = run.question.context
+        while left and last < text.size:
+            last += 1
+            while last < text.size and text.data[last] & 0xC0 == 0x80:
+                last += 1
+            left -= 1
+        if arrow_add_text(&columns.items[SCAN_CONTEXT], text.data + first, last - first) < 0:
+            return -1
+    columns.rows += 1
+    return 0
+
+
+cdef int scan_find_matches(ScanRun* run) noexcept nogil:
+    """Set run.hits to what the searches find in run.text, sorted. Returns 0, or -1: no memory."""
+    cdef const ScanQuestion* question = run.question
+    cdef const uint8_t* data = run.text.data
+    cdef size_t size = run.text.size
+    cdef MatchLines lines
+    cdef MatchHit* hit
+    cdef size_t i, k
+    cdef size_t begin = 0
+    cdef size_t kept = 0
+    cdef size_t region = 0
+    cdef size_t reach = 0
+    run.hits.count = 0
+    for i in range(question.search_count):
+        begin = run.hits.count
+        if match_find(&question.searches[i].table, data, size, True, &run.hits) < 0:
+            return -1
+        if question.searches[i].own_line and run.hits.count != begin:
+            qsort(run.hits.items + begin, run.hits.count - begin, sizeof(MatchHit), match_order_hits)
+            lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
+            kept = begin
+            for k in range(begin, run.hits.count):
+                match_lines_advance(&lines, run.hits.items[k].start)
+                if match_stands_alone(&lines, run.hits.items[k].start, run.hits.items[k].end):
+                    run.hits.items[kept] = run.hits.items[k]
+                    kept += 1
+            run.hits.count = kept
+        for k in range(begin, run.hits.count):
+            run.hits.items[k].name += <uint32_t>question.searches[i].first_name
+    if run.hits.count == 0:
+        return 0
+    match_hits_sort(&run.hits)
+    for i in range(run.hits.count):
+        reach = max(reach, run.hits.items[i].end)
+    run.code.thread = run.thread
+    if md_build_map(&run.code, <const char*>data, size, run.hits.items[0].start, reach) < 0:
+        return -1
+    lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
+    kept = 0
+    for i in range(run.hits.count):
+        hit = &run.hits.items[i]
+        while region < run.code.count and run.code.spans[region].end <= hit.start:
+            region += 1
+        hit.in_code = region < run.code.count and run.code.spans[region].start < hit.end
+        if question.code >= 0 and hit.in_code != question.code:
+            continue
+        match_lines_advance(&lines, hit.start)
+        hit.line = lines.number
+        run.hits.items[kept] = hit[0]
+        kept += 1
+    run.hits.count = kept
+    return 0
+
+
+cdef int scan_put_matches(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Put a row for each match in a record's text. Returns 0, or -1: no memory."""
+    cdef const uint8_t* data
+    cdef MatchHit* hit
+    cdef size_t i
+    cdef size_t byte = 0
+    cdef size_t character = 0
+    if scan_own_text(fields, &run.text) < 0 or scan_find_matches(run) < 0:
+        return -1
+    data = run.text.data
+    for i in range(run.hits.count):
+        hit = &run.hits.items[i]
+        character += utf8_count(data + byte, data + hit.start)
+        byte = hit.start
+        if scan_put_match(run, fields, hit, character, character + utf8_count(data + hit.start, data + hit.end)) < 0:
+            return -1
+    return 0
+
+
+# ---- lines ---------------------------------------------------------------------
+
+cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Put the rows of a line. Returns 0, or -1: no memory."""
+    cdef RecFields fields
+    cdef Cursor p
+    if end != start and (end - 1)[0] == c"\r":
+        end -= 1
+    if offset == 0:
+        start = utf8_after_bom(start, end)
+    run.parsed_lines += 1
+    if not rec_find(start, end, &fields):
+        p = rec_skip_space_and_nul(start, end)
+        run.broken_lines += p != end
+        return 0
+    if not scan_concerns(run, &fields):
+        return 0
+    run.place.offset = offset
+    if run.question.table == SCAN_RECORDS:
+        return scan_put_record(&run.columns, &fields, &run.place, &run.text, &run.scratch)
+    if scan_has_own_words(run, &fields):
+        return scan_put_matches(run, &fields)
+    return 0
+
+
+cdef int scan_all_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Scan whole lines, each with its newline. Returns 0, or -1: no memory. offset: that of `start` in the file."""
+    cdef Cursor newline
+    cdef Cursor p = start
+    while p != end:
+        if offset + (p - start) >= run.end:
+            run.is_done = True
+            return 0
+        newline = <Cursor>memchr(p, c"\n", end - p)
+        run.lines += 1
+        if newline != p and scan_line(run, p, newline, offset + (p - start)) < 0:
+            return -1
+        p = newline + 1
+    return 0
+
+
+cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor* done, int64_t offset) noexcept nogil:
+    """Scan the line of `at`, if it is not done yet. Returns 0, or -1: no memory.
+
+    done: the lines before it are done; it is moved behind the line. offset: that of `start` in the file.
+    """
+    cdef Cursor first
+    cdef Cursor last
+    if at < done[0] or run.is_done:
+        return 0
+    first = os_last_newline(done[0], at - done[0])
+    first = done[0] if first == NULL else first + 1
+    if offset + (first - start) >= run.end:
+        run.is_done = True
+        return 0
+    last = <Cursor>memchr(at, c"\n", end - at)
+    done[0] = last + 1
+    return scan_line(run, first, last, offset + (first - start))
+
+
+cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Scan those of the whole lines in which a match may be. Returns 0, or -1: no memory."""
+    cdef const MatchTable* table = &run.question.gate
+    cdef size_t reach = table.head.reach
+    cdef MatchRun gate = MatchRun(table, start, end - start, 0, 0, &run.gate_hits)
+    cdef MatchPrefilter way
+    cdef MatchBlock block
+    cdef Cursor done = start
+    cdef size_t window, i
+    way.table, way.text, way.length = table, start, end - start
+    way.at = way.count = way.next = 0
+    run.gate_hits.count = 0
+    if match_has_prefilter(table):
+        while not run.is_done and match_prefilter_next(&way, &block):
+            while block.places:
+                window = block.at + __builtin_ctzll(block.places)
+                block.places &= block.places - 1
+                if start + window < done:
+                    continue
+                if match_run_from(&gate, window - min(window, reach), window) < 0:
+                    return -1
+                if run.gate_hits.count:
+                    run.gate_hits.count = 0
+                    if scan_line_at(run, start, end, start + window, &done, offset) < 0:
+                        return -1
+    if match_run_from(&gate, way.at - min(way.at, reach), end - start) < 0:
+        return -1
+    for i in range(run.gate_hits.count):
+        if scan_line_at(run, start, end, start + run.gate_hits.items[i].start, &done, offset) < 0:
+            return -1
+    return 0
+
+
+cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Scan whole lines, each with its newline. Returns 0, or -1: no memory. offset: that of `start` in the file."""
+    if start == end:
+        return 0
+    if run.question.has_gate:
+        return scan_gated_lines(run, start, end, offset)
+    return scan_all_lines(run, start, end, offset)
+
+
+# ---- blocks --------------------------------------------------------------------
+
+cdef int scan_keep(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
+    """Keep the beginning of a line until the rest comes, unless the line is too long. Returns 0, or -1: no memory."""
+    if run.pending.size + (end - start) > SCAN_MAX_LINE_BYTES:
+        run.pending.size = 0
+        run.is_skipping = True
+        run.long_lines += 1
+        return 0
+    if scan_text_room(&run.pending, end - start) < 0:
+        return -1
+    memcpy(run.pending.data + run.pending.size, start, end - start)
+    run.pending.size += end - start
+    return 0
+
+
+cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
+    """Scan the next bytes of the file. Returns 0, or -1: no memory."""
+    cdef Cursor newline
+    if run.is_skipping or run.pending.size:
+        newline = <Cursor>memchr(start, c"\n", end - start)
+        if newline == NULL:
+            run.offset += end - start
+            if not run.is_skipping and scan_keep(run, start, end) < 0:
+                return -1
+            run.is_done = run.is_done or (run.is_skipping and run.offset >= run.end)
+            return 0
+        run.offset += newline + 1 - start
+        if not run.is_skipping:
+            if scan_keep(run, start, newline + 1) < 0:
+                return -1
+            if run.pending.size and scan_lines(
+                run, run.pending.data, run.pending.data + run.pending.size, run.offset - run.pending.size
+            ) < 0:
+                return -1
+        run.is_skipping = False
+        run.pending.size = 0
+        start = newline + 1
+    newline = os_last_newline(start, end - start)
+    if newline != NULL:
+        if scan_lines(run, start, newline + 1, run.offset) < 0:
+            return -1
+        run.offset += newline + 1 - start
+        start = newline + 1
+    run.is_done = run.is_done or run.offset >= run.end
+    run.offset += end - start
+    return 0 if run.is_done or start == end else scan_keep(run, start, end)
+
+
+cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
+    """Scan the last line, if it has no newline. Returns 0, or -1: no memory."""
+    cdef int64_t offset = run.offset - run.pending.size
+    if run.is_done or run.is_skipping or run.pending.size == 0:
+        return 0
+    if scan_text_room(&run.pending, 1) < 0:
+        return -1
+    run.pending.data[run.pending.size] = c"\n"
+    run.pending.size += 1
+    return scan_lines(run, run.pending.data, run.pending.data + run.pending.size, offset)
