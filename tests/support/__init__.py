@@ -22,6 +22,7 @@ Texts
     markdown_documents, markdown_worst_cases   generated Markdown
 
 Other
-    oracles     slow and simple second versions: Markdown code, records, the jwz store, memory's lines
+    oracles     slow and simple second versions: Markdown code, records, the jwz store, memory's lines, the scan
+    transcript_trees    generated sessions that are resumed, forked, have sub-agents, or are damaged
     ptrace      kills a process as it enters a system call
 """

@@ -1,0 +1,430 @@
+"""Generated transcripts: trees of resumed, forked and sub-agents' sessions, other hosts' sessions, and damage to them.
+
+Everything comes from a `random.Random`, so a seed repeats it. `trees` and `files` are the strategies of hypothesis.
+A tree knows which responses were billed: see `Tree.billed`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+START = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
+VERSIONS = ("1.0.117", "2.0.5", "2.0.76", "2.1.12", "2.1.41", "2.1.81", "2.1.178", "2.1.222", "2.1.329")
+MODELS = ("claude-opus-4-8", "claude-sonnet-5", "claude-haiku-4-5-20251001")
+PROJECTS = ("/home/me/src/app", "/home/me/src/app/web", "/home/me/src/apple", "C:\\src\\app")
+SENTENCES = (
+    "We chose A because of B.",
+    "The build failed: see `error.log`.",
+    "Done.\n\n<loop-done>COMPLETE</loop-done>",
+    "```\n<loop-done>COMPLETE</loop-done>\nTODO\n```\nNot yet.",
+    "Write `<loop-done>STUCK</loop-done>` when you are stuck.",
+    "> - <grind-done>NO_MORE_ISSUES</grind-done>",
+    "Für später: TODO 😀\r\n\r\n    TODO in code\r\n",
+    'A \u2028 line, a tab\tand "quotes" <b>, é, \ud83d.',
+    "  \n",
+    "always use tabs; from now on, never use spaces",
+)
+HOST_WORDS = (
+    "<command-name>/context</command-name>\n<command-message>TODO</command-message>",
+    "<local-command-stdout>error</local-command-stdout>",
+    "<task-notification>\n<task-id>b1</task-id> TODO",
+    "[Request interrupted by user for tool use]",
+    "Stop hook feedback:\n[check]: TODO",
+    "<system-reminder>TODO</system-reminder>",
+)
+Record = dict[str, Any]
+TokenCounts = tuple[int, int, int, int]
+
+
+@dataclass
+class Transcript:
+    """One file of a tree, while it is written."""
+
+    path: str
+    session: str
+    project: str
+    branch: str
+    version: str
+    agent: str | None = None
+    records: list[Record] = field(default_factory=list)
+
+
+@dataclass
+class Tree:
+    """Files, and for each response that was billed its tokens: input, output, cache read, cache creation.
+
+    The keys are the message id, or whatever else identifies the response. No file is damaged.
+    """
+
+    files: list[tuple[str, bytes]]
+    billed: dict[str, TokenCounts]
+
+
+class Grower:
+    """Writes the transcripts of a tree."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.now = START
+        self.number = 0
+        self.transcripts: list[Transcript] = []
+        self.billed: dict[str, TokenCounts] = {}
+
+    # ---- small things
+
+    def id(self, prefix: str) -> str:
+        self.number += 1
+        return f"{prefix}{self.number:04d}"
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def tick(self) -> str:
+        """Return the time of the next record: later, the same, or now and then earlier."""
+        self.now += timedelta(milliseconds=self.random.choice((0, 0, 1, 250, 4000, 90_000, -1500)))
+        if self.chance(0.1):
+            return self.now.astimezone(timezone(timedelta(hours=5, minutes=30))).isoformat()
+        return self.now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{self.now.microsecond // 1000:03d}Z"
+
+    def add(self, file: Transcript, kind: str, **members: Any) -> Record:
+        """Write a record as Claude Code does, with the members that every record of a conversation has."""
+        record = {
+            "parentUuid": file.records[-1].get("uuid") if file.records else None,
+            "isSidechain": file.agent is not None,
+            "userType": "external",
+            "cwd": file.project,
+            "sessionId": file.session,
+            "version": file.version,
+            "gitBranch": file.branch,
+            **({"agentId": file.agent} if file.agent else {}),
+            "type": kind,
+            **members,
+            "uuid": self.id("u"),
+            "timestamp": self.tick(),
+        }
+        file.records.append(record)
+        return record
+
+    # ---- a conversation
+
+    def begin(self, path: str, session: str, agent: str | None = None) -> Transcript:
+        branch = self.random.choice(("main", "fix", ""))
+        version = self.random.choice(VERSIONS)
+        file = Transcript(path, session, self.random.choice(PROJECTS), branch, version, agent)
+        self.transcripts.append(file)
+        return file
+
+    def session(self) -> Transcript:
+        session = self.id("session-")
+        return self.begin(f"projects/p/{session}.jsonl", session)
+
+    def prompt(self, file: Transcript) -> None:
+        words = self.random.choice((*SENTENCES, *HOST_WORDS))
+        content: Any = self.random.choice((words, [{"type": "text", "text": words}]))
+        extra = {"isMeta": True} if self.chance(0.1) else {"isCompactSummary": True} if self.chance(0.05) else {}
+        self.add(file, "user", message={"role": "user", "content": content}, **extra)
+
+    def respond(self, file: Transcript, nested_in: Transcript | None = None) -> None:
+        """Write a response of the model: one record for each block, with output tokens that never become fewer.
+
+        nested_in: write it as progress records of this transcript instead.
+        """
+        random = self.random
+        message_id, request_id = self.id("msg_"), self.id("req_")
+        style = random.choice(("both", "both", "both", "no request", "some requests", "no message", "only uuid"))
+        blocks = [self.block() for _ in range(1 if style == "only uuid" else random.randint(1, 4))]
+        output = sorted(random.randint(0, 900) for _ in blocks)
+        counts = (random.randint(0, 9), random.randint(0, 99_999), random.randint(0, 9999))
+        model = random.choice(MODELS)
+        uuid = ""
+        for block, out in zip(blocks, output, strict=True):
+            if self.chance(0.15):
+                self.noise(nested_in or file)
+            usage = {
+                "input_tokens": counts[0],
+                "cache_creation_input_tokens": counts[2],
+                "cache_read_input_tokens": counts[1],
+                "output_tokens": out,
+            }
+            message = {"model": model, "id": message_id, "type": "message", "role": "assistant", "content": [block]}
+            if style in ("no message", "only uuid"):
+                del message["id"]
+            has_request = style in ("both", "no message") or (style == "some requests" and self.chance(0.5))
+            request = {"requestId": request_id} if has_request else {}
+            message["usage"] = usage
+            if nested_in is None:
+                uuid = self.add(file, "assistant", message=message, **request)["uuid"]
+            else:
+                uuid = self.id("u")
+                inner = {"type": "assistant", "timestamp": self.tick(), "message": message, **request, "uuid": uuid}
+                self.progress(nested_in, inner, file.agent)
+            if block["type"] == "tool_use" and nested_in is None:
+                self.result(file, block["id"])
+        key = {"no message": request_id, "only uuid": uuid}.get(style, message_id)
+        self.billed[key] = (counts[0], output[-1], counts[1], counts[2])
+
+    def progress(self, file: Transcript, inner: Record, agent: str | None) -> None:
+        data = {"message": inner, "normalizedMessages": [], "type": "agent_progress", "agentId": agent}
+        self.add(file, "progress", data=data, toolUseID=self.id("agent_"), parentToolUseID="toolu_parent")
+
+    def block(self) -> Record:
+        random = self.random
+        kind = random.choice(("text", "text", "thinking", "tool_use"))
+        if kind != "tool_use":
+            return {"type": kind, kind: random.choice(SENTENCES)}
+        name, value = random.choice(
+            [
+                ("Bash", {"command": "make test", "description": "é"}),
+                ("Edit", {"file_path": "/p/a.py", "old_string": "a", "new_string": "</b>"}),
+                ("Read", {"file_path": "/p/a.py"}),
+                ("NotebookEdit", {"notebook_path": "/p/a.ipynb"}),
+            ]
+        )
+        return {"type": "tool_use", "id": self.id("toolu_"), "name": name, "input": value}
+
+    def result(self, file: Transcript, use_id: str) -> None:
+        if self.chance(0.15):
+            return  # the session ended before
+        error = self.random.choice(({}, {"is_error": False}, {"is_error": True}))
+        block = {"type": "tool_result", "tool_use_id": use_id, "content": "TODO: an error", **error}
+        self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": "TODO"})
+
+    def noise(self, file: Transcript) -> None:
+        """Write a record that is not said by a person or the agent; none of them was billed."""
+        usage = {"input_tokens": 7, "output_tokens": 7}
+        synthetic = {"model": "<synthetic>", "role": "assistant", "id": self.id("syn_"), "usage": usage}
+        synthetic["content"] = [{"type": "text", "text": "No response requested. TODO"}]
+        kind = self.random.randrange(7)
+        if kind == 0:
+            file.records.append({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
+        elif kind == 1:
+            self.add(file, "assistant", message=synthetic)
+        elif kind == 2:
+            error = {**synthetic, "model": self.random.choice(("<synthetic>", MODELS[0]))}
+            self.add(file, "assistant", message=error, isApiErrorMessage=True)
+        elif kind == 3:
+            self.add(file, "system", subtype="api_error", content="TODO", level="error")
+        elif kind == 4:
+            inner = {"type": "assistant", "message": {"role": "assistant", "content": "TODO"}}  # without usage
+            self.progress(file, inner, "a0")
+        elif kind == 5:
+            blob = {"role": "assistant", "id": self.id("msg_"), "usage": usage, "content": "TODO"}
+            self.add(file, "api-request-blob", message=blob)
+        else:
+            file.records.append({"type": "summary", "summary": "TODO", "leafUuid": "u"})
+
+    def sub_agent(self, file: Transcript) -> None:
+        """Let a sub-agent respond: in a file of its own, in progress records only, or in both."""
+        agent = self.id("a")
+        own = Transcript("", file.session, file.project, file.branch, file.version, agent)
+        where = self.random.choice(("file", "progress", "both"))
+        if where != "progress":
+            own.path = f"{file.path.removesuffix('.jsonl')}/subagents/agent-{agent}.jsonl"
+            self.transcripts.append(own)
+            self.prompt(own)
+        for _ in range(self.random.randint(1, 3)):
+            if where == "progress":
+                self.respond(own, nested_in=file)
+                continue
+            before = len(own.records)
+            self.respond(own)
+            for record in own.records[before:] if where == "both" else ():
+                if record["type"] == "assistant" and self.chance(0.7):  # the host does not repeat all of them
+                    names = ("type", "timestamp", "message", "requestId", "uuid", "isApiErrorMessage")
+                    self.progress(file, {name: record[name] for name in names if name in record}, agent)
+
+    def talk(self, file: Transcript) -> None:
+        for _ in range(self.random.randint(0, 3)):
+            self.prompt(file)
+            if self.chance(0.3):
+                self.noise(file)
+            for _ in range(self.random.randint(0, 2)):
+                self.respond(file)
+            if file.agent is None and self.chance(0.3):
+                self.sub_agent(file)
+
+    def copy_of(self, file: Transcript) -> Transcript:
+        """Return a resumed or forked session that begins with lines of another one, whose times stay as they are."""
+        way = self.random.choice(("fork", "renamed", "kept"))
+        session = self.id(self.random.choice(("session-", "a-session-")))  # a path before or after the other one's
+        found = self.begin(f"projects/p/{session}.jsonl", session)
+        kept = len(file.records) if way != "fork" else self.random.randint(0, len(file.records))
+        for record in copy.deepcopy(file.records[:kept]):
+            if way != "kept" and "sessionId" in record:
+                record["sessionId"] = session
+            if way == "fork" and "uuid" in record:
+                record["forkedFrom"] = {"sessionId": file.session, "messageUuid": record["uuid"]}
+            found.records.append(record)
+        return found
+
+
+def grow_tree(random: Random) -> Tree:
+    """Return a tree of one to three sessions, some of them resumed or forked."""
+    grower = Grower(random)
+    for _ in range(random.randint(1, 3)):
+        grower.talk(grower.session())
+    for _ in range(random.randint(0, 2)):
+        mains = [file for file in grower.transcripts if file.agent is None]
+        grower.talk(grower.copy_of(random.choice(mains)))
+    files = [(file.path, encode(random, file.records)) for file in grower.transcripts]
+    random.shuffle(files)
+    return Tree(files, grower.billed)
+
+
+def encode(random: Random, records: list[Record]) -> bytes:
+    """Return the records as lines, mostly compact and in UTF-8, as the host writes them; some lines are repeated."""
+    lines = []
+    for record in records:
+        if random.random() < 0.1:
+            record = dict(random.sample(list(record.items()), len(record)))  # any order of keys
+        style = random.random()
+        if style < 0.8 and not holds_surrogate(record):
+            text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        elif style < 0.9:
+            text = json.dumps(record, separators=(",", ":")).replace("<", "\\u003c").replace("/", "\\/")
+        else:
+            text = json.dumps(record)
+        lines += [text.encode()] * (2 if random.random() < 0.05 else 1)
+    end = b"\r\n" if random.random() < 0.1 else b"\n"
+    return (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + b"".join(line + end for line in lines)
+
+
+def holds_surrogate(record: Record) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in json.dumps(record, ensure_ascii=False))
+
+
+# ---- damage and cuts -----------------------------------------------------------
+
+
+def damage(random: Random, data: bytes) -> bytes:
+    """Return the lines of a file with some of them torn, joined, blank, or filled with NULs."""
+    found = []
+    for line in data.splitlines(keepends=True):
+        kind = random.random()
+        if kind < 0.06:
+            line = line[: random.randrange(len(line) + 1)]  # torn, the next record is on the same line
+        elif kind < 0.1:
+            line = line.rstrip(b"\r\n")  # }{
+        elif kind < 0.13:
+            line = line[: random.randrange(len(line) + 1)] + b"\0" * random.randint(1, 40) + b"\n"
+        elif kind < 0.16:
+            line = random.choice((b"\n", b" \t\r\n", b"\0\0\n", b"[]\n", b"null\n", b'{"type":"new","x":1}\n')) + line
+        found.append(line)
+    whole = b"".join(found)
+    return whole[: len(whole) - random.randint(0, min(len(whole), 300))] if random.random() < 0.3 else whole
+
+
+def random_cuts(random: Random, size: int, max_step: int = 1 << 20) -> list[tuple[int, int]]:
+    """Return ranges (start, end) that cover a file of `size` bytes, each from 1 to `max_step` bytes long."""
+    found, start = [], 0
+    while start < size:
+        end = min(size, start + random.randint(1, random.randint(1, max_step)))
+        found.append((start, end))
+        start = end
+    return found
+
+
+# ---- other hosts ---------------------------------------------------------------
+
+
+def codex_session(random: Random) -> bytes:
+    """Return a session as Codex 0.169.0 writes it."""
+    grower, records, total = Grower(random), [], [0, 0]
+
+    def add(kind: str, **payload: Any) -> None:
+        records.append({"timestamp": grower.tick(), "ordinal": len(records), "type": kind, "payload": payload})
+
+    add("session_meta", id=grower.id("codex-"), cwd="/home/me/src/app", cli_version="0.169.0", git={"branch": "main"})
+    add("turn_context", cwd="/home/me/src/app", model="gpt-5-codex")
+    for text in ("<environment_context>\n  <cwd>/p</cwd>", *random.choices(SENTENCES, k=random.randint(1, 4))):
+        add("response_item", type="message", role="user", content=[{"type": "input_text", "text": text}])
+        add("response_item", type="reasoning", summary=[], encrypted_content="TODO")
+        call = grower.id("call_")
+        arguments = json.dumps({"cmd": "make test"})
+        add("response_item", type="function_call", name="exec_command", arguments=arguments, call_id=call)
+        output = random.choice(("TODO", {"content": "TODO", "success": False}))
+        add("response_item", type="function_call_output", call_id=call, output=output)
+        words = [{"type": "output_text", "text": random.choice(SENTENCES)}]
+        add("response_item", type="message", id=grower.id("msg_"), role="assistant", content=words)
+        last = {"input_tokens": 90, "cached_input_tokens": random.randint(0, 90), "output_tokens": random.randint(1, 9)}
+        total = [total[0] + 90, total[1] + last["output_tokens"]]
+        sums = {"input_tokens": total[0], "output_tokens": total[1], "total_tokens": sum(total)}
+        for _ in range(random.randint(1, 2)):
+            add("event_msg", type="token_count", info={"total_token_usage": sums, "last_token_usage": last})
+    return encode(random, records)
+
+
+def gemini_session(random: Random) -> bytes:
+    """Return a session as Gemini 0.61.0 writes it; a message is written again when it has more."""
+    grower = Grower(random)
+    records: list[Record] = [{"sessionId": grower.id("gemini-"), "projectHash": "76f3", "kind": "main"}]
+    for text in ("<session_context>\nToday", *random.choices(SENTENCES, k=random.randint(1, 4))):
+        records.append({"id": grower.id("m"), "timestamp": grower.tick(), "type": "user", "content": [{"text": text}]})
+        words = {"id": grower.id("m"), "timestamp": grower.tick(), "type": "gemini", "model": "gemini-3-pro"}
+        words["content"] = random.choice(SENTENCES)
+        records.append(words)
+        call = {"id": grower.id("call_"), "name": "run_shell_command", "args": {"command": "ls"}, "status": "success"}
+        counts = {"input": 50, "output": random.randint(1, 9), "cached": 20, "thoughts": 4, "tool": 0, "total": 60}
+        records.append({**words, "toolCalls": [{**call, "timestamp": grower.tick()}], "tokens": counts})
+        records.append({"$set": {"lastUpdated": grower.tick()}})
+    return encode(random, records)
+
+
+def copilot_session(random: Random) -> bytes:
+    """Return a session as Copilot 1.0.102 writes it."""
+    grower, records = Grower(random), []
+
+    def add(kind: str, **data: Any) -> None:
+        before = records[-1]["id"] if records else None
+        record = {"type": kind, "data": data, "id": grower.id("e"), "timestamp": grower.tick(), "parentId": before}
+        records.append(record)
+
+    context = {"cwd": "/home/me/src/app", "branch": "main"}
+    session = grower.id("copilot-")
+    add("session.start", sessionId=session, producer="copilot-agent", copilotVersion="1.0.102", context=context)
+    for text in random.choices(SENTENCES, k=random.randint(1, 4)):
+        add("user.message", content=text)
+        call = grower.id("call_")
+        requests = [{"toolCallId": call, "name": "bash", "arguments": {"command": "ls"}}]
+        message, output = grower.id("msg_"), random.randint(1, 9)
+        add("assistant.message", messageId=message, content="", toolRequests=requests, outputTokens=output)
+        add("tool.execution_complete", toolCallId=call, success=random.random() < 0.5, result={"content": "TODO"})
+        add("assistant.message", messageId=grower.id("msg_"), content=random.choice(SENTENCES), toolRequests=[])
+    return encode(random, records)
+
+
+OTHER_SESSIONS = {"codex": codex_session, "gemini": gemini_session, "copilot": copilot_session}
+
+
+# ---- strategies ----------------------------------------------------------------
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """Trees of Claude Code sessions without damage."""
+    return grow_tree(draw(st.randoms(use_true_random=False)))
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[tuple[str, bytes]]:
+    """Trees with sessions of other hosts among them, some files damaged, some concatenated."""
+    return mixed_files(draw(st.randoms(use_true_random=False)))
+
+
+def mixed_files(random: Random) -> list[tuple[str, bytes]]:
+    """Return the files of a tree and of other hosts, some damaged, some concatenated."""
+    found = grow_tree(random).files
+    for host, session in OTHER_SESSIONS.items():
+        if random.random() < 0.4:
+            found.append((f"{host}/session.jsonl", session(random)))
+    found = [(path, damage(random, data) if random.random() < 0.4 else data) for path, data in found]
+    if random.random() < 0.3:
+        found.append(("archive/all.jsonl", b"".join(data for _, data in sorted(found))))
+    return found
