@@ -30,20 +30,19 @@ cdef class ScanProgram:
     cdef tuple fields
     cdef dict arguments
 
-    def __cinit__(self, *, str table not None, columns, searches=(), names=(), gate=None, roles=7, code=-1, context=0,
+    def __cinit__(self, *, str table not None, columns, searches=(), names=(), gate=None, roles=(), code=-1, context=0,
                   since=None, until=None, projects=(), sessions=(), all_text=False, sidechains=False):
         cdef Automaton automaton
         cdef int i
         self.arguments = {
             "table": table, "columns": tuple(columns), "searches": tuple(searches), "names": tuple(names), "gate": gate,
-            "roles": roles, "code": code, "context": context, "since": since, "until": until,
+            "roles": tuple(roles), "code": code, "context": context, "since": since, "until": until,
             "projects": tuple(projects), "sessions": tuple(sessions), "all_text": all_text, "sidechains": sidechains,
         }
         if table not in ("records", "matches"):
             raise ValueError(f"no scan of a range gives the table {table!r}")
         self.question.table = SCAN_RECORDS if table == "records" else SCAN_MATCHES
         self.fields = tuple([scan_field_named(name) for name in columns])
-        self.question.roles = roles
         self.question.code = code
         self.question.context = context
         self.question.all_text = all_text
@@ -68,12 +67,14 @@ cdef class ScanProgram:
             self.question.gate = automaton.table
             self.question.has_gate = True
         scan_fill_texts(&self.question.names, names)
+        scan_fill_texts(&self.question.roles, roles)
         scan_fill_texts(&self.question.projects, projects)
         scan_fill_texts(&self.question.sessions, sessions)
 
     def __dealloc__(self):
         PyMem_RawFree(self.question.searches)
         arrow_texts_free(&self.question.names)
+        arrow_texts_free(&self.question.roles)
         arrow_texts_free(&self.question.projects)
         arrow_texts_free(&self.question.sessions)
 
@@ -93,28 +94,31 @@ cdef class RangeScan:
     cdef list batches
     cdef char is_running   # in a thread
 
-    def __cinit__(self, ScanProgram program not None, str path not None, *, str session_id not None, str host not None,
-                  int64_t start=0, end=None):
+    def __cinit__(self, ScanProgram program not None):
+        self.program = program
+        self.batches = []
+        self.run.question = &program.question
+        self.run.is_done = True
+        for field in program.fields:
+            self.run.columns.wanted[<int>field] = True
+        scan_define_columns(&self.run.columns)
+
+    def begin(self, str path not None, str session_id not None, str host not None, int64_t start=0, end=None):
         if start < 0:
             raise ValueError("a range does not begin before its file")
-        self.program = program
         self.path = path.encode("utf-8", "replace")
         self.session_id = session_id.encode("utf-8", "replace")
         self.host = host.encode("utf-8", "replace")
-        self.batches = []
-        self.run.question = &program.question
         self.run.place = ScanPlace(
             <Cursor>PyBytes_AS_STRING(self.path), len(self.path),
             <Cursor>PyBytes_AS_STRING(self.session_id), len(self.session_id),
             <Cursor>PyBytes_AS_STRING(self.host), len(self.host), 0,
         )
+        self.run.pending.size = 0
         self.run.offset = max(start - 1, 0)
         self.run.end = INT64_MAX if end is None else end
         self.run.is_skipping = start > 0
         self.run.is_done = self.run.end <= start
-        for field in program.fields:
-            self.run.columns.wanted[<int>field] = True
-        scan_define_columns(&self.run.columns)
 
     def __dealloc__(self):
         cdef int field
@@ -200,14 +204,17 @@ cdef class RangeScan:
             PyMem_RawFree(block)
             os_flag_leave(&self.is_running)
 
-    def finish(self):
+    def end_file(self):
         cdef int failed
-        cdef list batches
         self.run.thread = PyThreadState_Get()
         with nogil:
             failed = scan_end_of_file(&self.run)
         if failed:
             raise MemoryError
+        self.run.is_done = True
+
+    def finish(self):
+        cdef list batches
         if self.run.columns.rows or not self.batches:
             self.cut()
         batches, self.batches = self.batches, []
@@ -216,6 +223,6 @@ cdef class RangeScan:
     @property
     def counts(self):
         return {
-            "bytes": self.run.offset, "records": self.run.parsed_lines - self.run.broken_lines,
+            "records": self.run.parsed_lines - self.run.broken_lines,
             "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
         }

@@ -18,11 +18,6 @@ cdef enum:
     SCAN_RECORDS
     SCAN_MATCHES
 
-cdef enum:
-    SCAN_ASSISTANT = 1     # roles that count
-    SCAN_USER = 2
-    SCAN_OTHER = 4         # records without a role
-
 cdef struct ScanSearch:    # a pattern set
     MatchTable table
     bint own_line
@@ -30,9 +25,8 @@ cdef struct ScanSearch:    # a pattern set
 
 cdef struct ScanQuestion:
     int table
-    int roles
-    bint all_text          # also words that the host wrote
-    bint sidechains
+    bint all_text          # matches: in the text of every record, not only in own words
+    bint sidechains        # matches: also in sub-agents' own words
     int code               # matches: -1 anywhere, 0 only outside code, 1 only in code
     size_t context         # characters around a match
     int64_t since, until   # microseconds
@@ -42,8 +36,9 @@ cdef struct ScanQuestion:
     ScanSearch* searches
     size_t search_count
     ArrowTexts names       # of what the searches find
-    ArrowTexts projects    # which count; all if there are none
-    ArrowTexts sessions
+    ArrowTexts roles       # which count; all if there are none
+    ArrowTexts projects    # the same; folders below them count too
+    ArrowTexts sessions    # the same
 
 cdef struct ScanRun:
     const ScanQuestion* question
@@ -66,48 +61,46 @@ cdef struct ScanRun:
     PyThreadState* thread
 
 
-cdef bint scan_is_among(const ArrowTexts* texts, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Return whether a JSON value is one of the texts; True if there are no texts."""
-    cdef size_t i
+cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint or_below) noexcept nogil:
+    """Return whether a text is one of the texts. or_below: a folder below one of them counts, too."""
+    cdef size_t i, length
+    for i in range(texts.count):
+        length = texts.offsets[i + 1] - texts.offsets[i]
+        if length == size or (or_below and length < size and (start[length] == c"/" or start[length] == c"\\")):
+            if memcmp(texts.data + texts.offsets[i], start, length) == 0:
+                return True
+    return False
+
+
+cdef bint scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
+    """Return whether a JSON value is one of the texts; True if there are no texts. value: may be NULL."""
     if texts.count == 0:
         return True
-    if not rec_value_is_string(value):
+    if value == NULL or not rec_value_is_string(value):
         return False
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
         return False
-    for i in range(texts.count):
-        if arrow_text_is(texts, i, scratch.data, scratch.size):
-            return True
-    return False
+    return scan_is_among(texts, scratch.data, scratch.size, or_below)
 
 
 cdef bint scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
     """Return whether a record is among those that the question is about."""
     cdef const ScanQuestion* question = run.question
+    cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
-    cdef int role = SCAN_OTHER
-    if rec_is_spoken(fields):
-        role = SCAN_ASSISTANT if rec_is_assistant(fields) else SCAN_USER
-    if not role & question.roles:
+    if not scan_is_wanted(&question.roles, scan_role(fields), False, &run.scratch):
         return False
     if question.has_times:
         if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return False
-    if question.sessions.count and not rec_value_is_string(&fields.top[FIELD_SESSION_ID]):
-        if not scan_file_session_is_wanted(run):
+    if rec_value_is_string(session) and session.end - session.start > 2:
+        if not scan_is_wanted(&question.sessions, session, False, &run.scratch):
             return False
-    elif not scan_is_among(&question.sessions, &fields.top[FIELD_SESSION_ID], &run.scratch):
-        return False
-    return scan_is_among(&question.projects, &fields.top[FIELD_CWD], &run.scratch)
-
-
-cdef bint scan_file_session_is_wanted(ScanRun* run) noexcept nogil:
-    cdef size_t i
-    for i in range(run.question.sessions.count):
-        if arrow_text_is(&run.question.sessions, i, run.place.session_id, run.place.session_id_bytes):
-            return True
-    return False
+    elif question.sessions.count:
+        if not scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False):
+            return False
+    return scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
 
 
 # ---- matches -------------------------------------------------------------------
@@ -117,12 +110,11 @@ cdef bint scan_has_own_words(ScanRun* run, RecFields* fields) noexcept nogil:
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
-    if not run.question.sidechains and rec_value_is_true(&fields.top[FIELD_SIDECHAIN]):
-        return False
     if run.question.all_text:
         return True
     if (
         not rec_is_spoken(fields)
+        or (not run.question.sidechains and rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
         or rec_value_is_true(&fields.top[FIELD_META])
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
         or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])

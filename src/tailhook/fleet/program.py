@@ -1,0 +1,143 @@
+"""A question as the core runs it: the tables of the patterns, and the gate that most lines do not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from tailhook._core import ScanProgram
+from tailhook.automaton import compile_table
+from tailhook.machines import idle
+from tailhook.machines.keywords import KEYWORDS
+
+# Columns that are only there if they are asked for: they can be as large as the transcripts.
+LARGE = ("text", "input")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "matches": (
+        *("path", "offset", "session_id", "agent_id", "project", "role", "timestamp", "message_id"),
+        *("name", "start", "end", "line", "in_code", "context"),
+    ),
+    "records": (
+        *("path", "offset", "host", "host_version", "session_id", "agent_id", "project", "git_branch"),
+        *("uuid", "parent_uuid", "type", "subtype", "role", "timestamp", "message_id", "request_id", "model"),
+        *("is_prompt", "is_sidechain", "is_meta", "is_error", "tools", "text_bytes", "text"),
+    ),
+}
+ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
+ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
+
+
+class Search:
+    """Patterns of one kind. A question has one search for the user's patterns, one for signals, one for categories."""
+
+    __slots__ = ("ignore_case", "own_line", "patterns", "word")
+
+    def __init__(
+        self,
+        patterns: Mapping[str, Sequence[str]],
+        own_line: bool = False,
+        ignore_case: bool = False,
+        word: bool = False,
+    ) -> None:
+        """patterns: texts by the name of the match."""
+        self.patterns = patterns
+        self.own_line = own_line
+        self.ignore_case = ignore_case
+        self.word = word
+
+    def table(self) -> bytes:
+        """Return the table of the automaton."""
+        texts = [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts]
+        return compile_table(texts, ignore_case=self.ignore_case, word=self.word)
+
+
+def signals() -> Search:
+    """Return the search for the idle machine's signals, each by its text."""
+    return Search({text: [text] for texts in idle.SIGNALS.values() for text in texts}, own_line=True)
+
+
+def categories() -> Search:
+    """Return the search for the primary keywords of the memory machine's categories, profile "seed"."""
+    return Search({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
+
+
+def make_program(
+    table: str, columns: Sequence[str], searches: Sequence[Search] = (), **conditions: object
+) -> ScanProgram:
+    """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
+
+    conditions: roles, projects, sessions (texts; empty for all), since, until (microseconds), code (-1 for anywhere, 0
+        for outside code, 1 for in code), context (characters), all_text, sidechains.
+    """
+    names: list[str] = []
+    compiled = []
+    for search in searches:
+        compiled.append((search.table(), search.own_line, len(names), len(search.patterns)))
+        names += search.patterns
+    return ScanProgram(
+        table=table,
+        columns=columns,
+        searches=compiled,
+        names=names,
+        gate=make_gate(searches) if table == "matches" else None,
+        **conditions,
+    )
+
+
+# ---- the gate ------------------------------------------------------------------
+
+
+def make_gate(searches: Iterable[Search]) -> bytes | None:
+    """Return the table that finds every line which could match, in the bytes of its JSON text; None for all lines."""
+    searches = list(searches)
+    ignore_case = any(search.ignore_case for search in searches)
+    literals = {*ESCAPED_ASCII, *(ESCAPED_LETTERS if ignore_case else ())}
+    for search in searches:
+        for texts in search.patterns.values():
+            for text in texts:
+                found = raw_literals(text, search.word)
+                if not found:
+                    return None
+                literals.update(found)
+    return compile_table([(0, literal) for literal in sorted(literals)], ignore_case=ignore_case, word=False)
+
+
+def raw_literals(pattern: str, word: bool) -> list[str]:
+    r"""Return literals of which one is in the JSON text of every string with the pattern, unless it escapes ASCII.
+
+    word: a blank in the pattern stands for any blank space.
+
+    >>> raw_literals('say "hello"', False), raw_literals("é", False)
+    (['hello'], ['é', '\\u00e9', '\\u00E9'])
+    """
+    parts = plain_parts(pattern, word)
+    if parts:
+        return [max(parts, key=len)]
+    other = next((letter for letter in pattern if letter > "\x7f" and not letter.isspace()), None)
+    return [] if other is None else [other, *spelled_escapes(other)]
+
+
+def plain_parts(pattern: str, word: bool) -> list[str]:
+    r"""Return the parts of a pattern that JSON writes as they are, if it does not escape what it need not escape.
+
+    >>> plain_parts('a/b "c"\n', True)
+    ['a', 'b', 'c']
+    """
+    marked = "".join(
+        letter if " " <= letter < "\x7f" and letter not in '"\\/' and not (word and letter == " ") else "\n"
+        for letter in pattern
+    )
+    return [part for part in marked.split("\n") if part]
+
+
+def spelled_escapes(letter: str) -> Iterator[str]:
+    r"""Yield how JSON can escape a letter: the digits from a to f in either case.
+
+    >>> list(spelled_escapes("\u00e9"))
+    ['\\u00e9', '\\u00E9']
+    """
+    data = letter.encode("utf-16-be", "surrogatepass").hex()
+    units = [data[at : at + 4] for at in range(0, len(data), 4)]
+    spellings = product(*({digit, digit.upper()} for digit in units[0]))
+    for digits in sorted(spellings, reverse=True):
+        yield rf"\u{''.join(digits)}"
