@@ -7,7 +7,7 @@ from io import FileIO
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final
 
-from tailhook.usage import Usage
+from tailhook.records import ToolResult, Usage
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -197,19 +197,6 @@ class ToolUse:
     @property
     def input(self) -> Any:
         """The tool's input, decoded by orjson at each access. Raises tailhook.errors.RecordError."""
-
-@final
-class ToolResult:
-    """A tool_result block: what a tool gave back."""
-
-    @property
-    def tool_use_id(self) -> str | None:
-        """The id of the use that it answers."""
-    @property
-    def is_error(self) -> bool: ...
-    @property
-    def text(self) -> str:
-        """The block's `content`, read as `Record.text` reads a message's, with U+FFFD for what is not UTF-8."""
 
 @final
 class Record:
