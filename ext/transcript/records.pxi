@@ -409,6 +409,7 @@ cdef object rec_tool_result(RecToolBlock* block):
 cdef class Record:
     cdef RecFields fields  # pointers into `source`
     cdef bytes source
+    cdef Record original  # another host's, of which this is a translation, or None
     cdef readonly int64_t offset
 
     @property
@@ -539,6 +540,8 @@ cdef class Record:
         return tools
 
     def json(self):
+        if self.original is not None:
+            return self.original.json()
         return rec_parse_value(bytes_between(self.fields.start, self.fields.end))
 
     def __repr__(self):
@@ -555,11 +558,12 @@ cdef Record rec_copy(RecFields* fields, int64_t offset):
     return record
 
 
-def parse_record(bytes line not None, int64_t offset=0):
+def parse_record(bytes line not None, int64_t offset=0, Record original=None):
     cdef Record record = Record.__new__(Record)
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
     if not rec_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
         return None
     record.source = line
     record.offset = offset
+    record.original = original
     return record
