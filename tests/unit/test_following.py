@@ -47,7 +47,7 @@ class Reader(threading.Thread):
         except Exception as error:
             self.error = error
 
-    def wait(self, wanted, seconds=10):
+    def wait(self, wanted, seconds=60):
         end = time.monotonic() + seconds
         while self.found != wanted and time.monotonic() < end:
             time.sleep(0.002)
@@ -56,7 +56,7 @@ class Reader(threading.Thread):
 
     def close(self):
         self.session.close()
-        self.join(10)
+        self.join(60)
         assert not self.is_alive()
         assert self.error is None
 
@@ -241,7 +241,7 @@ def test_a_file_of_the_callers_that_is_closed_ends_it(path):
     with path.open("rb") as file:
         reader = Reader(file)
         reader.wait([0, 1])
-    reader.join(10)
+    reader.join(60)
     assert not reader.is_alive()
     assert reader.error is None
 
