@@ -1,7 +1,7 @@
 # What a record of a transcript says.
 #
 # Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
-# For Python: Record, ToolUse, ToolResult, parse_record.
+# For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
 # (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
 # (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_time (text/iso8601.pxi).
@@ -399,37 +399,17 @@ cdef ToolUse rec_tool_use(RecSlice* values):
     return tool
 
 
-@cython.final
-cdef class ToolResult:
-    cdef readonly object tool_use_id
-    cdef readonly bint is_error
-    cdef bytes source  # a record whose content is the result's, in valid UTF-8
-
-    @property
-    def text(self):
-        cdef RecFields fields
-        cdef Cursor start = <Cursor>PyBytes_AS_STRING(self.source)
-        rec_walk(start, start + PyBytes_GET_SIZE(self.source), &fields)
-        return rec_text(&fields)
-
-    def __repr__(self):
-        return f"ToolResult(tool_use_id={self.tool_use_id!r}, is_error={self.is_error})"
-
-
-cdef ToolResult rec_tool_result(RecToolBlock* block):
-    cdef ToolResult result = ToolResult.__new__(ToolResult)
-    result.tool_use_id = rec_value_text(&block.use_id)
-    result.is_error = rec_value_is_true(&block.is_error)
-    result.source = b'{"message":{}}'
-    if block.content.start != NULL:
-        result.source = b'{"message":{"content":' + rec_valid_utf8(block.content.start, block.content.end) + b"}}"
-    return result
+cdef object rec_tool_result(RecToolBlock* block):
+    from tailhook.records import ToolResult
+    content = rec_valid_utf8(block.content.start, block.content.end) if block.content.start != NULL else b"null"
+    return ToolResult(rec_value_text(&block.use_id), rec_value_is_true(&block.is_error), content)
 
 
 @cython.final
 cdef class Record:
     cdef RecFields fields  # pointers into `source`
     cdef bytes source
+    cdef Record original  # another host's, of which this is a translation, or None
     cdef readonly int64_t offset
 
     @property
@@ -460,13 +440,10 @@ cdef class Record:
     def time(self):
         cdef RecSlice* stamp = &self.fields.top[FIELD_TIMESTAMP]
         cdef double seconds
-        from datetime import datetime, timedelta, timezone
         if not rec_value_is_string(stamp) or not iso_read_time(stamp.start + 1, stamp.end - 1, &seconds):
             return None
-        try:
-            return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
-        except OverflowError:  # the year 0, which datetime has not
-            return None
+        from tailhook.records import utc_time
+        return utc_time(seconds)
 
     @property
     def session_id(self):
@@ -509,7 +486,7 @@ cdef class Record:
         cdef RecSlice* usage = &self.fields.message[FIELD_USAGE]
         if usage.start == NULL or usage.start[0] != c"{":
             return None
-        from tailhook.usage import Usage
+        from tailhook.records import Usage
         return Usage(
             rec_count(usage, b"input_tokens", 12),
             rec_count(usage, b"output_tokens", 13),
@@ -563,6 +540,8 @@ cdef class Record:
         return tools
 
     def json(self):
+        if self.original is not None:
+            return self.original.json()
         return rec_parse_value(bytes_between(self.fields.start, self.fields.end))
 
     def __repr__(self):
@@ -579,11 +558,12 @@ cdef Record rec_copy(RecFields* fields, int64_t offset):
     return record
 
 
-def parse_record(bytes line not None, int64_t offset=0):
+def parse_record(bytes line not None, int64_t offset=0, Record original=None):
     cdef Record record = Record.__new__(Record)
     cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
     if not rec_find(start, start + PyBytes_GET_SIZE(line), &record.fields):
         return None
     record.source = line
     record.offset = offset
+    record.original = original
     return record

@@ -1,21 +1,43 @@
 """tailhook answers coding-agent hooks in milliseconds, however huge the transcript."""
 
 __version__ = "0.1.0"
-__all__ = ["Match", "PatternSet", "Record", "Span", "TailhookError", "ToolUse", "Transcript", "code_spans", "open"]
+__all__ = [
+    "Match",
+    "MissingExtraError",
+    "PatternSet",
+    "Record",
+    "SourceError",
+    "Span",
+    "TailhookError",
+    "ToolResult",
+    "ToolUse",
+    "Transcript",
+    "TranscriptMessage",
+    "Usage",
+    "code_spans",
+    "open",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import Record, ToolUse
-    from tailhook.errors import TailhookError
+    from tailhook.errors import MissingExtraError, SourceError, TailhookError
+    from tailhook.messages import TranscriptMessage
     from tailhook.patterns import Match, PatternSet, Span, code_spans
+    from tailhook.records import ToolResult, Usage
     from tailhook.transcript import Transcript, open  # noqa: A004
 
 _HOMES = {
+    "MissingExtraError": "errors",
+    "SourceError": "errors",
     "TailhookError": "errors",
+    "TranscriptMessage": "messages",
     "Match": "patterns",
     "PatternSet": "patterns",
     "Span": "patterns",
     "code_spans": "patterns",
+    "ToolResult": "records",
+    "Usage": "records",
     "Record": "transcript",
     "ToolUse": "transcript",
     "Transcript": "transcript",

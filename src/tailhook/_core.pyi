@@ -7,7 +7,7 @@ from io import FileIO
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final
 
-from tailhook.usage import Usage
+from tailhook.records import ToolResult, Usage
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -199,19 +199,6 @@ class ToolUse:
         """The tool's input, decoded by orjson at each access. Raises tailhook.errors.RecordError."""
 
 @final
-class ToolResult:
-    """A tool_result block: what a tool gave back."""
-
-    @property
-    def tool_use_id(self) -> str | None:
-        """The id of the use that it answers."""
-    @property
-    def is_error(self) -> bool: ...
-    @property
-    def text(self) -> str:
-        """The block's `content`, read as `Record.text` reads a message's, with U+FFFD for what is not UTF-8."""
-
-@final
 class Record:
     """One line of a transcript. Every attribute is decoded at each access.
 
@@ -299,13 +286,15 @@ class Record:
     def offset(self) -> int:
         """Bytes from the start of the file to the record's line."""
     def json(self) -> Any:
-        """Return the whole object, decoded by orjson.
+        """Return the whole object as the host wrote it, decoded by orjson.
 
         Raises tailhook.errors.RecordError if a member that this class does not have is invalid UTF-8.
         """
 
-def parse_record(line: bytes, offset: int = 0) -> Record | None:
+def parse_record(line: bytes, offset: int = 0, original: Record | None = None) -> Record | None:
     r"""Return the record in a line that begins at `offset` of its file, or None.
+
+    original: the record of another host of which the line is a translation; its `json` is the original's.
 
     A good line is one JSON object. In a bad line, the record is the last complete object that starts the line, follows
     another complete object, or ends where the line ends, apart from white space and NULs. An object nested in a torn

@@ -9,33 +9,44 @@
 
 from __future__ import annotations
 
-import io
 import os
 
-from tailhook._core import Record, ToolUse, forward_records, last_message, reverse_records
+from tailhook._core import Record, ToolUse, forward_lines, forward_records, last_message, parse_record, reverse_records
+from tailhook.errors import SourceError
+from tailhook.sources import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from types import TracebackType
-    from typing import BinaryIO
 
+    from tailhook.following import Follower
+    from tailhook.host_records import HostRecords
+    from tailhook.messages import TranscriptMessage
     from tailhook.patterns import PatternSet, RecordMatch
+    from tailhook.sources import OpenSource, SeekableFile, TranscriptSource
 
 __all__ = ["Record", "ToolUse", "Transcript", "open"]
 
 
 class Transcript:
-    """A transcript that is open; made by `open`, closed by `close` or at the end of a `with` block.
+    """A transcript: made by `open`, closed by `close` or at the end of a `with` block.
 
     Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
     given as they are. Each iteration reads what the file held when it began. A file that is truncated or overwritten
-    meanwhile ends it.
+    meanwhile ends it. A transcript of Codex, Gemini, Copilot or Cursor gives records with Claude Code's types and
+    attributes; `Record.json` is the host's own.
     """
 
-    def __init__(self, file: BinaryIO | io.FileIO, *, owned: bool = False) -> None:
-        self._file = file
-        self._owned = owned
+    def __init__(self, source: TranscriptSource) -> None:
+        """source: as for `open`. It is opened when it is first read."""
+        self._source = source
+        self._opened: OpenSource | None = None
+        self._closed = False
+        self._host_records: HostRecords | None = None
+        self._is_recognized = False
+        self._followers: list[Follower] = []
+        self._sub_agents: list[Transcript] = []
 
     def __enter__(self) -> Transcript:
         return self
@@ -45,13 +56,61 @@ class Transcript:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"Transcript({self._source!r})"
+
+    @property
+    def path(self) -> str | None:
+        """The path or URL that it was opened by; None for a binary file."""
+        return os.fspath(self._source) if isinstance(self._source, str | os.PathLike) else None
+
     def close(self) -> None:
-        """Close the file, if `open` opened it."""
-        if self._owned:
-            self._file.close()
+        """End every `follow`, and close the file, unless it is the caller's, and the transcripts of sub-agents."""
+        self._closed = True
+        for follower in self._followers:
+            follower.stop()
+        if self._opened is not None:
+            self._opened.close()
+        for agent in self._sub_agents:
+            agent.close()
+
+    def _open(self) -> OpenSource:
+        if self._opened is None:
+            if self._closed:
+                raise ValueError("the transcript is closed")
+            self._opened = open_source(self._source)
+        return self._opened
+
+    @property
+    def _file(self) -> SeekableFile:
+        return self._open().file
+
+    def _translated(self) -> HostRecords | None:
+        """Return what translates the records of another host than Claude Code; None for Claude Code's."""
+        if not self._is_recognized:
+            from tailhook.host_records import recognize
+
+            self._host_records = recognize(self._file)
+            self._is_recognized = self._host_records is not None or self._file.seek(0, os.SEEK_END) > 0
+        return self._host_records
+
+    @property
+    def host(self) -> str:
+        """The program that wrote it, by its first records: "claude-code", "codex", "gemini", "copilot" or "cursor".
+
+        What is not recognized counts as Claude Code's.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     transcript.host
+        'claude-code'
+        """
+        from tailhook.host_records import name_of_host
+
+        return name_of_host(self._translated())
 
     def __iter__(self) -> Iterator[Record]:
-        return forward_records(self._file)
+        translated = self._translated()
+        return forward_records(self._file) if translated is None else translated.forward(self._file)
 
     def reversed(self, roles: Collection[str] | None = None, limit: int | None = None) -> Iterator[Record]:
         """Yield the records, newest first.
@@ -64,13 +123,94 @@ class Transcript:
         ['Done.']
         """
         left = limit
-        for record in reverse_records(self._file):
+        translated = self._translated()
+        for record in reverse_records(self._file) if translated is None else translated.reverse(self._file):
             if left == 0:
                 return
             if roles is None or record.role in roles:
                 yield record
                 if left is not None:
                     left -= 1
+
+    def at(self, offset: int) -> Record:
+        """Return the record whose line begins at an offset: bytes from the start, decompressed, as in `Record.offset`.
+
+        Raises ValueError if no record begins there.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     [transcript.at(record.offset).role for record in transcript]
+        ['user', 'assistant']
+        """
+        translated = self._translated()
+        for found, line in forward_lines(self._file, offset, offset + 1):
+            if found == offset:
+                if translated is not None:
+                    translated.read_changes(self._file, offset)
+                record = parse_record(line, offset) if translated is None else translated.translate(line, offset)
+                if record is not None:
+                    return record
+        raise ValueError(f"no record begins at byte {offset}")
+
+    def messages(self) -> Iterator[TranscriptMessage]:
+        """Yield the whole messages, oldest first: a host writes a record for each part of a message.
+
+        A message has `id`, `role`, `model`, `text`, `tools`, `usage` (counted once), `start` and `end` (times) and
+        `records`. Records of other types than messages are left out.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     [(message.id, message.role, message.text) for message in transcript.messages()]
+        [(None, 'user', 'Please.'), ('m', 'assistant', 'Done.')]
+        """
+        from tailhook.messages import group_records
+
+        translated = self._translated()
+        return group_records(self, translated is not None and translated.host.RESTATES_MESSAGES)
+
+    def follow(self) -> Iterator[Record]:
+        """Yield all records, oldest first, and then waits for more and yields them as they are written.
+
+        Looks for more ten times a second. Continues if the file is truncated, overwritten, or replaced by another one
+        at its path: with the records from the beginning of the new content. Ends on `break`, or when `close` is called,
+        also by another thread.
+
+        Raises SourceError for what no program is still writing: a compressed file or a URL.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     for record in transcript.follow():
+        ...         if record.text == "Done.":
+        ...             break
+        """
+        from tailhook.following import Follower
+
+        opened = self._open()
+        if not opened.is_live:
+            raise SourceError(f"{opened.path or 'the transcript'} cannot be followed: it is compressed, or at a URL")
+        follower = Follower(opened)
+        self._followers.append(follower)
+        return iter(follower)
+
+    def sub_agents(self) -> list[Transcript]:
+        """Return the transcripts of this session's sub-agents, in the order of their paths.
+
+        They are opened when they are first read, and closed with this one. Claude Code (2.1.2 and later) keeps them in
+        `SESSION/subagents/` beside `SESSION.jsonl`; older versions keep all of a project's beside the sessions', and
+        each names its session. Other hosts write sub-agents into the session's own file, or nowhere.
+
+        Raises ValueError if the transcript was not opened by a path.
+
+        >>> with open("session.jsonl") as transcript:
+        ...     transcript.sub_agents()
+        []
+        """
+        from tailhook.host_records import sub_agent_files
+
+        opened = self._open()
+        if opened.path is None or "://" in opened.path:
+            raise ValueError("sub-agents are found beside a transcript's path, and this one has none")
+        paths = sub_agent_files(opened.path, self._translated(), next(iter(self), None))
+        agents = [Transcript(path) for path in paths]
+        self._sub_agents += agents
+        return agents
 
     def last_message(self) -> str | None:
         """Return the newest text message of the assistant, as the hooks see it, or None.
@@ -81,6 +221,9 @@ class Transcript:
         ...     transcript.last_message()
         'Done.'
         """
+        translated = self._translated()
+        if translated is not None:
+            return translated.last_message(self._file)
         outcome, texts = last_message(self._file)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
@@ -108,28 +251,19 @@ def is_own_text(record: Record) -> bool:
     return not (record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary)
 
 
-def open(file: str | os.PathLike[str] | BinaryIO) -> Transcript:  # noqa: A001 - the library's own verb
+def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's own verb
     """Open a transcript for reading.
 
-    file: a path, or a seekable binary file, which is not closed.
+    source: a path, a URL (https, s3, gs, ...; extra `[s3]`), or a seekable binary file, which is not closed. It may be
+        compressed with gzip or zstd (extra `[zstd]` before Python 3.14): then it is decompressed into a temporary file.
 
-    Raises TypeError for anything else, ValueError for a URL, FileNotFoundError and the other errors of opening a file.
+    Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
+    pipe, a damaged compressed file or a URL that cannot be read, MissingExtraError if a library is not installed.
 
     >>> with open("session.jsonl") as transcript:
     ...     sum(1 for record in transcript)
     2
     """
-    if isinstance(file, str | os.PathLike):
-        path = os.fspath(file)
-        if not isinstance(path, str):
-            raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
-        try:
-            return Transcript(io.FileIO(path), owned=True)
-        except FileNotFoundError:
-            if "://" not in path:
-                raise
-            advice = "open it with a library of its own, and give the binary file"
-            raise ValueError(f"{path} is a URL: {advice}") from None
-    if isinstance(file, io.TextIOBase) or not (hasattr(file, "seek") and hasattr(file, "readinto")):
-        raise TypeError(f"a transcript is a path or a seekable binary file, not {type(file).__name__}")
-    return Transcript(file)
+    transcript = Transcript(source)
+    transcript._open()
+    return transcript

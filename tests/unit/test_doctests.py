@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.library_sample import write_sample
 
 import tailhook
 
@@ -38,6 +39,7 @@ def session(tmp_path, monkeypatch):
         {"type": "assistant", "message": message},
     ]
     (tmp_path / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
 
 

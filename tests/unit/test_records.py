@@ -8,7 +8,7 @@ from support.oracles import records as oracle
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
-from tailhook.usage import Usage
+from tailhook.records import Usage
 
 
 def assistant(*blocks, **members):

@@ -115,9 +115,3 @@ def test_records_outlive_their_transcript(path):
 def test_what_is_neither_a_path_nor_a_binary_file_is_a_type_error_at_once(source):
     with pytest.raises(TypeError, match="not "):
         transcript.open(source)
-
-
-@pytest.mark.parametrize("url", ["s3://bucket/key.jsonl", "https://example.org/x.jsonl", "memory://x"])
-def test_a_url_is_refused_with_a_word_on_what_to_do(url):
-    with pytest.raises(ValueError, match=f"{url} is a URL"):
-        transcript.open(url)

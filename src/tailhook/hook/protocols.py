@@ -129,6 +129,8 @@ class Host(Protocol):
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
     BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
     HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that have no default or another value.
+    SUB_AGENT_FILES: where transcripts of sub-agents are, as patterns of `glob` below the folder of the session's own
+        transcript; {session} stands for its name. Without {session} in it, a pattern may match other sessions' files.
     """
 
     NAME: str
@@ -139,6 +141,7 @@ class Host(Protocol):
     BLOCK_CAP_VARIABLE: str
     BLOCK_CAP_COUNTS: str
     HOOKS_FILE: HooksFileFields
+    SUB_AGENT_FILES: tuple[str, ...]
 
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an answer in the host's words; empty if the host has no word for it."""
@@ -156,6 +159,8 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
     HOST_WRITTEN: how a message begins that the host wrote in the person's name.
+    CONTEXT_MARK: what a line contains if `read_context` may find something in it; empty if only the first record has.
+    RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
     """
 
     EVENTS: Mapping[str, str]
@@ -166,6 +171,8 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: bytes
     OTHER_MARKS: tuple[bytes, ...]
     HOST_WRITTEN: tuple[bytes, ...]
+    CONTEXT_MARK: bytes
+    RESTATES_MESSAGES: bool
 
     def add_fields(self, payload: dict[str, Any]) -> None:
         """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
@@ -177,4 +184,18 @@ class TranslatedHost(Host, Protocol):
 
     def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
         """Return what a record of the transcript says, or None if it is no message."""
+        ...
+
+    def read_context(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a record says about itself and all later ones, under Claude Code's names of a record's members.
+
+        For the library, as is `translate_record`. "model" stands for the model of the messages.
+        """
+        ...
+
+    def translate_record(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record as Claude Code would write it. A record of an unknown type keeps its type.
+
+        context: what the records up to this one said.
+        """
         ...

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 NAME = "claude-code"
 TITLE = "Claude Code"
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+# Of 2.1.2 and later: a folder for each session; before: all in the project's folder.
+SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 BLOCK_CAP_COUNTS = "blocks in a row without tool use"

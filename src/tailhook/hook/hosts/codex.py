@@ -23,6 +23,9 @@ HOST_WRITTEN = (
     b"<turn_aborted",
     b"# AGENTS.md instructions",
 )
+CONTEXT_MARK = b'"turn_context"'
+RESTATES_MESSAGES = False
+SUB_AGENT_FILES: "tuple[str, ...]" = ()
 SHELL_VARIABLE = SESSION_VARIABLE = "CODEX_SESSION_ID"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
@@ -89,3 +92,86 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
         return True, "", [item.get("name")]
     role = item.get("role")
     return (role == "assistant", item.get("content"), []) if role in ("assistant", "user") else None
+
+
+def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Read a session_meta, which begins a rollout file, or a turn_context, which begins each turn."""
+    facts = record.get("payload")
+    if not isinstance(facts, dict):
+        return {}
+    if record.get("type") == "turn_context":
+        return {"cwd": facts.get("cwd"), "model": facts.get("model")}
+    if record.get("type") != "session_meta":
+        return {}
+    git = facts.get("git")
+    return {
+        "sessionId": facts.get("session_id", facts.get("id")),
+        "cwd": facts.get("cwd"),
+        "version": facts.get("cli_version"),
+        "gitBranch": git.get("branch") if isinstance(git, dict) else None,
+    }
+
+
+def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Translate a record of a rollout file. The tokens of a response are a message of the assistant without words.
+
+    They are in a token_usage_record, which 0.169.0 writes beside each token_count. Older versions, whose records have
+    no ordinal, write token_count alone, and some twice: then the running total, which stands in for an id, is the same.
+    """
+    item = record.get("payload")
+    item = item if isinstance(item, dict) else {}
+    kind = item.get("type")
+    said = read_record(record)
+    if said is not None and kind == "message":
+        return {"type": item["role"], "message": {"id": item.get("id"), "role": item["role"], "content": said[1]}}
+    if said is not None:
+        use = {"type": "tool_use", "id": item.get("call_id"), "name": item.get("name"), "input": _tool_input(item)}
+        return {"type": "assistant", "message": {"id": item.get("id"), "role": "assistant", "content": [use]}}
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        result = {"type": "tool_result", "tool_use_id": item.get("call_id"), **_tool_output(item.get("output"))}
+        return {"type": "user", "message": {"role": "user", "content": [result]}}
+    if record.get("type") == "token_usage_record":
+        return _tokens(item.get("response_id"), item.get("usage"))
+    info = item.get("info")
+    if kind == "token_count" and isinstance(info, dict) and "ordinal" not in record:
+        total = info.get("total_token_usage")
+        total = total.get("total_tokens") if isinstance(total, dict) else None
+        return _tokens(f"{context.get('sessionId')} {total}", info.get("last_token_usage"))
+    if record.get("type") == "compacted":
+        return {"type": "system", "subtype": "compact_boundary"}
+    return {"type": record.get("type"), "subtype": kind, "isApiErrorMessage": kind in ("error", "stream_error")}
+
+
+def _tool_input(item: "Mapping[str, Any]") -> object:
+    """Return a call's arguments, which are a JSON text, or its input, which is any text."""
+    from tailhook._core import parse_json
+
+    try:
+        return parse_json(item.get("arguments", ""))
+    except (TypeError, ValueError):
+        return item.get("input", item.get("arguments"))
+
+
+def _tool_output(output: object) -> "dict[str, Any]":
+    """Return the content of a tool's result, and whether the tool failed, which only some outputs show."""
+    if isinstance(output, dict):
+        return {"content": output.get("content"), "is_error": output.get("success") is False}
+    if not isinstance(output, str):
+        return {"content": output}
+    code = output[:400].partition("Process exited with code ")[2]
+    return {"content": output, "is_error": code[:1] not in ("", "0")}
+
+
+def _tokens(response: object, used: object) -> "dict[str, Any]":
+    """Return a message of the assistant with what a response used. Codex counts the cached input as input too."""
+    if not isinstance(used, dict):
+        return {"type": "assistant"}
+    counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
+    cached, written = counts.get("cached_input_tokens", 0), counts.get("cache_write_input_tokens", 0)
+    usage = {
+        "input_tokens": max(0, counts.get("input_tokens", 0) - cached - written),
+        "output_tokens": counts.get("output_tokens"),
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+    }
+    return {"type": "assistant", "message": {"id": response, "role": "assistant", "content": [], "usage": usage}}

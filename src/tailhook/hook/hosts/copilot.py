@@ -24,6 +24,9 @@ LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = (b'"user.message"',)
 HOST_WRITTEN = ()
+CONTEXT_MARK = b'"session.'
+RESTATES_MESSAGES = False
+SUB_AGENT_FILES: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "COPILOT_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 8  # with tool use or without
@@ -88,3 +91,66 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     calls = message.get("toolRequests")
     names = [call.get("name") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     return kind == "assistant.message", message.get("content"), names
+
+
+def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Read session.start, session.resume, session.context_changed or session.model_change."""
+    facts = record.get("data")
+    if not isinstance(facts, dict):
+        return {}
+    place = facts if record.get("type") == "session.context_changed" else facts.get("context")
+    found = {
+        "sessionId": facts.get("sessionId"),
+        "version": facts.get("copilotVersion"),
+        "model": facts.get("newModel", facts.get("selectedModel")),
+        **({"cwd": place.get("cwd"), "gitBranch": place.get("branch")} if isinstance(place, dict) else {}),
+    }
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def translate_record(
+    record: "Mapping[str, Any]",
+    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
+) -> "dict[str, Any]":
+    """Translate a record of an events file. The tokens of a response are a message of the assistant without words."""
+    kind, event = record.get("type"), record.get("data")
+    event = event if isinstance(event, dict) else {}
+    own = {"uuid": record.get("id"), "parentUuid": record.get("parentId"), "agentId": record.get("agentId")}
+    own["isSidechain"] = isinstance(record.get("agentId"), str)
+    if kind == "user.message":
+        hosts = event.get("isAutopilotContinuation") is True or isinstance(event.get("source"), str)
+        message = {"role": "user", "content": event.get("content")}
+        return {**own, "type": "user", "isMeta": hosts, "message": message}
+    if kind == "assistant.message":
+        calls = event.get("toolRequests")
+        blocks: list[Any] = [{"type": "text", "text": event.get("content")}]
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                use = {"type": "tool_use", "id": call.get("toolCallId"), "name": call.get("name")}
+                blocks.append({**use, "input": call.get("arguments")})
+        answer_id = event.get("apiCallId", event.get("messageId"))
+        message = {"id": answer_id, "role": "assistant", "model": event.get("model"), "content": blocks}
+        return {**own, "type": "assistant", "requestId": event.get("requestId"), "message": message}
+    if kind == "tool.execution_complete":
+        result, error = event.get("result"), event.get("error")
+        content = result.get("content") if isinstance(result, dict) else None
+        if content is None and isinstance(error, dict):
+            content = error.get("message")
+        block = {"type": "tool_result", "tool_use_id": event.get("toolCallId"), "content": content}
+        block["is_error"] = event.get("success") is False
+        return {**own, "type": "user", "message": {"role": "user", "content": [block]}}
+    used = event.get("usage")
+    if kind == "session.usage_record" and isinstance(used, dict):
+        counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
+        cached, written = counts.get("cacheReadTokens", 0), counts.get("cacheWriteTokens", 0)
+        usage = {
+            "input_tokens": max(0, counts.get("inputTokens", 0) - cached - written),
+            "output_tokens": counts.get("outputTokens"),
+            "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": written,
+        }
+        message = {"role": "assistant", "model": used.get("model"), "content": [], "usage": usage}
+        return {**own, "type": "assistant", "message": message}
+    if kind == "session.compaction_complete":
+        return {**own, "type": "system", "subtype": "compact_boundary"}
+    return {**own, "type": kind, "isApiErrorMessage": kind == "session.error"}

@@ -17,6 +17,9 @@ LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = ()
+CONTEXT_MARK = b""
+RESTATES_MESSAGES = False
+SUB_AGENT_FILES: "tuple[str, ...]" = ()
 SHELL_VARIABLE = ""
 SESSION_VARIABLE = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
@@ -83,3 +86,16 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     blocks = content if isinstance(content, list) else ()
     uses = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
     return role == "assistant", content, [use.get("name") for use in uses]
+
+
+def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":  # noqa: ARG001 - other hosts need it
+    """Return nothing: no record of Cursor's says more than a message."""
+    return {}
+
+
+def translate_record(
+    record: "Mapping[str, Any]",
+    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
+) -> "dict[str, Any]":
+    """Add the type, which is the role; the message is as Claude Code has it."""
+    return {"type": record.get("role"), "message": record.get("message")}

@@ -23,6 +23,9 @@ LISTS_ANSWERS = True  # all answers to one prompt, blocked ones included; its tr
 RECORD_MARK = b"gemini"
 OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = (b"<session_context",)
+CONTEXT_MARK = b""
+RESTATES_MESSAGES = True
+SUB_AGENT_FILES: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "GEMINI_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 0
@@ -85,3 +88,45 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     calls = record.get("toolCalls")
     names = [call.get("name") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     return (True, record.get("content"), names) if kind == "gemini" else None
+
+
+def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Read the first record of a session file."""
+    return {"sessionId": record["sessionId"]} if "sessionId" in record else {}
+
+
+def translate_record(
+    record: "Mapping[str, Any]",
+    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
+) -> "dict[str, Any]":
+    """Translate a record of a session file. A message's record has the results of its tools, too.
+
+    {"tokens": {"input": N, "output": N, "cached": N, "thoughts": N, "tool": N}}: the cached input is part of the input.
+    """
+    kind = record.get("type")
+    if kind == "user":
+        return {"type": "user", "message": {"role": "user", "content": record.get("content")}}
+    if kind != "gemini":
+        return {"type": kind}
+    content = record.get("content")
+    blocks: list[Any] = content[:] if isinstance(content, list) else [{"type": "text", "text": content}]
+    calls = record.get("toolCalls")
+    for call in calls if isinstance(calls, list) else ():
+        if not isinstance(call, dict):
+            continue
+        use = {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
+        blocks.append(use)
+        if call.get("status") in ("success", "error", "cancelled"):
+            failed = call["status"] != "success"
+            result = {"type": "tool_result", "tool_use_id": call.get("id"), "is_error": failed}
+            blocks.append({**result, "content": call.get("resultDisplay")})
+    message = {"id": record.get("id"), "role": "assistant", "model": record.get("model"), "content": blocks}
+    used = record.get("tokens")
+    if isinstance(used, dict):
+        counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
+        message["usage"] = {
+            "input_tokens": max(0, counts.get("input", 0) - counts.get("cached", 0)) + counts.get("tool", 0),
+            "output_tokens": counts.get("output", 0) + counts.get("thoughts", 0),
+            "cache_read_input_tokens": counts.get("cached"),
+        }
+    return {"type": "assistant", "message": message}

@@ -8,7 +8,7 @@ from tailhook.hook.payload import get_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from tailhook.hook.protocols import TranslatedHost
@@ -21,7 +21,11 @@ def recognize_host(fd: int) -> "TranslatedHost | None":
 
     Raises OSError if the file cannot be read.
     """
-    record = parse_host_record(posix.pread(fd, MAX_FIRST_RECORD_BYTES, 0).partition(b"\n")[0])
+    return recognize_record(parse_host_record(posix.pread(fd, MAX_FIRST_RECORD_BYTES, 0).partition(b"\n")[0]))
+
+
+def recognize_record(record: "Mapping[str, Any]") -> "TranslatedHost | None":
+    """Return the host whose transcripts begin with such a record; None for Claude Code and unknown hosts."""
     for name in NAMES[1:]:
         host = find_translated_host(name)
         if host.begins_transcript(record):

@@ -1,0 +1,203 @@
+"""The records of hosts other than Claude Code, as Claude Code would write them.
+
+The hosts' modules say how (`tailhook.hook.hosts`), the same that the hooks use: a host is one module.
+"""
+
+from __future__ import annotations
+
+import glob
+from bisect import bisect_right
+from itertools import islice
+from pathlib import Path
+
+from tailhook._core import Record, forward_lines, forward_records, parse_record, reverse_lines, write_json
+from tailhook.errors import RecordError
+from tailhook.hook.hosts import DEFAULT, claude_code
+from tailhook.hook.hosts.transcripts import MAX_FIRST_RECORD_BYTES, recognize_record
+from tailhook.sources import open_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tailhook.hook.protocols import TranslatedHost
+    from tailhook.sources import SeekableFile
+
+TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+MAX_FIRST_LINES = 8  # in which a host is recognized
+# Members that are the same for many records, and so may come from an earlier one.
+CONTEXT_MEMBERS = ("sessionId", "cwd", "gitBranch", "version")
+
+
+class HostRecords:
+    """Translates the records of one transcript of another host.
+
+    Some of these hosts write the session's id, its folder or its model only once, or when it changes. `_changes` has
+    each offset at which that happens, and all that is known from there on.
+    """
+
+    def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
+        """first: the transcript's first record."""
+        self.host = host
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, host.read_context(first))]
+
+    def forward(self, file: SeekableFile, start: int = 0, end: int | None = None) -> Iterator[Record]:
+        """Yield the records whose lines begin in a range of bytes, oldest first."""
+        self.read_changes(file, start)
+        for offset, line in forward_lines(file, start, end):
+            if (record := self.translate(line, offset)) is not None:
+                yield record
+
+    def reverse(self, file: SeekableFile) -> Iterator[Record]:
+        """Yield all records, newest first. Searches the whole file for changes first, without decoding it."""
+        self.read_changes(file, None)
+        for offset, line in reverse_lines(file):
+            if (record := self.translate(line, offset)) is not None:
+                yield record
+
+    def last_message(self, file: SeekableFile) -> str | None:
+        """Return the text of the newest message of the assistant that has one, or None."""
+        texts: list[str] = []
+        newest = None
+        for offset, line in reverse_lines(file):
+            if not any(mark in line for mark in (self.host.RECORD_MARK, *self.host.OTHER_MARKS)):
+                continue
+            record = self.translate(line, offset)
+            if record is None or record.role != "assistant" or record.is_sidechain or not record.text.strip():
+                if texts and record is not None and record.is_prompt:
+                    break
+                continue
+            if texts and (newest is None or record.message_id != newest or self.host.RESTATES_MESSAGES):
+                break
+            texts.append(record.text)
+            newest = record.message_id
+        return "\n".join(reversed(texts)) if texts else None
+
+    def read_changes(self, file: SeekableFile, end: int | None) -> None:
+        """Find what the records before an offset say about later ones.  end: None for the file's end."""
+        mark = self.host.CONTEXT_MARK
+        if mark and (end is None or end > self._changes[-1][0]):
+            for offset, line in forward_lines(file, self._changes[-1][0], end, containing=mark):
+                if (whole := parse_object(line)) is not None:
+                    self._note(offset, whole[1])
+
+    def _note(self, offset: int, record: dict[str, Any]) -> None:
+        """Keep what a record says about itself and later ones. Records come in order; one that came before is known."""
+        last, known = self._changes[-1]
+        if offset > last and (found := self.host.read_context(record)):
+            self._changes.append((offset, {**known, **found}))
+
+    def translate(self, line: bytes, offset: int) -> Record | None:
+        """Return the record in a line, or None. What the records before it say must be known."""
+        whole = parse_object(line)
+        if whole is None:
+            return None
+        original, record = whole
+        if self.host.CONTEXT_MARK and self.host.CONTEXT_MARK in line:
+            self._note(offset, record)
+        context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
+        translated = {
+            "uuid": record.get("id"),
+            "timestamp": record.get("timestamp"),
+            **{name: context[name] for name in CONTEXT_MEMBERS if name in context},
+            **self.host.translate_record(record, context),
+        }
+        message = translated.get("message")
+        if isinstance(message, dict):
+            message["content"] = content = plain_content(message.get("content"))
+            if translated["type"] == "assistant" and "model" not in message:
+                message["model"] = context.get("model")
+            if translated["type"] == "user" and is_host_written(content, self.host.HOST_WRITTEN):
+                translated["isMeta"] = True
+        try:
+            data = write_json(translated)
+        except ValueError:  # a number that is infinite, or too deep: only its type is left
+            data = write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
+        return parse_record(data, offset, original)
+
+
+def change_offset(change: tuple[int, object]) -> int:
+    """Return the offset of a change."""
+    return change[0]
+
+
+def parse_object(line: bytes) -> tuple[Record, dict[str, Any]] | None:
+    """Return the record of another host in a line, and its object; None if there is none.
+
+    What is not valid UTF-8 becomes U+FFFD.
+    """
+    record = parse_record(line)
+    if record is None:
+        return None
+    try:
+        return record, record.json()
+    except RecordError:
+        valid = parse_record(line.decode("utf-8", "replace").encode())
+        return None if valid is None else (valid, valid.json())
+
+
+def plain_content(content: object) -> object:
+    """Return a message's content with text blocks of Claude Code's type, whatever the host calls them."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {"type": "text", "text": block["text"]}
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+        else block
+        for block in content
+    ]
+
+
+def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
+    """Return whether the first text of a message begins as one that the host wrote."""
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+    words = next((text.lstrip() for text in texts if isinstance(text, str) and text.strip()), "")
+    return words.startswith(tuple(start.decode() for start in starts))
+
+
+def recognize(file: SeekableFile) -> HostRecords | None:
+    """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
+    for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
+        whole = parse_object(line)
+        if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
+            return HostRecords(host, whole[1])
+    return None
+
+
+def sub_agent_files(path: str, records: HostRecords | None, first: Record | None) -> list[str]:
+    """Return the paths of the transcripts of a session's sub-agents, sorted.
+
+    path: of the session's own transcript.  records: what translates it.  first: its first record.
+    """
+    own = Path(path).absolute()
+    session = own.name.partition(".jsonl")[0]
+    sessions = {session, first.session_id if first is not None else None}
+    is_sub_agent = first is not None and first.is_sidechain
+    found = set()
+    for pattern in (claude_code if records is None else records.host).SUB_AGENT_FILES:
+        for agent in own.parent.glob(pattern.replace("{session}", glob.escape(session))):
+            if agent == own or not agent.name.endswith(TRANSCRIPT_ENDINGS):
+                continue
+            if "{session}" in pattern or (not is_sub_agent and session_of(str(agent)) in sessions):
+                found.add(str(agent))
+    return sorted(found)
+
+
+def session_of(path: str) -> str:
+    """Return the session that the first records of a transcript name, "" if it cannot be read or names none."""
+    try:
+        opened = open_source(path)
+    except (OSError, ImportError):
+        return ""
+    try:
+        records = islice(forward_records(opened.file, 0, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES)
+        return next((record.session_id for record in records if record.session_id), "")
+    finally:
+        opened.close()
+
+
+def name_of_host(records: HostRecords | None) -> str:
+    """Return the name of a transcript's host."""
+    return DEFAULT if records is None else records.host.NAME

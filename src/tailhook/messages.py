@@ -1,0 +1,138 @@
+"""Whole messages: the records of a transcript, grouped by the message that they belong to."""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from tailhook._core import Record, ToolUse
+    from tailhook.records import Usage
+
+MAX_MESSAGE_GAP_BYTES = 1 << 18  # from a message's record to its next one: 75 KB in real transcripts
+
+
+class TranscriptMessage:
+    """One message of the model's API, or of a user: one or more records of a transcript.
+
+    records: all of the message's records, oldest first.
+    """
+
+    __slots__ = ("_said", "records")
+
+    def __init__(self, records: Sequence[Record], is_restated: bool = False) -> None:
+        """is_restated: each of the records has the whole message; the last one counts."""
+        self.records = records
+        self._said = records[-1:] if is_restated else records
+
+    @property
+    def id(self) -> str | None:
+        """The message's id, which messages of users do not have."""
+        return self.records[0].message_id
+
+    @property
+    def role(self) -> str | None:
+        """Whose it is: "user" or "assistant"; "human" in flat transcripts."""
+        return self.records[0].role
+
+    @property
+    def model(self) -> str | None:
+        return next((record.model for record in self.records if record.model is not None), None)
+
+    @property
+    def text(self) -> str:
+        """The texts of the records, joined by newlines, without those of only white space; "" if there is none."""
+        return "\n".join(text for record in self._said if (text := record.text).strip())
+
+    @property
+    def tools(self) -> list[ToolUse]:
+        return [tool for record in self._said for tool in record.tools]
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the response, counted once: of the record with the most output tokens, then of the last one."""
+        found = [usage for record in self.records if (usage := record.usage) is not None]
+        return max(reversed(found), key=lambda usage: usage.output, default=None)
+
+    @property
+    def start(self) -> datetime | None:
+        """The earliest time of its records (aware, in UTC)."""
+        return min(self._times(), default=None)
+
+    @property
+    def end(self) -> datetime | None:
+        """The latest time of its records (aware, in UTC)."""
+        return max(self._times(), default=None)
+
+    def _times(self) -> list[datetime]:
+        return [time for record in self.records if (time := record.time) is not None]
+
+    def __repr__(self) -> str:
+        return f"TranscriptMessage(id={self.id!r}, role={self.role!r}, offset={self.records[0].offset})"
+
+
+class OpenMessage:
+    """A message that more records may belong to.
+
+    is_whole: whether it is a message by itself.
+    last_offset: of its last record.
+    is_followed: whether its agent has begun another message since.
+    """
+
+    def __init__(self, record: Record, is_whole: bool) -> None:
+        self.records = [record]
+        self.is_whole = is_whole
+        self.last_offset = record.offset
+        self.is_followed = False
+
+
+def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[TranscriptMessage]:
+    """Yield the messages of a transcript, in the order of their first records.
+
+    Records of users, and those without an id, are messages by themselves. Records with the id of an earlier message
+    belong to it if at most 256 KiB are between them, or if its agent has begun no other message since: hosts write
+    other records between those of a message, and a resumed session may repeat a message much later.
+
+    records: oldest first; those of other types than messages are left out.
+    is_restated: as for TranscriptMessage.
+    """
+    waiting: deque[OpenMessage] = deque()  # in the order of their first records
+    known: dict[str, OpenMessage] = {}  # those of them that may get more records, by id
+    current: dict[str | None, OpenMessage] = {}  # the newest of each agent
+    for record in records:
+        if record.role is None:
+            continue
+        name = record.message_id if record.role == "assistant" else None
+        if name is not None and name in known and not is_over(known[name], record.offset):
+            known[name].records.append(record)
+            known[name].last_offset = record.offset
+        else:
+            message = OpenMessage(record, name is None)
+            waiting.append(message)
+            if name is not None:
+                known[name] = message
+            if record.role == "assistant":
+                agent = record.agent_id or ("" if record.is_sidechain else None)
+                if agent in current:
+                    current[agent].is_followed = True
+                current[agent] = message
+        while waiting and (waiting[0].is_whole or is_over(waiting[0], record.offset)):
+            yield close_message(waiting.popleft(), known, is_restated)
+    while waiting:
+        yield close_message(waiting.popleft(), known, is_restated)
+
+
+def is_over(message: OpenMessage, offset: int) -> bool:
+    """Return whether a record at this offset can no longer belong to a message."""
+    return message.is_followed and offset - message.last_offset > MAX_MESSAGE_GAP_BYTES
+
+
+def close_message(message: OpenMessage, known: dict[str, OpenMessage], is_restated: bool) -> TranscriptMessage:
+    """Return a message that is complete, and forget its id."""
+    name = message.records[0].message_id
+    if name is not None and known.get(name) is message:
+        del known[name]
+    return TranscriptMessage(message.records, is_restated)

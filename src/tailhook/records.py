@@ -1,0 +1,55 @@
+"""The parts of a record that the hooks never ask for: the core makes them when a program does."""
+
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from tailhook._core import parse_record
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Usage(NamedTuple):
+    """Tokens that one response of the API used.
+
+    The input is what was neither read from the cache nor written to it. A count that is missing, or that is not a whole
+    number, is 0.
+
+    >>> Usage(input=3, output=120, cache_read=9000, cache_creation=0)
+    Usage(input=3, output=120, cache_read=9000, cache_creation=0)
+    """
+
+    input: int
+    output: int
+    cache_read: int
+    cache_creation: int
+
+
+class ToolResult:
+    """A tool_result block: what a tool gave back.
+
+    tool_use_id: the id of the use that it answers, or None.
+    is_error: whether the tool failed.
+    """
+
+    __slots__ = ("_content", "is_error", "tool_use_id")
+
+    def __init__(self, tool_use_id: str | None, is_error: bool, content: bytes) -> None:
+        """content: the block's content, a JSON text."""
+        self.tool_use_id, self.is_error, self._content = tool_use_id, is_error, content
+
+    @property
+    def text(self) -> str:
+        """The content, read as `Record.text` reads a message's, with U+FFFD for what is not UTF-8."""
+        record = parse_record(b'{"message":{"content":' + self._content + b"}}")
+        return record.text if record else ""  # a record holds only valid JSON
+
+    def __repr__(self) -> str:
+        return f"ToolResult(tool_use_id={self.tool_use_id!r}, is_error={self.is_error})"
+
+
+def utc_time(seconds: float) -> datetime | None:
+    """Return a Unix time as an aware datetime in UTC, to the microsecond, or None outside of the years 1 to 9999."""
+    try:
+        return EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return None

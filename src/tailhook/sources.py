@@ -1,0 +1,247 @@
+"""Where a transcript comes from: a path, a URL or a binary file, as it is or compressed."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+
+from tailhook.errors import MissingExtraError, SourceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, TypeAlias
+
+    TranscriptSource: TypeAlias = str | os.PathLike[str] | BinaryIO
+    SeekableFile: TypeAlias = BinaryIO | io.FileIO
+
+GZIP_MARK = b"\x1f\x8b"  # RFC 1952, section 2.3.1
+ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
+ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
+COPY_BYTES = 1 << 20  # that are decompressed at a time
+URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
+MAX_URL_BLOCKS = 4  # that are kept
+MAX_URL_RETRIES = 3
+URL_TIMEOUT_S = 30  # for a request with its retries
+
+
+class OpenSource:
+    """A source that is open.
+
+    file: a seekable file of the transcript's own bytes, decompressed if they were compressed.
+    is_owned: whether `close` closes the file.
+    path: the path or URL that it was opened by, or None.
+    is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
+    """
+
+    def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
+        self.file, self.is_owned, self.path, self.is_live = file, is_owned, path, is_live
+
+    def close(self) -> None:
+        if self.is_owned:
+            self.file.close()
+
+
+def open_source(source: TranscriptSource) -> OpenSource:
+    """Open a path, a URL or a seekable binary file.
+
+    A compressed source is recognized by its first bytes, and decompressed into a temporary file.
+
+    Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
+    pipe, a damaged compressed file or a URL that cannot be read, MissingExtraError if a library is not installed.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if not isinstance(path, str):
+            raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
+        is_url = "://" in path and not os.path.exists(path)  # noqa: PTH110 - a URL is not a Path
+        found = OpenSource(open_url(path) if is_url else open_path(path), True, path, not is_url)
+    elif is_seekable_binary(source):
+        found = OpenSource(source, False, None, True)
+    else:
+        raise TypeError(f"a transcript is a path, a URL or a seekable binary file, not {type(source).__name__}")
+    try:
+        plain = decompress(found.file, found.path or "the transcript")
+    except BaseException:
+        found.close()
+        raise
+    if plain is not None:
+        found.close()
+        found = OpenSource(plain, True, found.path, False)
+    return found
+
+
+def is_seekable_binary(source: object) -> bool:
+    """Return whether it is a binary file that the core can read at any offset."""
+    if isinstance(source, io.TextIOBase) or not (hasattr(source, "seek") and hasattr(source, "readinto")):
+        return False
+    seekable = getattr(source, "seekable", None)
+    return seekable is None or bool(seekable())
+
+
+def open_path(path: str) -> io.FileIO:
+    """Open a regular file. Raises SourceError for a pipe or a device, without waiting for a writer; OSError."""
+    file = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise SourceError(f"{path} is not a regular file: copy what it gives to a file, and open that")
+    return file
+
+
+# ---- compressed files --------------------------------------------------------
+
+
+def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
+    """Return an unnamed temporary file with the decompressed bytes of a gzip or zstd file; None if it is neither.
+
+    All at once, because a transcript is read from its end as often as from its beginning.
+
+    name: of the source, for messages. Raises SourceError if the file is cut off or damaged.
+    """
+    start = read_start(file, 4)
+    if start.startswith(GZIP_MARK):
+        import gzip
+        import zlib
+
+        packed = gzip.GzipFile(fileobj=file, mode="rb")
+        return copy_all(packed, (gzip.BadGzipFile, zlib.error), name)
+    if start == ZSTD_MARK or (start[1:] == ZSTD_SKIPPED_MARK and start[0] >> 4 == 5):
+        zstd = import_zstd(name)
+        return copy_all(zstd.ZstdFile(file), (zstd.ZstdError,), name)
+    return None
+
+
+def read_start(file: SeekableFile, size: int) -> bytes:
+    """Return the first bytes of a file, and leave it at its beginning."""
+    file.seek(0)
+    start = bytearray()
+    while len(start) < size and (more := file.read(size - len(start))):
+        start += more
+    file.seek(0)
+    return bytes(start)
+
+
+def import_zstd(name: str) -> Any:
+    """Return the module for zstd. Raises MissingExtraError before Python 3.14 without backports.zstd."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        try:
+            from backports import zstd
+        except ImportError:
+            raise MissingExtraError(f"{name} is compressed with zstd: pip install 'tailhook[zstd]'") from None
+    return zstd
+
+
+def copy_all(compressed: Any, errors: tuple[type[Exception], ...], name: str) -> io.FileIO:
+    """Return an unnamed temporary file with all bytes that a decompressing file gives, and close that one.
+
+    errors: what it raises for damaged data.
+    """
+    import tempfile
+
+    plain: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the caller closes it
+    try:
+        with compressed:
+            while chunk := compressed.read(COPY_BYTES):
+                view = memoryview(chunk)
+                while view:
+                    view = view[plain.write(view) :]
+    except BaseException as error:
+        plain.close()
+        if isinstance(error, EOFError):
+            raise SourceError(f"{name} is cut off: its compressed data has no end") from None
+        if isinstance(error, errors):
+            raise SourceError(f"{name} cannot be decompressed: {error}") from None
+        raise
+    return plain  # type: ignore[no-any-return]
+
+
+# ---- URLs --------------------------------------------------------------------
+
+
+class UrlFile(io.RawIOBase):
+    """A file at a URL, fetched in blocks of 1 MiB, of which the last four are kept."""
+
+    def __init__(self, url: str, store: Any, name: str) -> None:
+        """store: of obstore.  name: the file's in the store.  Raises FileNotFoundError or SourceError."""
+        self._url, self._store, self._name = url, store, name
+        self._position = 0
+        self._blocks: dict[int, bytes] = {}
+        self._size: int = self._ask("head")["size"]
+
+    def _ask(self, function: str, **options: int) -> Any:
+        import obstore
+        from obstore.exceptions import BaseError, NotFoundError
+
+        try:
+            return getattr(obstore, function)(self._store, self._name, **options)
+        except (NotFoundError, FileNotFoundError):
+            raise FileNotFoundError(f"nothing at {self._url}") from None
+        except (BaseError, OSError, ValueError) as error:
+            raise SourceError(f"{self._url} cannot be read: {str(error).splitlines()[0]}") from None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        start = self._position
+        wanted = min(len(buffer), max(0, self._size - start))
+        done = 0
+        while done < wanted:
+            number, inside = divmod(start + done, URL_BLOCK_BYTES)
+            piece = self._block(number)[inside : inside + wanted - done]
+            if not piece:
+                break  # the file is shorter than it was
+            buffer[done : done + len(piece)] = piece
+            done += len(piece)
+        self._position = start + done
+        return done
+
+    def _block(self, number: int) -> bytes:
+        if number not in self._blocks:
+            start = number * URL_BLOCK_BYTES
+            length = min(URL_BLOCK_BYTES, self._size - start)
+            block = bytes(self._ask("get_range", start=start, length=length))
+            while len(self._blocks) >= MAX_URL_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
+            self._blocks[number] = block
+        return self._blocks[number]
+
+
+def open_url(url: str) -> BinaryIO:
+    """Open a URL: https, http, s3, gs, az and file. Raises MissingExtraError, FileNotFoundError or SourceError.
+
+    Credentials and regions come from the environment, as obstore reads it (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
+    The server must answer requests for a range of bytes.
+    """
+    try:
+        from datetime import timedelta
+
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+    except ImportError:
+        raise MissingExtraError(f"{url} is a URL: pip install 'tailhook[s3]'") from None
+    folder, _, name = url.rpartition("/")
+    options: dict[str, Any] = {"client_options": {"allow_http": True}} if url.startswith("http://") else {}
+    if not url.startswith("file://"):
+        timeout = timedelta(seconds=URL_TIMEOUT_S)
+        options["retry_config"] = {"max_retries": MAX_URL_RETRIES, "retry_timeout": timeout}
+    try:
+        store = from_url(folder, **options)
+    except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
+        raise SourceError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from None
+    return UrlFile(url, store, name)  # type: ignore[return-value]

@@ -1,0 +1,274 @@
+"""A transcript that is followed while it is written."""
+
+import gzip
+import io
+import json
+import os
+import threading
+import time
+
+import pytest
+from support.host_records import RECORDS
+from support.range_server import served
+
+from tailhook import transcript
+from tailhook.errors import SourceError
+
+STEP_S = 0.02
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("tailhook.following.FOLLOW_INTERVAL_S", 0.005)
+
+
+def line(number):
+    return json.dumps({"type": "user", "n": number, "message": {"content": "x" * (number % 50)}}).encode() + b"\n"
+
+
+def numbers(records):
+    return [record.json()["n"] for record in records]
+
+
+class Reader(threading.Thread):
+    """Follows a transcript in a thread of its own, and keeps the numbers of its records."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.session = transcript.open(source)
+        self.found = []
+        self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            for record in self.session.follow():
+                self.found.append(record.json()["n"])
+        except Exception as error:
+            self.error = error
+
+    def wait(self, wanted, seconds=60):
+        end = time.monotonic() + seconds
+        while self.found != wanted and time.monotonic() < end:
+            time.sleep(0.002)
+        assert self.found == wanted
+        assert self.error is None
+
+    def close(self):
+        self.session.close()
+        self.join(60)
+        assert not self.is_alive()
+        assert self.error is None
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(line(0) + line(1))
+    return path
+
+
+@pytest.fixture
+def reader(path):
+    reader = Reader(path)
+    yield reader
+    reader.close()
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_records_come_as_they_are_written(reader, path):
+    reader.wait([0, 1])
+    append(path, line(2))
+    reader.wait([0, 1, 2])
+    append(path, line(3) + line(4))
+    reader.wait([0, 1, 2, 3, 4])
+
+
+def test_a_torn_line_waits_until_it_is_whole(reader, path):
+    whole = line(2)
+    for byte in (whole[at : at + 9] for at in range(0, len(whole), 9)):
+        append(path, byte)
+        time.sleep(STEP_S / 4)
+    reader.wait([0, 1, 2])
+    append(path, b'{"type":"user","n":')
+    time.sleep(STEP_S)
+    append(path, b"3" + b"\n" + line(4))
+    reader.wait([0, 1, 2, 4])  # the torn line is not JSON, and hides no other
+
+
+def test_a_whole_object_is_given_before_its_newline_and_once(reader, path):
+    append(path, line(2).rstrip())
+    reader.wait([0, 1, 2])
+    append(path, b"\r\n" + line(3).rstrip())
+    reader.wait([0, 1, 2, 3])
+    append(path, line(4).rstrip())  # two records joined
+    reader.wait([0, 1, 2, 3, 4])
+    append(path, b"\n" + line(5))
+    reader.wait([0, 1, 2, 3, 4, 5])
+
+
+def test_a_truncated_file_is_read_again_from_its_beginning(reader, path):
+    reader.wait([0, 1])
+    path.write_bytes(line(7))
+    reader.wait([0, 1, 7])
+    os.truncate(path, 0)
+    time.sleep(STEP_S)
+    append(path, line(8))
+    reader.wait([0, 1, 7, 8])
+
+
+def test_a_file_that_is_overwritten_with_as_many_bytes_or_more_is_read_again(reader, path):
+    reader.wait([0, 1])
+    path.write_bytes(line(5) + line(6) + line(7))
+    reader.wait([0, 1, 5, 6, 7])
+
+
+def test_a_file_that_replaces_another_is_read_from_its_beginning_after_the_rest_of_the_old_one(reader, path):
+    reader.wait([0, 1])
+    new = path.with_name("new")
+    new.write_bytes(line(10) + line(11))
+    append(path, line(2))
+    new.replace(path)
+    reader.wait([0, 1, 2, 10, 11])
+    append(path, line(12))
+    reader.wait([0, 1, 2, 10, 11, 12])
+
+
+def test_a_file_that_is_removed_and_made_again_is_followed(reader, path):
+    reader.wait([0, 1])
+    path.unlink()
+    time.sleep(STEP_S)
+    path.write_bytes(line(3))
+    reader.wait([0, 1, 3])
+
+
+def test_a_link_that_is_turned_to_another_file_is_followed(tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"{number}.jsonl").write_bytes(line(number))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to("1.jsonl")
+    reader = Reader(link)
+    reader.wait([1])
+    (tmp_path / "other").symlink_to("2.jsonl")
+    (tmp_path / "other").replace(link)
+    reader.wait([1, 2])
+    reader.close()
+
+
+def test_a_pipe_that_takes_the_path_is_not_waited_for(reader, path):
+    reader.wait([0, 1])
+    os.mkfifo(path.with_name("pipe"))
+    path.with_name("pipe").replace(path)
+    time.sleep(STEP_S)
+    assert reader.is_alive()
+    path.unlink()
+    path.write_bytes(line(2))
+    reader.wait([0, 1, 2])
+
+
+def test_a_byte_order_mark_and_binary_bytes_do_not_stop_it(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + line(0) + os.urandom(5000).replace(b"{", b"(") + b"\n" + bytes(100) + line(1))
+    reader = Reader(path)
+    reader.wait([0, 1])
+    append(path, line(2))
+    reader.wait([0, 1, 2])
+    reader.close()
+
+
+def test_a_break_ends_it_and_closes_what_it_opened(path):
+    with transcript.open(path) as session:
+        for record in session.follow():
+            if record.json()["n"] == 1:
+                break
+        assert numbers(session) == [0, 1]
+
+
+def test_close_ends_it_at_once_also_inside_of_its_loop(path):
+    session = transcript.open(path)
+    seen = []
+    for record in session.follow():
+        seen.append(record.json()["n"])
+        session.close()
+    assert seen == [0]
+
+
+def test_close_by_another_thread_wakes_it(path, monkeypatch):
+    monkeypatch.setattr("tailhook.following.FOLLOW_INTERVAL_S", 60)
+    reader = Reader(path)
+    reader.wait([0, 1])
+    before = time.monotonic()
+    reader.close()
+    assert time.monotonic() - before < 5
+
+
+def test_an_empty_file_is_followed_and_its_host_recognized_when_it_writes(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"")
+    first, records = RECORDS["codex"]
+    texts = []
+    with transcript.open(path) as session:
+        for number, record in enumerate((first, *(record for record, _ in records))):
+            threading.Timer(0.01 * number, append, (path, json.dumps(record).encode() + b"\n")).start()
+        for record in session.follow():
+            texts.append(record.text)
+            if record.role == "assistant" and record.text:
+                break
+    assert texts[-1] == "  Done.\n"
+
+
+@pytest.mark.parametrize("opened", ["buffered", "raw", "memory"])
+def test_a_file_of_the_callers_is_followed(path, opened):
+    file = io.BytesIO(path.read_bytes()) if opened == "memory" else path.open("rb", 0 if opened == "raw" else -1)
+    reader = Reader(file)
+    reader.wait([0, 1])
+    if opened == "memory":
+        file.seek(0, 2)
+        file.write(line(2))
+    else:
+        append(path, line(2))
+    reader.wait([0, 1, 2])
+    reader.close()
+    assert not file.closed
+    file.close()
+
+
+def test_a_file_of_the_callers_that_is_closed_ends_it(path):
+    with path.open("rb") as file:
+        reader = Reader(file)
+        reader.wait([0, 1])
+    reader.join(60)
+    assert not reader.is_alive()
+    assert reader.error is None
+
+
+def test_a_compressed_file_and_a_url_cannot_be_followed(tmp_path):
+    path = tmp_path / "session.jsonl.gz"
+    path.write_bytes(gzip.compress(line(1)))
+    with transcript.open(path) as session, pytest.raises(SourceError, match="cannot be followed"):
+        session.follow()
+    refused = pytest.raises(SourceError, match="cannot be followed")
+    with served({"/a.jsonl": line(1)}) as (address, _), transcript.open(f"{address}/a.jsonl") as session, refused:
+        session.follow()
+
+
+def test_a_writer_that_never_stops_loses_no_record(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"")
+    reader = Reader(path)
+    data = b"".join(map(line, range(5000)))
+
+    def write():
+        with path.open("ab", 0) as file:
+            for at in range(0, len(data), 997):
+                file.write(data[at : at + 997])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    writer.join()
+    reader.wait(list(range(5000)))
+    reader.close()

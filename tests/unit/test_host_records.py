@@ -1,0 +1,293 @@
+"""Transcripts of Codex, Gemini, Copilot and Cursor, read by the library as if Claude Code had written them."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.host_records import RECORDS, TIME, codex_item, codex_text
+
+from tailhook import transcript
+from tailhook.patterns import PatternSet
+from tailhook.records import Usage
+
+ATTRIBUTES = [
+    "type",
+    "subtype",
+    "role",
+    "text",
+    "time",
+    "timestamp",
+    "uuid",
+    "parent_uuid",
+    "message_id",
+    "request_id",
+    "session_id",
+    "agent_id",
+    "model",
+    "cwd",
+    "git_branch",
+    "host_version",
+    "usage",
+    "is_prompt",
+    "is_error",
+    "is_sidechain",
+    "is_meta",
+    "is_api_error",
+    "is_compact_summary",
+    "offset",
+]
+
+
+def written(*records):
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def opened(*records):
+    return transcript.open(io.BytesIO(written(*records)))
+
+
+def everything(record):
+    """Return all that a record can be asked for."""
+    tools = [(tool.id, tool.name, tool.input) for tool in record.tools]
+    results = [(result.tool_use_id, result.is_error, result.text) for result in record.tool_results]
+    return [getattr(record, name) for name in ATTRIBUTES], tools, results
+
+
+def records_of(name):
+    first, records = RECORDS[name]
+    return [first, *(record for record, _ in records)]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_host_is_recognized_and_its_words_are_read(name):
+    with opened(*records_of(name)) as session:
+        assert session.host == name
+        assert session.last_message().strip() == "Done."
+        said = [(record.role, record.text.strip()) for record in session if record.text.strip() and not record.is_meta]
+        assert said[-2:] == [("user", "Do the work."), ("assistant", "Done.")]
+        assert [record.text for record in session if record.is_prompt] == ["Do the work."] * (1 + (name == "cursor"))
+        assert [match.record.text.strip() for match in session.findall(PatternSet(["Done"]))] == ["Done."]
+        assert session.find_last(PatternSet(["work"]), roles={"user"}).record.is_prompt
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_are_the_same_from_both_ends_and_by_their_offsets(name):
+    originals = records_of(name)
+    with opened(*originals) as session:
+        forward = list(session)
+        assert [record.json() for record in forward] == originals
+        known = [everything(record) for record in forward]
+        assert [everything(record) for record in session.reversed()] == known[::-1]
+    for record in forward:
+        with opened(*originals) as session:
+            assert everything(session.at(record.offset)) == everything(record)
+            assert [one.offset for one in session.reversed(limit=1)] == [forward[-1].offset]
+
+
+def test_a_host_is_recognized_behind_blank_and_torn_lines():
+    first, records = RECORDS["codex"]
+    data = b"\n\xff\n" + written(first)[:40] + b"\n" + written(first, records[-1][0])
+    assert transcript.open(io.BytesIO(data)).host == "codex"
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"[]\n", b"{}\n", b"\xff\n", written({"type": "summary"}), b"{" * 9999])
+def test_what_is_not_recognized_counts_as_claude_codes(data):
+    assert transcript.open(io.BytesIO(data)).host == "claude-code"
+
+
+# ---- Codex -------------------------------------------------------------------
+
+CODEX_META = {
+    "timestamp": TIME,
+    "type": "session_meta",
+    "payload": {"id": "s-1", "cwd": "/p", "cli_version": "0.1", "git": {"branch": "main"}},
+}
+
+
+def turn(model, cwd="/p"):
+    return {"timestamp": TIME, "type": "turn_context", "payload": {"model": model, "cwd": cwd}}
+
+
+def test_codex_says_session_folder_and_model_once_and_every_later_record_has_them():
+    said = codex_text("assistant", "output_text", "Hi.")
+    with opened(CODEX_META, said, turn("m-1"), said, said, turn("m-2", "/q"), said) as session:
+        found = [record for record in session if record.role]
+        assert [(one.model, one.cwd) for one in found] == [(None, "/p"), ("m-1", "/p"), ("m-1", "/p"), ("m-2", "/q")]
+        assert {(one.session_id, one.git_branch, one.host_version) for one in found} == {("s-1", "main", "0.1")}
+        assert [one.model for one in session.reversed(roles={"assistant"})] == ["m-2", "m-1", "m-1", None]
+
+
+def test_codex_tools_have_their_arguments_and_results():
+    with opened(
+        CODEX_META,
+        codex_item(type="function_call", name="exec_command", arguments='{"cmd": "ls"}', call_id="c1"),
+        codex_item(type="function_call_output", call_id="c1", output="Chunk\nProcess exited with code 2\nOutput:\nno"),
+        codex_item(type="custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="c2"),
+        codex_item(type="custom_tool_call_output", call_id="c2", output={"content": "ok", "success": False}),
+        codex_item(type="function_call", name="broken", arguments="{", call_id="c3"),
+        codex_item(type="function_call_output", call_id="c3", output="Process exited with code 0"),
+    ) as session:
+        tools = [(tool.id, tool.name, tool.input) for record in session for tool in record.tools]
+        assert tools == [
+            ("c1", "exec_command", {"cmd": "ls"}),
+            ("c2", "apply_patch", "*** Begin Patch"),
+            ("c3", "broken", "{"),
+        ]
+        results = [(one.tool_use_id, one.is_error, one.text[:5]) for record in session for one in record.tool_results]
+        assert results == [("c1", True, "Chunk"), ("c2", True, "ok"), ("c3", False, "Proce")]
+        assert [record.is_error for record in session] == [False, False, True, False, True, False, False]
+
+
+USED = {"input_tokens": 100, "cached_input_tokens": 70, "output_tokens": 9, "reasoning_output_tokens": 4}
+
+
+def token_count(total, **members):
+    info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": USED}
+    return {"timestamp": TIME, "type": "event_msg", "payload": {"type": "token_count", "info": info}, **members}
+
+
+def test_codex_tokens_are_counted_once_in_old_and_new_versions():
+    wanted = Usage(input=30, output=9, cache_read=70, cache_creation=0)
+    record = {"type": "token_usage_record", "ordinal": 4, "payload": {"response_id": "r-1", "usage": USED}}
+    with opened(CODEX_META, turn("m-1"), record, token_count(109, ordinal=5)) as session:
+        assert [(one.id, one.model, one.usage) for one in session.messages()] == [("r-1", "m-1", wanted)]
+    nothing = {"timestamp": TIME, "type": "event_msg", "payload": {"type": "token_count", "info": None}}
+    with opened(CODEX_META, nothing, token_count(109), token_count(109), token_count(218)) as session:
+        assert [one.usage for one in session.messages()] == [wanted, wanted]
+
+
+def test_codex_compactions_and_errors_differ():
+    error = {"timestamp": TIME, "type": "event_msg", "payload": {"type": "stream_error", "message": "x"}}
+    with opened(CODEX_META, {"timestamp": TIME, "type": "compacted", "payload": {}}, error) as session:
+        assert [(one.type, one.subtype, one.is_error) for one in session][1:] == [
+            ("system", "compact_boundary", False),
+            ("event_msg", "stream_error", True),
+        ]
+
+
+# ---- Gemini and Copilot ------------------------------------------------------
+
+
+def test_a_gemini_message_that_stands_there_twice_is_one_message_with_its_tools_once():
+    first, _ = RECORDS["gemini"]
+    tokens = {"input": 100, "output": 5, "cached": 60, "thoughts": 7, "tool": 2, "total": 114}
+    call = {"id": "c", "name": "run", "args": {"n": 1}, "status": "error", "resultDisplay": "no"}
+    said = {"id": "2", "timestamp": TIME, "type": "gemini", "content": "Trying.", "tokens": tokens, "model": "g"}
+    with opened(first, said, {**said, "toolCalls": [call]}) as session:
+        (message,) = session.messages()
+        assert (message.text, message.model, len(message.records)) == ("Trying.", "g", 2)
+        assert [(tool.id, tool.input) for tool in message.tools] == [("c", {"n": 1})]
+        assert message.usage == Usage(input=42, output=12, cache_read=60, cache_creation=0)
+        (result,) = message.records[1].tool_results
+        assert (result.tool_use_id, result.is_error, result.text) == ("c", True, "no")
+        assert session.last_message() == "Trying."
+        assert {record.session_id for record in session} == {"s"}
+
+
+def event(kind, data, **members):
+    return {"type": kind, "data": data, "id": f"id-{kind}", "timestamp": TIME, "parentId": "p", **members}
+
+
+def test_copilot_tools_agents_models_and_folders():
+    start = event(
+        "session.start",
+        {"sessionId": "s", "copilotVersion": "1.0", "selectedModel": "m", "context": {"cwd": "/p", "branch": "b"}},
+    )
+    calls = [{"toolCallId": "t", "name": "bash", "arguments": {"command": "ls"}}]
+    used = {"model": "m-2", "inputTokens": 10, "outputTokens": 3, "cacheReadTokens": 4, "cacheWriteTokens": 1}
+    with opened(
+        start,
+        event("user.message", {"content": "go", "isAutopilotContinuation": True}),
+        event("assistant.message", {"content": "", "toolRequests": calls, "apiCallId": "a"}, agentId="sub"),
+        event("tool.execution_complete", {"toolCallId": "t", "success": False, "error": {"message": "denied"}}),
+        event("session.context_changed", {"cwd": "/q", "branch": "c"}),
+        event("session.usage_record", {"usage": used}),
+        event("session.compaction_complete", {}),
+        event("session.error", {"message": "x"}),
+    ) as session:
+        _, hosts, called, result, _, usage, compaction, error = session
+        assert (hosts.is_prompt, hosts.is_meta, hosts.uuid, hosts.parent_uuid) == (False, True, "id-user.message", "p")
+        assert (called.agent_id, called.is_sidechain, called.message_id) == ("sub", True, "a")
+        assert [(tool.id, tool.input) for tool in called.tools] == [("t", {"command": "ls"})]
+        assert [(one.is_error, one.text) for one in result.tool_results] == [(True, "denied")]
+        assert (called.cwd, called.git_branch, usage.cwd, usage.git_branch) == ("/p", "b", "/q", "c")
+        assert (usage.model, usage.usage) == ("m-2", Usage(input=5, output=3, cache_read=4, cache_creation=1))
+        assert compaction.subtype == "compact_boundary"
+        assert error.is_error
+
+
+# ---- hostile content ---------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@st.composite
+def damaged(draw, name):
+    """Return records of a host of which some values, at any depth, are of other types or missing."""
+    originals = json.loads(json.dumps(records_of(name)))
+    for record in originals[1:]:
+        for _ in range(draw(st.integers(0, 2))):
+            holder = record
+            while True:
+                keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+                if not keys:
+                    break
+                key = draw(st.sampled_from(keys))
+                if isinstance(holder[key], dict | list) and holder[key] and draw(st.booleans()):
+                    holder = holder[key]
+                    continue
+                holder[key] = draw(VALUES)
+                break
+    return originals
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@given(st.data())
+def test_values_of_wrong_types_are_no_exception(name, data):
+    originals = data.draw(damaged(name))
+    with opened(*originals) as session:
+        forward = list(session)
+        assert len(forward) == len(originals)
+        assert [everything(record) for record in session.reversed()] == [everything(one) for one in forward[::-1]]
+        for message in session.messages():
+            assert (type(message.text), type(message.tools)) == (str, list)
+            assert message.usage is None or all(count >= 0 for count in message.usage)
+        session.last_message()
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if name != "cursor"])  # whose records have no type
+@pytest.mark.parametrize("kind", ["brand-new", "", "é", "response_item", "session.unheard_of"])
+def test_an_unknown_record_type_is_a_record_with_its_type(name, kind):
+    first, _ = RECORDS[name]
+    with opened(first, {"type": kind, "timestamp": TIME, "id": "x", "more": [1]}) as session:
+        record = list(session)[1]
+        assert (record.type, record.timestamp, record.text, record.usage) == (kind, TIME, "", None)
+        assert record.json()["more"] == [1]
+
+
+def test_what_json_can_hold_but_a_translation_cannot_leaves_the_type():
+    first, _ = RECORDS["codex"]
+    data = written(first) + b'{"type":"response_item","payload":{"type":"function_call","arguments":"[1e999]"}}\n'
+    (_, record) = transcript.open(io.BytesIO(data))
+    assert record.type == "assistant"
+    deep = b"[" * 1022 + b"]" * 1022
+    data = written(first) + b'{"type":"deep","payload":{"type":"message","role":"user","content":' + deep + b"}}\n"
+    assert [record.type for record in transcript.open(io.BytesIO(data))] == ["session_meta", "deep"]
+
+
+def test_invalid_utf8_and_lone_surrogates_are_survived():
+    first, _ = RECORDS["copilot"]
+    data = written(first) + b'{"type":"user.message","data":{"content":"a\xff\\ud800"}}\n'
+    (_, record) = transcript.open(io.BytesIO(data))
+    assert record.text == "a\ufffd\ud800"
+    assert record.json()["data"]["content"] == "a\ufffd\ud800"

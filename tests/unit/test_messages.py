@@ -1,0 +1,132 @@
+"""Whole messages of a transcript."""
+
+import io
+import json
+from datetime import datetime, timezone
+
+import pytest
+from support.corpora import transcript_paths
+
+from tailhook import transcript
+from tailhook.messages import MAX_MESSAGE_GAP_BYTES
+from tailhook.records import Usage
+
+
+def said(name, text, **members):
+    blocks = [{"type": "text", "text": text}] if isinstance(text, str) else [text]
+    usage = members.pop("usage", None)
+    message = {"id": name, "role": "assistant", "model": "m-1", "content": blocks, "usage": usage}
+    return {"type": "assistant", "message": message, **members}
+
+
+def asked(text, **members):
+    return {"type": "user", "message": {"role": "user", "content": text}, **members}
+
+
+def messages(*records):
+    file = io.BytesIO(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    return list(transcript.open(file).messages())
+
+
+def shown(*records):
+    return [(message.id, message.role, message.text) for message in messages(*records)]
+
+
+def use(name):
+    return {"type": "tool_use", "id": name, "name": "Bash", "input": {"command": name}}
+
+
+def test_the_records_of_a_message_are_one_message_although_others_are_between_them():
+    result = asked([{"type": "tool_result", "tool_use_id": "t1", "content": "x"}])
+    found = messages(
+        asked("go"),
+        said("a", "one", timestamp="2026-01-02T03:04:06Z", usage={"output_tokens": 1}),
+        said("a", use("t1"), timestamp="2026-01-02T03:04:05Z", usage={"output_tokens": 40, "input_tokens": 2}),
+        result,
+        {"type": "system", "subtype": "api_error"},
+        said("a", " \n"),
+        said("a", "two", timestamp="2026-01-02T03:04:09Z", usage={"output_tokens": 40, "input_tokens": 3}),
+        said("b", "end"),
+    )
+    assert [(one.id, one.role, one.text) for one in found] == [
+        (None, "user", "go"),
+        ("a", "assistant", "one\ntwo"),
+        (None, "user", ""),
+        ("b", "assistant", "end"),
+    ]
+    first = found[1]
+    assert [tool.input["command"] for tool in first.tools] == ["t1"]
+    assert first.start == datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    assert first.end == datetime(2026, 1, 2, 3, 4, 9, tzinfo=timezone.utc)
+    assert first.usage == Usage(3, 40, 0, 0)
+    assert (first.model, len(first.records)) == ("m-1", 4)
+    assert (found[3].start, found[3].end, found[3].usage) == (None, None, None)
+    assert repr(first).startswith("TranscriptMessage(id='a', role='assistant', offset=")
+
+
+def test_records_without_an_id_are_messages_by_themselves():
+    flat = {"type": "assistant", "content": "one"}
+    assert shown(flat, flat, {"type": "human", "content": "go"}) == [
+        (None, "assistant", "one"),
+        (None, "assistant", "one"),
+        (None, "human", "go"),
+    ]
+    assert shown(said(5, "number"), said(5, "again")) == [(None, "assistant", "number"), (None, "assistant", "again")]
+
+
+def test_a_message_that_is_repeated_much_later_is_another_one():
+    filler = asked("x" * (MAX_MESSAGE_GAP_BYTES + 1))
+    assert [name for name, _, _ in shown(said("a", "1"), said("b", "2"), filler, said("a", "1"))] == [
+        "a",
+        "b",
+        None,
+        "a",
+    ]
+
+
+def test_a_huge_result_between_two_records_of_a_message_does_not_part_them():
+    filler = asked("x" * (MAX_MESSAGE_GAP_BYTES + 1))
+    assert [text for name, _, text in shown(said("a", "1"), filler, said("a", "2"), said("b", "3")) if name] == [
+        "1\n2",
+        "3",
+    ]
+
+
+def test_a_sub_agent_in_the_same_file_does_not_end_the_agents_message():
+    filler = asked("x" * (MAX_MESSAGE_GAP_BYTES + 1), isSidechain=True)
+    inner = said("s", "inner", isSidechain=True)
+    assert [(name, text) for name, _, text in shown(said("a", "1"), inner, filler, said("a", "2")) if name] == [
+        ("a", "1\n2"),
+        ("s", "inner"),
+    ]
+
+
+def test_messages_come_in_the_order_of_their_first_records_and_lose_no_record():
+    records = [said(f"m{n % 7}", str(n)) for n in range(50)]
+    found = messages(*records)
+    offsets = [record.offset for message in found for record in message.records]
+    assert len(offsets) == 50
+    starts = [message.records[0].offset for message in found]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("record", [{}, {"type": "assistant"}, {"type": "user", "message": 5}, {"type": "new-type"}])
+def test_records_without_anything_are_no_exception(record):
+    for message in messages(record):
+        assert (message.text, message.tools, message.usage, message.model, message.start) == ("", [], None, None, None)
+
+
+def test_messages_of_real_transcripts_end_with_the_last_message_and_have_every_record():
+    for path in transcript_paths():
+        with transcript.open(path) as session:
+            found = list(session.messages())
+            spoken = [record.offset for record in session if record.role is not None]
+            assert sorted(record.offset for one in found for record in one.records) == spoken
+            ids = {record.message_id for record in session if record.role == "assistant"}
+            assert sum(one.role == "assistant" for one in found) == len(ids)
+            own = [one for one in found if one.role == "assistant" and one.text and not is_foreign(one.records[0])]
+            assert own[-1].text == session.last_message()
+
+
+def is_foreign(record):
+    return record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary

@@ -1,0 +1,112 @@
+"""Where the transcripts of sub-agents are found."""
+
+import gzip
+import io
+import json
+import os
+
+import pytest
+from support.host_records import RECORDS
+
+from tailhook import transcript
+
+
+def write(path, *records, session="s-1", agent=None, compress=bytes):
+    lines = [
+        {"type": "assistant", "sessionId": session, "message": {"content": text}}
+        | ({"agentId": agent, "isSidechain": True} if agent else {})
+        for text in records
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(compress(b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
+
+
+def names(session):
+    return [os.path.basename(agent.path) for agent in session.sub_agents()]
+
+
+def test_the_sub_agents_of_a_session_are_in_its_folder(tmp_path):
+    write(tmp_path / "s-1.jsonl", "main")
+    write(tmp_path / "s-1" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    write(tmp_path / "s-1" / "subagents" / "deep" / "agent-b.jsonl.gz", "b", agent="b", compress=gzip.compress)
+    write(tmp_path / "s-2" / "subagents" / "agent-c.jsonl", "c", session="s-2", agent="c")
+    (tmp_path / "s-1" / "subagents" / "agent-a.meta.json").write_text("{}")
+    (tmp_path / "s-1" / "subagents" / "agent-a.jsonl.lock").write_text("")
+    with transcript.open(tmp_path / "s-1.jsonl") as session:
+        assert [agent.last_message() for agent in session.sub_agents()] == [None, None]
+        assert [[record.text for record in agent] for agent in session.sub_agents()] == [["a"], ["b"]]
+        assert [[record.agent_id for record in agent] for agent in session.sub_agents()] == [["a"], ["b"]]
+
+
+def test_older_versions_keep_them_beside_the_session_and_each_names_it(tmp_path):
+    write(tmp_path / "s-1.jsonl", "main")
+    write(tmp_path / "agent-a.jsonl", "a", agent="a")
+    write(tmp_path / "agent-b.jsonl", "b", agent="b", session="s-2")
+    (tmp_path / "agent-c.jsonl").write_text("")
+    (tmp_path / "agent-d.jsonl").write_bytes(os.urandom(100))
+    os.mkfifo(tmp_path / "agent-e.jsonl")
+    (tmp_path / "agent-f.jsonl").symlink_to("missing")
+    with transcript.open(tmp_path / "s-1.jsonl") as session:
+        assert names(session) == ["agent-a.jsonl"]
+    with transcript.open(tmp_path / "agent-a.jsonl") as agent:
+        assert names(agent) == []
+
+
+def test_a_transcript_under_another_name_is_known_by_the_session_in_its_records(tmp_path):
+    write(tmp_path / "full.jsonl", "main")
+    write(tmp_path / "agent-a.jsonl", "a", agent="a")
+    with transcript.open(tmp_path / "full.jsonl") as session:
+        assert names(session) == ["agent-a.jsonl"]
+
+
+def test_they_are_opened_when_they_are_read_and_closed_with_the_session(tmp_path):
+    write(tmp_path / "s-1.jsonl", "main")
+    write(tmp_path / "s-1" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    write(tmp_path / "s-1" / "subagents" / "agent-b.jsonl", "b", agent="b")
+    with transcript.open(tmp_path / "s-1.jsonl") as session:
+        first, second = session.sub_agents()
+        (tmp_path / "s-1" / "subagents" / "agent-b.jsonl").unlink()
+        assert len(list(first)) == 1
+        with pytest.raises(FileNotFoundError):
+            list(second)
+    for agent in (first, second):
+        with pytest.raises(ValueError, match="closed"):
+            list(agent)
+
+
+def test_folders_that_are_links_are_not_entered(tmp_path):
+    write(tmp_path / "s-1.jsonl", "main")
+    write(tmp_path / "s-1" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    for name in ("one", "two"):
+        (tmp_path / "s-1" / "subagents" / name).symlink_to(".")
+    with transcript.open(tmp_path / "s-1.jsonl") as session:
+        assert names(session) == ["agent-a.jsonl"]
+
+
+def test_a_session_whose_name_looks_like_a_pattern_finds_its_own(tmp_path):
+    write(tmp_path / "[s]*.jsonl", "main", session="[s]*")
+    write(tmp_path / "[s]*" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    write(tmp_path / "s-2" / "subagents" / "agent-b.jsonl", "b", agent="b")
+    with transcript.open(tmp_path / "[s]*.jsonl") as session:
+        assert names(session) == ["agent-a.jsonl"]
+
+
+def test_a_relative_path_works(tmp_path, monkeypatch):
+    write(tmp_path / "s-1.jsonl", "main")
+    write(tmp_path / "s-1" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    monkeypatch.chdir(tmp_path)
+    with transcript.open("s-1.jsonl") as session:
+        assert names(session) == ["agent-a.jsonl"]
+
+
+def test_other_hosts_have_none_of_their_own(tmp_path):
+    first, _ = RECORDS["codex"]
+    (tmp_path / "s-1.jsonl").write_text(json.dumps(first) + "\n")
+    write(tmp_path / "s-1" / "subagents" / "agent-a.jsonl", "a", agent="a")
+    with transcript.open(tmp_path / "s-1.jsonl") as session:
+        assert names(session) == []
+
+
+def test_without_a_path_they_cannot_be_found():
+    with pytest.raises(ValueError, match="path"):
+        transcript.open(io.BytesIO(b"")).sub_agents()
