@@ -177,6 +177,13 @@ cdef extern from "arrow/arrow.h" nogil:
         void* private_data
     int64_t arrow_count_reference "tailhook_count_reference"(int64_t* count, int64_t more)
 
+cdef extern from "scan/tools.h" nogil:
+    const char* const* scan_file_path_tools "tailhook_file_path_tools"
+    const char* const* scan_notebook_tools "tailhook_notebook_tools"
+    const char* const* scan_path_tools "tailhook_path_tools"
+    const char* const* scan_command_tools "tailhook_command_tools"
+    const char* const* scan_cmd_tools "tailhook_cmd_tools"
+
 cdef extern from "patterns/automaton.h" nogil:
     uint32_t MATCH_TABLE_MAGIC "TAILHOOK_TABLE_MAGIC"
     uint32_t MATCH_NO_CLASS "TAILHOOK_NO_CLASS"

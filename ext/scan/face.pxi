@@ -1,6 +1,6 @@
 # A scan, for Python: the question as an object that can be pickled, and the scan of a range.
 #
-# Gives: nothing to other parts. For Python: ScanProgram, RangeScan.
+# Gives: nothing to other parts. For Python: ScanProgram, RangeScan, make_batch.
 # Needs: scan/run.pxi, ArrowBatch (arrow/batch.pxi), Automaton (patterns/pattern_set.pxi).
 
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
@@ -12,15 +12,62 @@ cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     return 0
 
 
-cdef int scan_field_named(str name) except -1:
-    """Return the number of a column. Raises ValueError."""
+cdef int scan_field_named(str name, bint of_sessions) except -1:
+    """Return the number of a column. Raises ValueError.
+
+    of_sessions: whose `start` and `end` are times; those of a match are characters.
+    """
     cdef ScanColumns columns
     cdef int field
     scan_define_columns(&columns)
-    for field in range(SCAN_FIELDS):
+    for field in reversed(range(SCAN_FIELDS)) if of_sessions else range(SCAN_FIELDS):
         if columns.items[field].name.decode() == name:
             return field
     raise ValueError(f"no table has a column named {name!r}")
+
+
+cdef int scan_add_value(ArrowColumn* column, value) except -1:
+    """Add a str, int, bool, aware datetime, list of str, or None for a null."""
+    cdef bytes data
+    cdef int failed = 0
+    if value is None:
+        failed = arrow_add_null(column)
+    elif column.kind == ARROW_NAMES:
+        scan_fill_texts(&column.texts, value)
+        failed = arrow_end_names(column)
+    elif column.kind == ARROW_INT:
+        failed = arrow_add_int(column, value)
+    elif column.kind == ARROW_TIME:
+        from datetime import datetime, timedelta, timezone
+        failed = arrow_add_int(column, (value - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1))
+    elif column.kind == ARROW_BOOL:
+        failed = arrow_add_bool(column, value)
+    else:
+        data = value.encode("utf-8", "replace")
+        failed = arrow_add_text(column, <Cursor>PyBytes_AS_STRING(data), len(data))
+    if failed:
+        raise MemoryError
+    return 0
+
+
+def make_batch(str table not None, tuple names not None, list rows not None):
+    cdef Py_ssize_t count = len(names)
+    cdef ArrowColumn* columns = <ArrowColumn*>PyMem_RawCalloc(max(1, count), sizeof(ArrowColumn))
+    cdef ScanColumns known
+    cdef Py_ssize_t i
+    if columns == NULL:
+        raise MemoryError
+    scan_define_columns(&known)
+    try:
+        for i in range(count):
+            columns[i] = known.items[scan_field_named(names[i], table == "sessions")]
+        for row in rows:
+            for i in range(count):
+                scan_add_value(&columns[i], row[i])
+    except BaseException:
+        arrow_columns_free(columns, count)
+        raise
+    return arrow_batch_of(columns, count, len(rows))
 
 
 @cython.final
@@ -39,10 +86,11 @@ cdef class ScanProgram:
             "roles": tuple(roles), "code": code, "context": context, "since": since, "until": until,
             "projects": tuple(projects), "sessions": tuple(sessions), "all_text": all_text, "sidechains": sidechains,
         }
-        if table not in ("records", "matches"):
+        cdef tuple tables = ("records", "matches", "usage", "tools", "sessions")  # in the order of SCAN_RECORDS, ...
+        if table not in tables:
             raise ValueError(f"no scan of a range gives the table {table!r}")
-        self.question.table = SCAN_RECORDS if table == "records" else SCAN_MATCHES
-        self.fields = tuple([scan_field_named(name) for name in columns])
+        self.question.table = tables.index(table)
+        self.fields = tuple([scan_field_named(name, False) for name in columns])
         self.question.code = code
         self.question.context = context
         self.question.all_text = all_text
@@ -167,6 +215,24 @@ cdef class RangeScan:
         finally:
             os_flag_leave(&self.is_running)
 
+    def feed_line(self, bytes line not None, int64_t offset):
+        """Scan one line without its newline, whatever its offset."""
+        cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
+        cdef Cursor end = start + PyBytes_GET_SIZE(line)
+        cdef int failed
+        if not os_flag_enter(&self.is_running):
+            raise RuntimeError("another thread feeds this scan")
+        self.run.thread = PyThreadState_Get()
+        try:
+            with nogil:
+                failed = scan_line(&self.run, start, end, offset)
+            if failed:
+                raise MemoryError
+            if scan_is_large(&self.run.columns):
+                self.cut()
+        finally:
+            os_flag_leave(&self.is_running)
+
     def read(self, int fd):
         """Feed what a descriptor has, up to the end of the range."""
         cdef unsigned char* block = <unsigned char*>PyMem_RawMalloc(SCAN_BLOCK_BYTES)
@@ -223,6 +289,5 @@ cdef class RangeScan:
     @property
     def counts(self):
         return {
-            "records": self.run.parsed_lines - self.run.broken_lines,
-            "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
+            "records": self.run.records, "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
         }

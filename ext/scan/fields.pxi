@@ -39,6 +39,40 @@ cdef enum:
     SCAN_LINE
     SCAN_IN_CODE
     SCAN_CONTEXT
+    # of an API response:
+    SCAN_INPUT_TOKENS
+    SCAN_OUTPUT_TOKENS
+    SCAN_CACHE_READ_TOKENS
+    SCAN_CACHE_CREATION_TOKENS
+    # of a tool use and its result:
+    SCAN_TOOL_USE_ID
+    SCAN_STARTED
+    SCAN_ENDED
+    SCAN_DURATION_MS
+    SCAN_INPUT
+    SCAN_FILE
+    SCAN_COMMAND
+    SCAN_IS_RESULT         # of one half, before both are joined
+    # of a session:
+    SCAN_PARENT
+    SCAN_MODELS
+    SCAN_FIRST_TIME
+    SCAN_LAST_TIME
+    SCAN_PROMPTS
+    SCAN_MESSAGES
+    SCAN_TOOL_CALLS
+    SCAN_ERRORS
+    SCAN_SUB_AGENTS
+    SCAN_BYTES
+    SCAN_BROKEN_LINES
+    # of a line, before the lines of a session are added up:
+    SCAN_LINE_BYTES
+    SCAN_HAS_RECORD
+    SCAN_IS_BROKEN
+    SCAN_HAS_OWN_WORDS
+    SCAN_TOOL_IDS
+    SCAN_UNNAMED_USES      # tool uses without an id
+    SCAN_PROGRESS_AGENTS   # of a progress record
     SCAN_FIELDS
 
 cdef enum:
@@ -95,6 +129,36 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_LINE, ARROW_INT, b"line")
     scan_define(columns, SCAN_IN_CODE, ARROW_BOOL, b"in_code")
     scan_define(columns, SCAN_CONTEXT, ARROW_TEXT, b"context")
+    scan_define(columns, SCAN_INPUT_TOKENS, ARROW_INT, b"input_tokens")
+    scan_define(columns, SCAN_OUTPUT_TOKENS, ARROW_INT, b"output_tokens")
+    scan_define(columns, SCAN_CACHE_READ_TOKENS, ARROW_INT, b"cache_read_tokens")
+    scan_define(columns, SCAN_CACHE_CREATION_TOKENS, ARROW_INT, b"cache_creation_tokens")
+    scan_define(columns, SCAN_TOOL_USE_ID, ARROW_TEXT, b"tool_use_id")
+    scan_define(columns, SCAN_STARTED, ARROW_TIME, b"started")
+    scan_define(columns, SCAN_ENDED, ARROW_TIME, b"ended")
+    scan_define(columns, SCAN_DURATION_MS, ARROW_INT, b"duration_ms")
+    scan_define(columns, SCAN_INPUT, ARROW_TEXT, b"input")
+    scan_define(columns, SCAN_FILE, ARROW_TEXT, b"file")
+    scan_define(columns, SCAN_COMMAND, ARROW_TEXT, b"command")
+    scan_define(columns, SCAN_IS_RESULT, ARROW_BOOL, b"is_result")
+    scan_define(columns, SCAN_PARENT, ARROW_TEXT, b"parent")
+    scan_define(columns, SCAN_MODELS, ARROW_NAMES, b"models")
+    scan_define(columns, SCAN_FIRST_TIME, ARROW_TIME, b"start")
+    scan_define(columns, SCAN_LAST_TIME, ARROW_TIME, b"end")
+    scan_define(columns, SCAN_PROMPTS, ARROW_INT, b"prompts")
+    scan_define(columns, SCAN_MESSAGES, ARROW_INT, b"messages")
+    scan_define(columns, SCAN_TOOL_CALLS, ARROW_INT, b"tool_calls")
+    scan_define(columns, SCAN_ERRORS, ARROW_INT, b"errors")
+    scan_define(columns, SCAN_SUB_AGENTS, ARROW_INT, b"sub_agents")
+    scan_define(columns, SCAN_BYTES, ARROW_INT, b"bytes")
+    scan_define(columns, SCAN_BROKEN_LINES, ARROW_INT, b"broken_lines")
+    scan_define(columns, SCAN_LINE_BYTES, ARROW_INT, b"line_bytes")
+    scan_define(columns, SCAN_HAS_RECORD, ARROW_BOOL, b"has_record")
+    scan_define(columns, SCAN_IS_BROKEN, ARROW_BOOL, b"is_broken")
+    scan_define(columns, SCAN_HAS_OWN_WORDS, ARROW_BOOL, b"has_own_words")
+    scan_define(columns, SCAN_TOOL_IDS, ARROW_NAMES, b"tool_ids")
+    scan_define(columns, SCAN_UNNAMED_USES, ARROW_INT, b"unnamed_uses")
+    scan_define(columns, SCAN_PROGRESS_AGENTS, ARROW_NAMES, b"progress_agents")
 
 
 cdef bint scan_is_large(const ScanColumns* columns) noexcept nogil:

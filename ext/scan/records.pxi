@@ -1,6 +1,7 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace, scan_own_text, scan_put_record, scan_put_origin.
+# Gives: ScanPlace, scan_own_text, scan_put_record, scan_put_origin, scan_put_usage, scan_put_tool_halves, scan_put_line;
+# scan_is_own_words.
 # Needs: the columns (scan/fields.pxi), the record (transcript/records.pxi, tool_blocks.pxi).
 
 cdef struct ScanPlace:     # where a record stands, and what a record may not say itself
@@ -139,5 +140,323 @@ cdef int scan_put_record(
             or scan_put_text(columns, SCAN_TEXT, text.data, text.size) < 0
         ):
             return -1
+    columns.rows += 1
+    return 0
+
+
+# ---- usage ---------------------------------------------------------------------
+
+cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, const char* name, size_t size) noexcept nogil:
+    """Put a member of an object if it is a whole number from 0 to 2**63 - 1, otherwise null."""
+    cdef RecSlice value
+    cdef uint64_t number = 0
+    if not columns.wanted[field]:
+        return 0
+    if not rec_find_member(usage, name, size, &value) or value.end - value.start > 19:
+        return arrow_add_null(&columns.items[field])
+    while value.start != value.end:
+        if not c"0" <= value.start[0] <= c"9":
+            return arrow_add_null(&columns.items[field])
+        number = 10 * number + value.start[0] - c"0"
+        value.start += 1
+    if number > INT64_MAX:
+        return arrow_add_null(&columns.items[field])
+    return arrow_add_int(&columns.items[field], number)
+
+
+cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept nogil:
+    """Return whether an API response is in a record: its own, or one that a progress record repeats of a sub-agent.
+
+    response: set to the record with the response.
+    """
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice data, nested
+    response[0] = fields[0]
+    if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8):
+        if not rec_find_member(&record, b"data", 4, &data) or not rec_find_member(&data, b"message", 7, &nested):
+            return False
+        if nested.start[0] != c"{":
+            return False
+        if rec_walk(nested.start, nested.end, response) == NULL:
+            return False
+    return (
+        rec_is_assistant(response)
+        and response.message[FIELD_USAGE].start != NULL
+        and response.message[FIELD_USAGE].start[0] == c"{"
+        and not rec_value_is(&response.message[FIELD_MODEL], b"<synthetic>", 11)
+        and not rec_value_is_true(&response.top[FIELD_API_ERROR])
+    )
+
+
+cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
+    """Put the row of a record with an API response, if it has one. Returns 0, or -1: no memory."""
+    cdef RecFields response
+    cdef RecSlice* usage = &response.message[FIELD_USAGE]
+    cdef RecSlice* time = &response.top[FIELD_TIMESTAMP]
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice agent = fields.top[FIELD_AGENT_ID]
+    cdef RecSlice data, nested_agent
+    cdef int64_t at
+    if not scan_find_response(fields, &response):
+        return 0
+    if response.start != fields.start:
+        if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
+            if rec_value_is_string(&nested_agent) and nested_agent.end - nested_agent.start > 2:
+                agent = nested_agent
+        if not scan_read_time(time, &at):
+            time = &fields.top[FIELD_TIMESTAMP]
+    if (
+        scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
+        or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
+        or scan_put_text(columns, SCAN_HOST, place.host, place.host_bytes) < 0
+        or scan_put_or(
+            columns, SCAN_SESSION_ID, &fields.top[FIELD_SESSION_ID], place.session_id, place.session_id_bytes, scratch
+        ) < 0
+        or scan_put_string(columns, SCAN_AGENT_ID, &agent, scratch) < 0
+        or scan_put_string(columns, SCAN_PROJECT, &fields.top[FIELD_CWD], scratch) < 0
+        or scan_put_string(columns, SCAN_UUID, &response.top[FIELD_UUID], scratch) < 0
+        or scan_put_time(columns, SCAN_TIMESTAMP, time) < 0
+        or scan_put_string(columns, SCAN_MESSAGE_ID, &response.message[FIELD_ID], scratch) < 0
+        or scan_put_string(columns, SCAN_REQUEST_ID, &response.top[FIELD_REQUEST_ID], scratch) < 0
+        or scan_put_string(columns, SCAN_MODEL, &response.message[FIELD_MODEL], scratch) < 0
+        or scan_put_count(columns, SCAN_INPUT_TOKENS, usage, b"input_tokens", 12) < 0
+        or scan_put_count(columns, SCAN_OUTPUT_TOKENS, usage, b"output_tokens", 13) < 0
+        or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, usage, b"cache_read_input_tokens", 23) < 0
+        or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, usage, b"cache_creation_input_tokens", 27) < 0
+    ):
+        return -1
+    columns.rows += 1
+    return 0
+
+
+# ---- tools ---------------------------------------------------------------------
+
+cdef bint scan_tool_is(RecSlice* name, const char* const* names) noexcept nogil:
+    """Return whether a tool has one of the names. names: ends with NULL."""
+    cdef int i = 0
+    while names[i] != NULL:
+        if rec_value_is(name, names[i], strlen(names[i])):
+            return True
+        i += 1
+    return False
+
+
+cdef void scan_find_argument(RecToolBlock* use, const char* const* names, const char* member, RecSlice* found) noexcept nogil:
+    """Find a member of the input of a tool, if the tool has one of the names and nothing was found yet."""
+    if found.start == NULL and scan_tool_is(&use.name, names):
+        rec_find_member(&use.input, member, strlen(member), found)
+
+
+cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Put a string, or the strings of an array joined by blanks; otherwise null. Returns 0, or -1: no memory."""
+    cdef RecSlice elements = value[0]
+    cdef RecSlice block[REC_BLOCK_FIELDS]
+    if value.start == NULL or value.start[0] != c"[":
+        return scan_put_string(columns, field, value, scratch)
+    if not columns.wanted[field]:
+        return 0
+    scratch.size = 0
+    elements.start += 1
+    while True:
+        block[FIELD_TEXT].start = NULL
+        if rec_next_element(&elements, block, True) == REC_NO_ELEMENT:
+            break
+        if not rec_value_is_string(&block[FIELD_TEXT]):
+            continue
+        if scratch.size:
+            if scan_text_room(scratch, 1) < 0:
+                return -1
+            scratch.data[scratch.size] = c" "
+            scratch.size += 1
+        if scan_text_add(scratch, block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1) < 0:
+            return -1
+    return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+
+
+cdef int scan_put_use(
+    ScanColumns* columns, RecFields* fields, RecToolBlock* use, ScanPlace* place, ScanText* scratch
+) noexcept nogil:
+    """Put the half of a tool's row that its use has. Returns 0, or -1: no memory."""
+    cdef RecSlice file = RecSlice(NULL, NULL)
+    cdef RecSlice command = RecSlice(NULL, NULL)
+    scan_find_argument(use, scan_file_path_tools, b"file_path", &file)
+    scan_find_argument(use, scan_notebook_tools, b"notebook_path", &file)
+    scan_find_argument(use, scan_path_tools, b"path", &file)
+    scan_find_argument(use, scan_command_tools, b"command", &command)
+    scan_find_argument(use, scan_cmd_tools, b"cmd", &command)
+    if (
+        scan_put_origin(columns, fields, place, scratch) < 0
+        or scan_put_string(columns, SCAN_TOOL_USE_ID, &use.id, scratch) < 0
+        or scan_put_string(columns, SCAN_NAME, &use.name, scratch) < 0
+        or scan_put_time(columns, SCAN_STARTED, &fields.top[FIELD_TIMESTAMP]) < 0
+        or scan_put_null(columns, SCAN_ENDED) < 0
+        or scan_put_null(columns, SCAN_IS_ERROR) < 0
+        or scan_put_string(columns, SCAN_FILE, &file, scratch) < 0
+        or scan_put_words(columns, SCAN_COMMAND, &command, scratch) < 0
+        or scan_put_bool(columns, SCAN_IS_RESULT, False) < 0
+    ):
+        return -1
+    if columns.wanted[SCAN_INPUT]:
+        if use.input.start == NULL:
+            if scan_put_null(columns, SCAN_INPUT) < 0:
+                return -1
+        elif scan_put_json(columns, SCAN_INPUT, &use.input, scratch) < 0:
+            return -1
+    columns.rows += 1
+    return 0
+
+
+cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory."""
+    cdef Cursor start = value.start
+    cdef Cursor stop = utf8_stop(start, value.end)
+    if stop == value.end:
+        return arrow_add_text(&columns.items[field], start, value.end - start)
+    scratch.size = 0
+    while True:
+        if scan_text_room(scratch, stop - start + 3) < 0:
+            return -1
+        memcpy(scratch.data + scratch.size, start, stop - start)
+        scratch.size += stop - start
+        if stop == value.end:
+            return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+        memcpy(scratch.data + scratch.size, b"\xEF\xBF\xBD", 3)
+        scratch.size += 3
+        start = stop + utf8_bad_length(stop, value.end)
+        stop = utf8_stop(start, value.end)
+
+
+cdef int scan_put_result(
+    ScanColumns* columns, RecFields* fields, RecToolBlock* result, ScanPlace* place, ScanText* scratch
+) noexcept nogil:
+    """Put the half of a tool's row that its result has. Returns 0, or -1: no memory."""
+    if (
+        scan_put_origin(columns, fields, place, scratch) < 0
+        or scan_put_string(columns, SCAN_TOOL_USE_ID, &result.use_id, scratch) < 0
+        or scan_put_null(columns, SCAN_NAME) < 0
+        or scan_put_null(columns, SCAN_STARTED) < 0
+        or scan_put_time(columns, SCAN_ENDED, &fields.top[FIELD_TIMESTAMP]) < 0
+        or scan_put_bool(columns, SCAN_IS_ERROR, rec_value_is_true(&result.is_error)) < 0
+        or scan_put_null(columns, SCAN_FILE) < 0
+        or scan_put_null(columns, SCAN_COMMAND) < 0
+        or scan_put_null(columns, SCAN_INPUT) < 0
+        or scan_put_bool(columns, SCAN_IS_RESULT, True) < 0
+    ):
+        return -1
+    columns.rows += 1
+    return 0
+
+
+cdef int scan_put_tool_halves(
+    ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch
+) noexcept nogil:
+    """Put a row for each use and each result of a tool in a record. Returns 0, or -1: no memory."""
+    cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
+    cdef RecSlice results = rec_speech(fields)[FIELD_RESULTS]
+    cdef RecToolBlock block
+    if rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+        rec_walk_tool_block(fields.start, fields.end, &block)
+        if scan_put_use(columns, fields, &block, place, scratch) < 0:
+            return -1
+    while tools.start != NULL and rec_next_tool_block(&tools, &block):
+        if rec_value_is(&block.type, b"tool_use", 8) and scan_put_use(columns, fields, &block, place, scratch) < 0:
+            return -1
+    while rec_next_result(fields, &results, &block):
+        if scan_put_result(columns, fields, &block, place, scratch) < 0:
+            return -1
+    return 0
+
+
+# ---- sessions ------------------------------------------------------------------
+
+cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
+    """Return whether the agent or a person said what is in the record, and not the host in their name."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if (
+        not rec_is_spoken(fields)
+        or rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
+    ):
+        return False
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
+            return False
+        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    elif not rec_next_text(&texts, &text):
+        return False
+    return rec_is_assistant(fields) or not rec_is_host_written(&text)
+
+
+cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
+    """Put the ids of a record's tool uses, and how many have none. Returns 0, or -1: no memory."""
+    cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
+    cdef RecToolBlock block
+    cdef int64_t unnamed = 0
+    cdef bint is_flat = rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8)
+    if is_flat:
+        rec_walk_tool_block(fields.start, fields.end, &block)
+    while is_flat or (tools.start != NULL and rec_next_tool_block(&tools, &block)):
+        is_flat = False
+        if not rec_value_is(&block.type, b"tool_use", 8):
+            continue
+        if not rec_value_is_string(&block.id):
+            unnamed += 1
+            continue
+        scratch.size = 0
+        if scan_text_add(scratch, block.id.start + 1, block.id.end - 1) < 0:
+            return -1
+        if arrow_texts_add(&columns.items[SCAN_TOOL_IDS].texts, scratch.data, scratch.size) < 0:
+            return -1
+    if arrow_end_names(&columns.items[SCAN_TOOL_IDS]) < 0:
+        return -1
+    return scan_put_int(columns, SCAN_UNNAMED_USES, unnamed)
+
+
+cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
+    """Put the sub-agent that a progress record is about. Returns 0, or -1: no memory."""
+    cdef ArrowColumn* column = &columns.items[SCAN_PROGRESS_AGENTS]
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice data, agent
+    if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8) and rec_find_member(&record, b"data", 4, &data):
+        if rec_find_member(&data, b"agentId", 7, &agent) and rec_value_is_string(&agent):
+            scratch.size = 0
+            if scan_text_add(scratch, agent.start + 1, agent.end - 1) < 0:
+                return -1
+            if arrow_texts_add(&column.texts, scratch.data, scratch.size) < 0:
+                return -1
+    return arrow_end_names(column)
+
+
+cdef int scan_put_line(
+    ScanColumns* columns, RecFields* fields, bint has_record, bint is_broken, int64_t size, ScanPlace* place,
+    ScanText* scratch,
+) noexcept nogil:
+    """Put what a session gets from one line. Needs all columns of it. Returns 0, or -1: no memory.
+
+    fields: zeroed if there is no record.  size: of the line with its newline, in bytes.
+    """
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice fork
+    cdef RecSlice parent = RecSlice(NULL, NULL)
+    if has_record and rec_find_member(&record, b"forkedFrom", 10, &fork):
+        rec_find_member(&fork, b"sessionId", 9, &parent)
+    if (
+        scan_put_origin(columns, fields, place, scratch) < 0
+        or scan_put_string(columns, SCAN_UUID, &fields.top[FIELD_UUID], scratch) < 0
+        or scan_put_string(columns, SCAN_PARENT, &parent, scratch) < 0
+        or scan_put_bool(columns, SCAN_IS_PROMPT, has_record and rec_is_prompt(fields)) < 0
+        or scan_put_bool(columns, SCAN_IS_SIDECHAIN, rec_value_is_true(&fields.top[FIELD_SIDECHAIN])) < 0
+        or scan_put_bool(columns, SCAN_IS_ERROR, has_record and rec_is_error(fields)) < 0
+        or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and scan_is_own_words(fields)) < 0
+        or scan_put_tool_ids(columns, fields, scratch) < 0
+        or scan_put_agents(columns, fields, scratch) < 0
+        or scan_put_int(columns, SCAN_LINE_BYTES, size) < 0
+        or scan_put_bool(columns, SCAN_HAS_RECORD, has_record) < 0
+        or scan_put_bool(columns, SCAN_IS_BROKEN, is_broken) < 0
+    ):
+        return -1
     columns.rows += 1
     return 0

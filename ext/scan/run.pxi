@@ -17,6 +17,9 @@ cdef enum:
 cdef enum:
     SCAN_RECORDS
     SCAN_MATCHES
+    SCAN_USAGE             # responses, not yet counted once
+    SCAN_TOOL_HALVES       # uses and results, not yet joined
+    SCAN_SESSION_LINES     # lines, not yet added up
 
 cdef struct ScanSearch:    # a pattern set
     MatchTable table
@@ -53,11 +56,11 @@ cdef struct ScanRun:
     int64_t offset         # of the next byte that is fed
     int64_t end            # lines that begin here or later belong to another range
     bint is_skipping       # up to the next newline: a line that is too long, or another range's
+    bint lacks_newline     # the line at hand is the file's last, and its newline is not in the file
     bint is_done           # the next line belongs to another range
-    int64_t lines
+    int64_t records
     int64_t broken_lines
     int64_t long_lines
-    int64_t parsed_lines
     PyThreadState* thread
 
 
@@ -104,30 +107,6 @@ cdef bint scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
 
 
 # ---- matches -------------------------------------------------------------------
-
-cdef bint scan_has_own_words(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return whether the agent or a person said what is in the record, and not the host in their name."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
-    cdef RecSlice text
-    if run.question.all_text:
-        return True
-    if (
-        not rec_is_spoken(fields)
-        or (not run.question.sidechains and rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
-        or rec_value_is_true(&fields.top[FIELD_META])
-        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
-    ):
-        return False
-    if rec_is_assistant(fields):
-        return True
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    elif not rec_next_text(&texts, &text):
-        return False
-    return not rec_is_host_written(&text)
-
 
 cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t start, size_t end) noexcept nogil:
     """Put the row of a match. start, end: in characters. Returns 0, or -1: no memory."""
@@ -246,22 +225,37 @@ cdef int scan_put_matches(ScanRun* run, RecFields* fields) noexcept nogil:
 cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
     """Put the rows of a line. Returns 0, or -1: no memory."""
     cdef RecFields fields
-    cdef Cursor p
+    cdef bint has_record, is_broken
+    cdef int64_t size = end - start + (not run.lacks_newline)
     if end != start and (end - 1)[0] == c"\r":
         end -= 1
-    if offset == 0:
-        start = utf8_after_bom(start, end)
-    run.parsed_lines += 1
-    if not rec_find(start, end, &fields):
-        p = rec_skip_space_and_nul(start, end)
-        run.broken_lines += p != end
+    start = utf8_after_bom(start, end)  # on later lines, too: files are joined
+    if json_skip_space(start, end) == end:
         return 0
-    if not scan_concerns(run, &fields):
-        return 0
+    has_record = rec_find(start, end, &fields)
+    if not has_record:
+        memset(&fields, 0, sizeof(fields))
+    is_broken = not has_record or fields.start != json_skip_space(start, end)
+    is_broken = is_broken or json_skip_space(fields.end, end) != end
+    run.records += has_record
+    run.broken_lines += is_broken
     run.place.offset = offset
+    if run.question.table == SCAN_SESSION_LINES:
+        return scan_put_line(
+            &run.columns, &fields, has_record, is_broken, size, &run.place, &run.scratch
+        )
+    if not has_record or not scan_concerns(run, &fields):
+        return 0
     if run.question.table == SCAN_RECORDS:
         return scan_put_record(&run.columns, &fields, &run.place, &run.text, &run.scratch)
-    if scan_has_own_words(run, &fields):
+    if run.question.table == SCAN_USAGE:
+        return scan_put_usage(&run.columns, &fields, &run.place, &run.scratch)
+    if run.question.table == SCAN_TOOL_HALVES:
+        return scan_put_tool_halves(&run.columns, &fields, &run.place, &run.scratch)
+    if run.question.all_text or (
+        scan_is_own_words(&fields)
+        and (run.question.sidechains or not rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
+    ):
         return scan_put_matches(run, &fields)
     return 0
 
@@ -275,7 +269,6 @@ cdef int scan_all_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) 
             run.is_done = True
             return 0
         newline = <Cursor>memchr(p, c"\n", end - p)
-        run.lines += 1
         if newline != p and scan_line(run, p, newline, offset + (p - start)) < 0:
             return -1
         p = newline + 1
@@ -395,10 +388,14 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
 cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
     """Scan the last line, if it has no newline. Returns 0, or -1: no memory."""
     cdef int64_t offset = run.offset - run.pending.size
+    cdef int result
     if run.is_done or run.is_skipping or run.pending.size == 0:
         return 0
     if scan_text_room(&run.pending, 1) < 0:
         return -1
     run.pending.data[run.pending.size] = c"\n"
     run.pending.size += 1
-    return scan_lines(run, run.pending.data, run.pending.data + run.pending.size, offset)
+    run.lacks_newline = True
+    result = scan_lines(run, run.pending.data, run.pending.data + run.pending.size, offset)
+    run.lacks_newline = False
+    return result

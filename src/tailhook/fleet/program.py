@@ -22,6 +22,20 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("uuid", "parent_uuid", "type", "subtype", "role", "timestamp", "message_id", "request_id", "model"),
         *("is_prompt", "is_sidechain", "is_meta", "is_error", "tools", "text_bytes", "text"),
     ),
+    "tools": (
+        *("path", "offset", "session_id", "agent_id", "tool_use_id", "name"),
+        *("started", "ended", "duration_ms", "is_error", "input", "file", "command"),
+    ),
+    "usage": (
+        *("session_id", "agent_id", "project", "host", "model", "timestamp", "message_id", "request_id"),
+        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+    ),
+    "sessions": (
+        *("host", "session_id", "parent", "path", "project", "git_branch", "models", "host_version", "start", "end"),
+        *("prompts", "messages", "tool_calls"),
+        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *("errors", "sub_agents", "bytes", "broken_lines"),
+    ),
 }
 ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count

@@ -58,6 +58,7 @@ FOUND_BY = {name: [regex for _, regex in regexes(words)] for name, words in CATE
 LINE_END = re.compile(r"\r\n|\r|\n")
 MARKERS = re.compile(r"(?:\s|>|[-+*](?=\s)|\d{1,9}[.)](?=\s))*")  # of quotes and list items, and blank space
 BLANK = b" \t\r\n"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MARKDOWN = Oracle()
 Row = dict[str, Any]
 Files = list[tuple[str, bytes]]
@@ -130,7 +131,7 @@ def read_lines(files: Files) -> list[Line]:
         head = head_of(path, data)
         offset = 0
         for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
-            if line.strip(BLANK):
+            if line.removeprefix(BYTE_ORDER_MARK).strip(BLANK):
                 record, is_broken = read_record(line, head)
                 found.append(Line(path, offset, len(line), head, record, is_broken))
             offset += len(line)

@@ -1,0 +1,15 @@
+/* Which member of a tool's input names the file that it edits, or the command that it runs. Each list ends with NULL. */
+
+#ifndef TAILHOOK_SCAN_TOOLS_H
+#define TAILHOOK_SCAN_TOOLS_H
+
+#include <stddef.h>
+
+static const char *const tailhook_file_path_tools[] = {"Edit", "Write", "MultiEdit", "write_file", "replace", NULL};
+static const char *const tailhook_notebook_tools[] = {"NotebookEdit", NULL};
+static const char *const tailhook_path_tools[] = {"edit", "create", "str_replace_editor", NULL};
+static const char *const tailhook_command_tools[] = {
+    "Bash", "PowerShell", "shell", "shell_command", "run_shell_command", "bash", "powershell", NULL};
+static const char *const tailhook_cmd_tools[] = {"exec_command", NULL};
+
+#endif
