@@ -58,7 +58,8 @@ def test_a_file_that_is_written_in_any_pieces_is_followed_without_loss(tmp_path_
     found = []
     session = transcript.open(path)
     before, following.FOLLOW_INTERVAL_S = following.FOLLOW_INTERVAL_S, 0.001
-    thread = threading.Thread(target=lambda: found.extend(record.json() for record in session.follow()))
+    follower = session.follow()
+    thread = threading.Thread(target=lambda: found.extend(record.json() for record in follower))
     try:
         thread.start()
         at = 0
