@@ -32,9 +32,9 @@ class Follower:
     """
 
     def __init__(self, source: OpenSource) -> None:
-        self._path = source.path
+        self._source = source
         self._file: SeekableFile = source.file
-        self._is_owned = False  # whether the file is one that this object opened
+        self._successor: SeekableFile | None = None  # the file that took the path of the open one
         self._stopped = Event()
         self._restart()
 
@@ -51,63 +51,64 @@ class Follower:
 
     def __iter__(self) -> Iterator[Record]:
         try:
-            while not self._stopped.is_set():
-                successor = self._successor()
+            if (descriptor := plain_descriptor(self._file)) is not None:
+                # A copy: when another thread closes the file, its number may be used for another one at once.
+                self._file = io.FileIO(os.dup(descriptor))
+            while not self._is_over():
+                self._find_successor()
                 if self._was_overwritten():
                     self._restart()
                 count = 0
                 for record in self._new_records():
                     count += 1
                     yield record
-                    if self._stopped.is_set():
+                    if self._is_over():
                         return
-                if successor is not None:
-                    self._replace_file(successor)
+                if self._successor is not None:
+                    self._close()
+                    self._file, self._successor = self._successor, None
+                    self._restart()
                 elif not count:
                     self._stopped.wait(FOLLOW_INTERVAL_S)
-        except ValueError:
-            if not self._file.closed:
+        except (OSError, ValueError):  # of a file that was closed meanwhile
+            if not self._is_over():
                 raise
         finally:
             self._close()
+            if self._successor is not None:
+                self._successor.close()
 
-    def _descriptor(self) -> int | None:
-        """Return the descriptor if the file has no other bytes than it, as for the core; ValueError if it is closed."""
-        raw = self._file.raw if type(self._file) is io.BufferedReader else self._file
-        return raw.fileno() if type(raw) is io.FileIO else None
+    def _is_over(self) -> bool:
+        return self._stopped.is_set() or self._source.file.closed
+
+    def _close(self) -> None:
+        if self._file is not self._source.file:
+            self._file.close()
+
+    def _find_successor(self) -> None:
+        """Open the file at the path if it is another one than the open one. It may be missing, or not be a file."""
+        if self._source.path is None:
+            return
+        try:
+            at_path, mine = os.stat(self._source.path), os.fstat(self._file.fileno())  # noqa: PTH116
+            if not os.path.samestat(at_path, mine):
+                self._successor = open_path(self._source.path)
+        except OSError:
+            pass
 
     def _read(self, offset: int, size: int) -> bytes:
-        if (descriptor := self._descriptor()) is not None:
+        if (descriptor := plain_descriptor(self._file)) is not None:
             return os.pread(descriptor, size, offset)
         self._file.seek(offset)
         return self._file.read(size) or b""
 
     def _size(self) -> int:
-        if (descriptor := self._descriptor()) is not None:
+        if (descriptor := plain_descriptor(self._file)) is not None:
             return os.fstat(descriptor).st_size
         return self._file.seek(0, os.SEEK_END)
 
     def _was_overwritten(self) -> bool:
         return self._read(self._end - len(self._witness), len(self._witness)) != self._witness
-
-    def _successor(self) -> SeekableFile | None:
-        """Return the file at the path if it is another one than the open one, None if it is the same or missing."""
-        if self._path is None:
-            return None
-        try:
-            at_path, mine = os.stat(self._path), os.fstat(self._file.fileno())  # noqa: PTH116
-            return None if os.path.samestat(at_path, mine) else open_path(self._path)
-        except OSError:
-            return None
-
-    def _replace_file(self, file: SeekableFile) -> None:
-        self._close()
-        self._file, self._is_owned = file, True
-        self._restart()
-
-    def _close(self) -> None:
-        if self._is_owned:
-            self._file.close()
 
     def _new_records(self) -> Iterator[Record]:
         """Yield the records of the lines that are complete and not read yet."""
@@ -151,6 +152,15 @@ class Follower:
 
     def _parse(self, line: bytes, offset: int) -> Record | None:
         return parse_record(line, offset) if self._host is None else self._host.translate(line, offset)
+
+
+def plain_descriptor(file: SeekableFile) -> int | None:
+    """Return the descriptor of a file that has no other bytes than it, as for the core; None for other files.
+
+    Raises ValueError if the file is closed.
+    """
+    raw = file.raw if type(file) is io.BufferedReader else file
+    return raw.fileno() if type(raw) is io.FileIO else None
 
 
 def is_json(line: bytes) -> bool:

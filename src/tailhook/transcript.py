@@ -183,6 +183,8 @@ class Transcript:
         from tailhook.following import Follower
 
         opened = self._open()
+        if self._closed:
+            raise ValueError("the transcript is closed")
         if not opened.is_live:
             raise SourceError(f"{opened.path or 'the transcript'} cannot be followed: it is compressed, or at a URL")
         follower = Follower(opened)

@@ -27,6 +27,7 @@ from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
 from tailhook.stores.jsonfile import files
 from tailhook.stores.jwz import Store
+from tailhook.transcript import Transcript
 
 NOW = 1_767_312_245
 LITERALS = ["a", "ab", "bab", "abab", "éa", "<loop-done>", "done>"]
@@ -149,11 +150,25 @@ def records(data):
         if isinstance(value, dict) and not re.search(r"\\ud|inf|\d{19}", repr(value)):
             oracle.assert_same(found, value)
         elif found is not None:
-            assert isinstance(found.text, str)
             try:
+                assert oracle.everything(found)
                 assert isinstance(found.json(), dict)
             except RecordError:
-                continue  # invalid UTF-8 in a member that a Record does not show
+                continue  # invalid UTF-8 in a tool's input, or in a member that a Record does not show
+
+
+def host_records(data):
+    """Read a transcript of another host from both ends, and its messages."""
+    with Transcript(io.BytesIO(data)) as transcript:
+        forward = list(transcript)
+        if transcript.host == "claude-code":
+            return
+        known = [repr(oracle.everything(record)) for record in forward]
+        assert [repr(oracle.everything(record)) for record in transcript.reversed()] == known[::-1]
+        assert [repr(oracle.everything(transcript.at(record.offset))) for record in forward] == known
+        parts = sorted(record.offset for message in transcript.messages() for record in message.records)
+        assert parts == [record.offset for record in forward if record.role is not None]
+        assert isinstance(transcript.last_message(), str | None)
 
 
 def last_message(data):
@@ -383,7 +398,7 @@ def hook(data):
 TARGETS = {
     target.__name__: target
     for target in (
-        json_text, json_framer, json_edit, json_columns, lines, records, last_message, code_map, literals, keywords, signals,
+        json_text, json_framer, json_edit, json_columns, lines, records, host_records, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
         ralph_state, triage_state, memory_lines, masked_text, hook,
     )

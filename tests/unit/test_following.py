@@ -197,6 +197,15 @@ def test_close_ends_it_at_once_also_inside_of_its_loop(path):
     assert seen == [0]
 
 
+def test_a_transcript_that_is_closed_before_its_first_record_is_read_gives_none(path):
+    session = transcript.open(path)
+    records = session.follow()
+    session.close()
+    assert list(records) == []
+    with pytest.raises(ValueError, match="closed"):
+        session.follow()
+
+
 def test_close_by_another_thread_wakes_it(path, monkeypatch):
     monkeypatch.setattr("tailhook.following.FOLLOW_INTERVAL_S", 60)
     reader = Reader(path)

@@ -7,37 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.host_records import RECORDS, TIME, codex_item, codex_text
+from support.oracles.records import everything
 
 from tailhook import transcript
 from tailhook.patterns import PatternSet
 from tailhook.records import Usage
-
-ATTRIBUTES = [
-    "type",
-    "subtype",
-    "role",
-    "text",
-    "time",
-    "timestamp",
-    "uuid",
-    "parent_uuid",
-    "message_id",
-    "request_id",
-    "session_id",
-    "agent_id",
-    "model",
-    "cwd",
-    "git_branch",
-    "host_version",
-    "usage",
-    "is_prompt",
-    "is_error",
-    "is_sidechain",
-    "is_meta",
-    "is_api_error",
-    "is_compact_summary",
-    "offset",
-]
 
 
 def written(*records):
@@ -46,13 +20,6 @@ def written(*records):
 
 def opened(*records):
     return transcript.open(io.BytesIO(written(*records)))
-
-
-def everything(record):
-    """Return all that a record can be asked for."""
-    tools = [(tool.id, tool.name, tool.input) for tool in record.tools]
-    results = [(result.tool_use_id, result.is_error, result.text) for result in record.tool_results]
-    return [getattr(record, name) for name in ATTRIBUTES], tools, results
 
 
 def records_of(name):

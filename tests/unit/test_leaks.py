@@ -27,6 +27,7 @@ def attempt(function, *arguments):
 
 lines = b'{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"a \\\\u00e9 `b`"}]}}\\n{"torn\\n' * 20
 tools = b"".join(b'{"message":{"content":[{"type":"tool_use","id":"%d","name":"Bash","input":{}}]}}\\n{"message":{"content":[{"type":"tool_result","tool_use_id":"%d"}]}}\\n' % (n, n) for n in range(200))
+results = b'{"type":"user","timestamp":"2026-01-02T03:04:05Z","message":{"model":"m","usage":{"input_tokens":1},"content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}}\\n' * 20
 text = "> - a `b` <!-- c -->\\n\\n    d\\n[e`]: /f\\n[g][e`] <loop-done>STUCK</loop-done>\\n" * 20
 table = compile_table([(0, "a"), (1, "b c")], ignore_case=False, word=True)
 patterns = PatternSet(["a", "ab", "<loop"], ignore_case=True, word=True)
@@ -37,6 +38,7 @@ CASES = {
     "framer": lambda: JsonFramer().feed(b'{"a":"}"}'),
     "lines": lambda: [list(reverse_lines(io.BytesIO(lines))), next(forward_lines(io.BytesIO(lines))), attempt(reverse_lines, -1)],
     "records": lambda: [(r.text, r.tools, r.type, r.json()) for r in Transcript(io.BytesIO(lines)).reversed()],
+    "results": lambda: [(r.usage, r.time, r.model, r.is_prompt, [one.text for one in r.tool_results]) for r in Transcript(io.BytesIO(results))],
     "last_message": lambda: last_message(io.BytesIO(lines)),
     "tool_uses": lambda: [list(reverse_tool_uses(io.BytesIO(tools), ("Bash",))), attempt(reverse_tool_uses, -1, ())],
     "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
@@ -65,6 +67,7 @@ NAMES = [
     "framer",
     "lines",
     "records",
+    "results",
     "last_message",
     "tool_uses",
     "code_spans",

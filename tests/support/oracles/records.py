@@ -174,6 +174,20 @@ def is_error(record):
     return failed or flags(record)["is_api_error"] or record.get("subtype") == "api_error"
 
 
+ATTRIBUTES = (
+    *STRINGS,
+    *FLAGS,
+    *("role", "text", "message_id", "model", "time", "usage", "is_prompt", "is_error", "offset"),
+)
+
+
+def everything(ours):
+    """Return all that a tailhook Record can be asked for, without the whole object."""
+    tools = [(tool.id, tool.name, tool.input) for tool in ours.tools]
+    found = [(result.tool_use_id, result.is_error, result.text) for result in ours.tool_results]
+    return [getattr(ours, name) for name in ATTRIBUTES], tools, found
+
+
 def assert_same(ours, record):
     """Compare a tailhook Record with the object of the json module."""
 
