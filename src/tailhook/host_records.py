@@ -91,9 +91,15 @@ class HostRecords:
     def translate(self, line: bytes, offset: int) -> Record | None:
         """Return the record in a line, or None. What the records before it say must be known."""
         whole = parse_object(line)
-        if whole is None:
-            return None
-        original, record = whole
+        return None if whole is None else parse_record(self.translate_object(line, whole[1], offset), offset, whole[0])
+
+    def translate_line(self, line: bytes, offset: int) -> bytes | None:
+        """Return the line that Claude Code would have written, or None if there is no record in the line."""
+        whole = parse_object(line)
+        return None if whole is None else self.translate_object(line, whole[1], offset)
+
+    def translate_object(self, line: bytes, record: dict[str, Any], offset: int) -> bytes:
+        """Return the record of a line as Claude Code would have written it, a JSON text."""
         if self.host.CONTEXT_MARK and self.host.CONTEXT_MARK in line:
             self._note(offset, record)
         context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
@@ -111,10 +117,9 @@ class HostRecords:
             if translated["type"] == "user" and is_host_written(content, self.host.HOST_WRITTEN):
                 translated["isMeta"] = True
         try:
-            data = write_json(translated)
+            return write_json(translated)
         except ValueError:  # a number that is infinite, or too deep: only its type is left
-            data = write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
-        return parse_record(data, offset, original)
+            return write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
 
 
 def change_offset(change: tuple[int, object]) -> int:

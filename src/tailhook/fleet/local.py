@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
-from tailhook._core import ArrowBatch, RangeScan, ScanProgram
+from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
+from tailhook.errors import TailhookError
 from tailhook.fleet.plan import FIRST_HEAD_BYTES, HEAD_BYTES, FileRange, Problem, name_of, session_of
+from tailhook.host_records import name_of_host, recognize
+from tailhook.sources import open_source
 
 AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
 
@@ -36,31 +39,41 @@ def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
         try:
             counts["bytes"] += scan_part(scan, part)
             counts["files"] += part.start == 0
-        except OSError as error:
-            problems.append(Problem(part.path, error.strerror or str(error)))
+        except (OSError, TailhookError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            problems.append(Problem(part.path, reason))
     counts.update(scan.counts)
     return TaskResult(scan.finish(), counts, problems)
 
 
 def scan_part(scan: RangeScan, part: FileRange) -> int:
-    """Scan a range of a file and return how many bytes it has. Raises OSError."""
-    fd = os.open(part.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    """Scan a range of a source and return how many bytes it has. Raises OSError and TailhookError."""
+    opened = open_source(part.path)
     try:
-        scan.begin(part.path, file_session(fd, part.path), "claude-code", part.start, part.end)
-        scan.read(fd)
-        scan.end_file()
+        fd = opened.file.fileno()
+        records = recognize(opened.file)
+        session = file_session(fd, part.path)
+        scan.begin(part.path, session, name_of_host(records), part.start, part.end)
+        if records is None:
+            scan.read(fd)
+            scan.end_file()
+        else:
+            records.read_changes(opened.file, part.start)
+            for offset, line in forward_lines(opened.file, part.start, part.end):
+                if (translated := records.translate_line(line, offset)) is not None:
+                    scan.feed_line(translated, offset)
         end = os.fstat(fd).st_size if part.end is None else part.end
         return max(0, end - part.start)
     finally:
-        os.close(fd)
+        opened.close()
 
 
 def file_session(fd: int, path: str) -> str:
     """Return the session of the records in a file that name none."""
     head = os.pread(fd, FIRST_HEAD_BYTES, 0)
-    found = session_of(path, head)
+    found = session_of(head)
     if found is None and len(head) == FIRST_HEAD_BYTES:
-        found = session_of(path, os.pread(fd, HEAD_BYTES, 0))
+        found = session_of(os.pread(fd, HEAD_BYTES, 0))
     return found or name_of(path)
 
 

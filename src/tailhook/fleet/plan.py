@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import parse_record
-from tailhook.errors import TailhookError
 
 TASK_BYTES = 64 << 20  # of a task: a larger file is cut, smaller ones are packed together
 HEAD_BYTES = 1 << 20  # in which a file's session is looked for
 FIRST_HEAD_BYTES = 1 << 15  # that are read at first
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-DAY_S = 86400  # by which a record may be later than its file
 
 
 class SourceFile(NamedTuple):
@@ -116,7 +114,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
         yield task
 
 
-def session_of(path: str, data: bytes) -> str | None:
+def session_of(data: bytes) -> str | None:
     """Return the session that the first whole lines of a file name, or None."""
     for line in data.split(b"\n")[:-1]:
         if b"sessionId" in line or b"\\u" in line:
@@ -134,7 +132,3 @@ def name_of(path: str) -> str:
     """
     name = os.path.basename(path)
     return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-
-
-class SourceError(TailhookError):
-    """A source of a scan cannot be read."""

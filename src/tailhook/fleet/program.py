@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from itertools import product
 
 from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.reduce import SESSION_LINE, TOOL_HALF, USAGE_HALF
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 
-# Columns that are only there if they are asked for: they can be as large as the transcripts.
-LARGE = ("text", "input")
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "matches": (
-        *("path", "offset", "session_id", "agent_id", "project", "role", "timestamp", "message_id"),
-        *("name", "start", "end", "line", "in_code", "context"),
-    ),
-    "records": (
-        *("path", "offset", "host", "host_version", "session_id", "agent_id", "project", "git_branch"),
-        *("uuid", "parent_uuid", "type", "subtype", "role", "timestamp", "message_id", "request_id", "model"),
-        *("is_prompt", "is_sidechain", "is_meta", "is_error", "tools", "text_bytes", "text"),
-    ),
-    "tools": (
-        *("path", "offset", "session_id", "agent_id", "tool_use_id", "name"),
-        *("started", "ended", "duration_ms", "is_error", "input", "file", "command"),
-    ),
-    "usage": (
-        *("session_id", "agent_id", "project", "host", "model", "timestamp", "message_id", "request_id"),
-        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
-    ),
-    "sessions": (
-        *("host", "session_id", "parent", "path", "project", "git_branch", "models", "host_version", "start", "end"),
-        *("prompts", "messages", "tool_calls"),
-        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
-        *("errors", "sub_agents", "bytes", "broken_lines"),
-    ),
+# Tables whose rows are joined from what ranges give: the columns of that, and what is in every line that gives any.
+HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "tools": (TOOL_HALF, ("tool_use", "tool_result")),
+    "usage": (USAGE_HALF, ('usage"',)),
+    "sessions": (SESSION_LINE, ()),
 }
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
@@ -76,26 +59,41 @@ def categories() -> Search:
 
 
 def make_program(
-    table: str, columns: Sequence[str], searches: Sequence[Search] = (), **conditions: object
+    table: str, columns: Sequence[str], searches: Sequence[Search], conditions: Conditions, **options: object
 ) -> ScanProgram:
     """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
 
-    conditions: roles, projects, sessions (texts; empty for all), since, until (microseconds), code (-1 for anywhere, 0
-        for outside code, 1 for in code), context (characters), all_text, sidechains.
+    columns: of the rows; halves of rows have columns of their own.
+    options: of matches: code (-1 for anywhere, 0 for outside code, 1 for in code), context (characters), all_text,
+        sidechains.
     """
-    names: list[str] = []
+    if table in HALVES:
+        names, marks = HALVES[table]
+        gate = compile_table([(0, literal) for literal in (*marks, *ESCAPED_ASCII)], ignore_case=False, word=False)
+        return ScanProgram(table=table, columns=names, gate=gate if marks else None)
+    names_found: list[str] = []
     compiled = []
     for search in searches:
-        compiled.append((search.table(), search.own_line, len(names), len(search.patterns)))
-        names += search.patterns
+        compiled.append((search.table(), search.own_line, len(names_found), len(search.patterns)))
+        names_found += search.patterns
     return ScanProgram(
         table=table,
         columns=columns,
         searches=compiled,
-        names=names,
+        names=names_found,
         gate=make_gate(searches) if table == "matches" else None,
-        **conditions,
+        roles=conditions.roles,
+        since=microseconds(conditions.since),
+        until=microseconds(conditions.until),
+        projects=() if conditions.project is None else (conditions.project,),
+        sessions=conditions.sessions,
+        **options,
     )
+
+
+def microseconds(time: datetime | None) -> int | None:
+    """Return a time as microseconds since 1970."""
+    return None if time is None else (time - EPOCH) // timedelta(microseconds=1)
 
 
 # ---- the gate ------------------------------------------------------------------

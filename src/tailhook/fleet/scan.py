@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream
+from tailhook._core import ArrowBatch, ScanProgram, arrow_stream, make_batch
 from tailhook.fleet import program as programs
+from tailhook.fleet.answer import Conditions, answer
+from tailhook.fleet.columns import COLUMNS, LARGE
 from tailhook.fleet.local import run_tasks
-from tailhook.fleet.plan import Problem, default_folders, find_files, make_tasks
+from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
 from tailhook.patterns import PatternSet, by_name
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 CONTEXT_CHARS = 80
 Source = str | os.PathLike[str]
 
@@ -47,11 +48,19 @@ class Scan:
     """
 
     def __init__(
-        self, sources: Sequence[Source] | None, program: ScanProgram, columns: Sequence[str], workers: int
+        self,
+        sources: Sequence[Source] | None,
+        table: str,
+        programs: Mapping[str, ScanProgram],
+        columns: Sequence[str],
+        conditions: Conditions,
+        workers: int,
     ) -> None:
         self.sources = sources
-        self.program = program
+        self.table = table
+        self.programs = programs
         self.columns = tuple(columns)
+        self.conditions = conditions
         self.workers = workers
         self.counts: Counter[str] = Counter()
         self.problems: list[Problem] = []
@@ -60,7 +69,11 @@ class Scan:
         """Yield the rows as batches, in the order of the files and of their lines."""
         self.counts, self.problems = Counter(), []
         files = find_files(default_folders() if self.sources is None else self.sources, self.problems)
-        for result in run_tasks(self.program, make_tasks(files), self.workers):
+        yield from answer(self.table, self.columns, self.conditions, lambda table: self.read(table, files))
+
+    def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
+        """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
+        for result in run_tasks(self.programs[table], make_tasks(files), self.workers):
             self.counts.update(result.counts)
             self.problems += result.problems
             yield from (batch for batch in result.batches if len(batch))
@@ -73,17 +86,11 @@ class Scan:
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
-        return empty_batch(self.program).__arrow_c_schema__()
+        return make_batch(self.table, self.columns, []).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as an Arrow PyCapsule, as `pyarrow.table`, polars and duckdb take it."""
-        return arrow_stream(empty_batch(self.program), self)
-
-
-def empty_batch(program: ScanProgram) -> ArrowBatch:
-    """Return a batch without rows, for its schema."""
-    (batch,) = RangeScan(program).finish()
-    return batch
+        return arrow_stream(make_batch(self.table, self.columns, []), self)
 
 
 def scan(
@@ -108,7 +115,7 @@ def scan(
     """Return a question about transcripts.
 
     sources: files, folders or globs; None for the transcripts of all installed hosts.
-    table: "matches" or "records".
+    table: "matches", "records", "tools", "usage" or "sessions".
     patterns, signals, categories: for matches, what to find.
     since, until: of a row's time, with a zone; `until` itself does not count.
     project: a folder; those below it count too.
@@ -120,8 +127,8 @@ def scan(
 
     Raises ValueError for what no scan can answer, and TypeError for a wrong type.
     """
-    if table not in programs.COLUMNS:
-        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(programs.COLUMNS)}")
+    if table not in COLUMNS:
+        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(COLUMNS)}")
     chosen = check_columns(table, columns)
     searches = []
     if patterns:
@@ -129,23 +136,29 @@ def scan(
     searches += [programs.signals()] * signals + [programs.categories()] * categories
     if table == "matches" and not searches:
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
-    program = programs.make_program(
-        table,
-        chosen,
-        searches if table == "matches" else (),
-        roles=tuple(roles),
-        since=None if since is None else microseconds(since),
-        until=None if until is None else microseconds(until),
-        projects=() if project is None else (os.fspath(project).rstrip("/\\") or "/",),
-        sessions=tuple(sessions),
-        code=-1 if in_code is None else int(in_code),
-        context=context,
-        all_text=all_text,
-        sidechains=sidechains,
+    if table not in ("matches", "records") and roles:
+        raise ValueError(f"rows of the table {table} have no role")
+    conditions = Conditions(
+        tuple(roles),
+        since,
+        until,
+        None if project is None else os.fspath(project).rstrip("/\\") or "/",
+        tuple(sessions),
     )
+    options = {
+        "code": -1 if in_code is None else int(in_code),
+        "context": context,
+        "all_text": all_text,
+        "sidechains": sidechains,
+    }
+    made = {
+        name: programs.make_program(name, chosen, searches if name == "matches" else (), conditions, **options)
+        for name in (table, *(["usage"] if table == "sessions" else []))
+    }
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
-    return Scan(None if sources is None else list(sources), program, chosen, workers or os.cpu_count() or 1)
+    found = None if sources is None else list(sources)
+    return Scan(found, table, made, chosen, conditions, workers or os.cpu_count() or 1)
 
 
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
@@ -157,16 +170,9 @@ def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Itera
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns to build. Raises ValueError if the table lacks one."""
-    known = programs.COLUMNS[table]
+    known = COLUMNS[table]
     if columns is None:
-        return tuple(name for name in known if name not in programs.LARGE)
+        return tuple(name for name in known if name not in LARGE)
     if unknown := [name for name in columns if name not in known]:
         raise ValueError(f"the table {table} has no column {', '.join(unknown)}. It has {', '.join(known)}")
     return tuple(columns)
-
-
-def microseconds(time: datetime) -> int:
-    """Return a time as microseconds since 1970. Raises ValueError if it has no zone."""
-    if time.tzinfo is None:
-        raise ValueError(f"{time} has no zone: add one, for example tzinfo=timezone.utc")
-    return (time - EPOCH) // timedelta(microseconds=1)

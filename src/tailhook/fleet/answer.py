@@ -1,0 +1,122 @@
+"""From what the ranges of files give to the rows that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from tailhook._core import ArrowBatch, make_batch
+from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.plan import name_of
+from tailhook.fleet.reduce import (
+    Occurrence,
+    SessionLine,
+    SessionTotals,
+    ToolHalf,
+    UsageCounter,
+    join_tools,
+    session_rows,
+    tool_row,
+    usage_row,
+)
+
+BATCH_ROWS = 1 << 16
+Read = Callable[[str], Iterator[ArrowBatch]]
+
+
+class Conditions(NamedTuple):
+    """Which rows count: those for which all of these hold.
+
+    roles, sessions: () for all.
+    since, until: aware; `until` itself does not count. A row without a time fails both. None: no limit.
+    project: a folder without a slash at its end; those below it count too. None: all.
+    """
+
+    roles: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    project: str | None = None
+    sessions: tuple[str, ...] = ()
+
+    def hold(self, session_id: str, project: str | None, time: datetime | None) -> bool:
+        """Return whether a row with these values counts."""
+        return self.are_of_session(session_id, project) and self.is_in_time(time, time)
+
+    def are_of_session(self, session_id: str, project: str | None) -> bool:
+        """Return whether the session and the project are among those that count."""
+        if self.sessions and session_id not in self.sessions:
+            return False
+        if self.project is None:
+            return True
+        below = (f"{self.project.rstrip('/')}/", f"{self.project}\\")
+        return project is not None and (project == self.project or project.startswith(below))
+
+    def is_in_time(self, start: datetime | None, end: datetime | None) -> bool:
+        """Return whether the time from `start` to `end` overlaps the time that counts."""
+        if self.since is not None and (end is None or end < self.since):
+            return False
+        return self.until is None or (start is not None and start < self.until)
+
+
+def answer(
+    table: str, columns: Sequence[str], conditions: Conditions, read: Callable[[str], Iterator[ArrowBatch]]
+) -> Iterator[ArrowBatch]:
+    """Yield the rows of a table as batches.
+
+    read: yields what the ranges of all files give for a table, in their order.
+    """
+    if table in ("matches", "records"):
+        yield from read(table)
+        return
+    places = [COLUMNS[table].index(name) for name in columns]
+    chosen: list[tuple[Any, ...]] = []
+    for row in ROWS[table](conditions, read):
+        chosen.append(tuple(row[place] for place in places))
+        if len(chosen) == BATCH_ROWS:
+            yield make_batch(table, tuple(columns), chosen)
+            chosen = []
+    if chosen:
+        yield make_batch(table, tuple(columns), chosen)
+
+
+def values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of batches as tuples."""
+    for batch in batches:
+        yield from zip(*batch.columns(), strict=True)
+
+
+def count_usage(read: Read) -> UsageCounter:
+    """Return every response of all files, counted once."""
+    counter = UsageCounter()
+    for row in values(read("usage")):
+        counter.add(Occurrence(*row))
+    return counter
+
+
+def usage_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table usage, sorted by time, session and ids."""
+    found = [usage_row(response) for response in count_usage(read).rows()]
+    kept = [row for row in found if conditions.hold(row[0], row[2], row[5])]
+    yield from sorted(kept, key=lambda row: (str(row[5]), *map(str, row)))
+
+
+def tool_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table tools, sorted by path and offset."""
+    for use in join_tools(ToolHalf(*row) for row in values(read("tools"))):
+        if conditions.hold(use.session_id, use.project, use.started):
+            yield tool_row(use)
+
+
+def all_session_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table sessions, sorted by session."""
+    totals: dict[str, SessionTotals] = {}
+    for row in values(read("sessions")):
+        line = SessionLine(*row)
+        totals.setdefault(line.session_id, SessionTotals()).add(line, name_of(line.path))
+    for row in session_rows(totals, count_usage(read).rows()):
+        if conditions.are_of_session(row[1], row[4]) and conditions.is_in_time(row[8], row[9]):
+            yield row
+
+
+ROWS = {"tools": tool_rows, "usage": usage_rows, "sessions": all_session_rows}

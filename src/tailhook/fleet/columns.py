@@ -1,0 +1,31 @@
+"""The tables of a scan and their columns, in their order (docs/scan-rows.md)."""
+
+from collections.abc import Mapping
+
+# Columns that are only there if they are asked for: they can be as large as the transcripts.
+LARGE = ("text", "input")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "matches": (
+        *("path", "offset", "session_id", "agent_id", "project", "role", "timestamp", "message_id"),
+        *("name", "start", "end", "line", "in_code", "context"),
+    ),
+    "records": (
+        *("path", "offset", "host", "host_version", "session_id", "agent_id", "project", "git_branch"),
+        *("uuid", "parent_uuid", "type", "subtype", "role", "timestamp", "message_id", "request_id", "model"),
+        *("is_prompt", "is_sidechain", "is_meta", "is_error", "tools", "text_bytes", "text"),
+    ),
+    "tools": (
+        *("path", "offset", "session_id", "agent_id", "tool_use_id", "name"),
+        *("started", "ended", "duration_ms", "is_error", "input", "file", "command"),
+    ),
+    "usage": (
+        *("session_id", "agent_id", "project", "host", "model", "timestamp", "message_id", "request_id"),
+        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+    ),
+    "sessions": (
+        *("host", "session_id", "parent", "path", "project", "git_branch", "models", "host_version", "start", "end"),
+        *("prompts", "messages", "tool_calls"),
+        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *("errors", "sub_agents", "bytes", "broken_lines"),
+    ),
+}
