@@ -304,10 +304,14 @@ def holds_surrogate(record: Record) -> bool:
 
 
 def damage(random: Random, data: bytes) -> bytes:
-    """Return the lines of a file with some of them torn, joined, blank, or filled with NULs."""
-    found = []
+    """Return the lines of a file with some of them torn, joined, blank, or filled with NULs.
+
+    No line is torn behind a torn one: where a record begins that two torn ones precede is not defined.
+    """
+    found: list[bytes] = []
     for line in data.splitlines(keepends=True):
-        kind = random.random()
+        is_behind_torn = not found or not found[-1].endswith(b"\n")
+        kind = 1.0 if is_behind_torn else random.random()
         if kind < 0.06:
             line = line[: random.randrange(len(line) + 1)]  # torn, the next record is on the same line
         elif kind < 0.1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -66,33 +67,41 @@ def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem
     for source in map(os.fspath, sources):
         for path in paths_of(source, problems):
             try:
-                facts = os.stat(path)
+                facts = path.stat()
             except OSError as error:
-                problems.append(Problem(path, error.strerror or str(error)))
+                problems.append(Problem(str(path), error.strerror or str(error)))
                 continue
-            if not os.path.isfile(path):
-                problems.append(Problem(path, "it is not a regular file"))
-                continue
-            found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
+            if stat.S_ISREG(facts.st_mode):
+                found[str(path)] = SourceFile(str(path), facts.st_size, facts.st_mtime)
+            else:
+                problems.append(Problem(str(path), "it is not a regular file"))
     return sorted(found.values())
 
 
-def paths_of(source: str, problems: list[Problem]) -> Iterator[str]:
+def paths_of(source: str, problems: list[Problem]) -> Iterator[Path]:
     """Yield the paths of a source's files."""
-    if os.path.isdir(source):
-        for folder, folders, names in os.walk(
-            source, onerror=lambda error: problems.append(Problem(str(error.filename), error.strerror or str(error)))
-        ):
-            folders.sort()
-            yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(ENDINGS))
+    path = Path(source)
+    if path.is_dir():
+        yield from files_below(path, problems)
     elif glob.has_magic(source) and not os.path.lexists(source):
-        paths = sorted(glob.glob(source, recursive=True))
+        paths = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
         if not paths:
             problems.append(Problem(source, "no file matches"))
-        for path in paths:
-            yield from paths_of(path, problems) if os.path.isdir(path) else (path,)
+        for found in map(Path, paths):
+            yield from files_below(found, problems) if found.is_dir() else (found,)
     else:
-        yield source
+        yield path
+
+
+def files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    """Yield the transcripts in a folder and the folders below it. Links to folders are not followed."""
+
+    def note(error: OSError) -> None:
+        problems.append(Problem(str(error.filename), error.strerror or str(error)))
+
+    for parent, folders, names in os.walk(folder, onerror=note):
+        folders.sort()
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(ENDINGS))
 
 
 def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Iterator[list[FileRange]]:
@@ -130,5 +139,5 @@ def name_of(path: str) -> str:
     >>> name_of("/home/me/.claude/projects/p/0a1b.jsonl.gz")
     '0a1b'
     """
-    name = os.path.basename(path)
+    name = Path(path).name
     return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)

@@ -155,7 +155,7 @@ def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
 
 
 def usage_row(response: Response) -> tuple[Any, ...]:
-    """Return the columns of the table usage: whose it is by the first record, and the figures of the one that counts."""
+    """Return the columns of the table usage: whose it is by its first record, figures by the one that counts."""
     first, counted = response.first, response.counted
     return (
         *(first.session_id, first.agent_id, first.project, first.host),

@@ -1,0 +1,79 @@
+"""The scan of ranges gives the rows of the slow reference, however the files are cut."""
+
+from datetime import datetime, timezone
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.corpora import transcript_paths
+from support.oracles.scan import COLUMNS, Question, rows
+from support.oracles.scan_records import head_of
+from support.scans import scan_rows
+from support.transcript_trees import grow_tree, mixed_files
+
+PATTERNS = {
+    "word": "TODO",
+    "common": "the ",
+    "quotes": '"quotes" <b>',
+    "emoji": "\U0001f600",
+    "lines": "Done.\n\n",
+    "umlaut": "ü",
+    "slash": "/loop",
+}
+TABLES = pytest.mark.parametrize("table", COLUMNS)
+TIMES = st.sampled_from(
+    [None, *(datetime(2026, 11, 1, 12, minute, 30, tzinfo=timezone.utc) for minute in range(0, 5, 2))]
+)
+
+
+@st.composite
+def questions(draw):
+    """Draw a question. Roles are only for matches and records."""
+    return Question(
+        patterns={name: PATTERNS[name] for name in draw(st.sets(st.sampled_from(sorted(PATTERNS)), min_size=1))},
+        signals=draw(st.booleans()),
+        categories=draw(st.booleans()),
+        roles=draw(st.sampled_from([None, ("user",), ("assistant", "user")])),
+        since=draw(TIMES),
+        until=draw(TIMES),
+        project=draw(st.sampled_from([None, "/home/me/src", "/home/me/src/app", "C:\\src"])),
+        sessions=draw(st.sampled_from([None, ("session-0001", "session-0002")])),
+        all_text=draw(st.booleans()),
+        sidechains=draw(st.booleans()),
+        in_code=draw(st.sampled_from([None, True, False])),
+        context=draw(st.sampled_from([0, 1, 80])),
+    )
+
+
+def of_claude_code(found):
+    return [(path, data) for path, data in found if head_of(path, data).host == "claude-code"]
+
+
+@TABLES
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(question=questions(), seed=st.integers(0, 1 << 32))
+def test_mixed_and_damaged_files_give_the_rows_of_the_reference(table, question, seed):
+    found = of_claude_code(mixed_files(Random(seed)))
+    wanted = rows(table, found, question)
+    assert scan_rows(table, found, question) == wanted
+    assert scan_rows(table, found, question, Random(seed)) == wanted
+
+
+@TABLES
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(question=questions(), seed=st.integers(0, 1 << 32))
+def test_resumed_forked_and_sub_agents_sessions_give_the_rows_of_the_reference(table, question, seed):
+    tree = grow_tree(Random(seed))
+    wanted = rows(table, tree.files, question)
+    assert scan_rows(table, tree.files, question, Random(seed)) == wanted
+
+
+@TABLES
+def test_real_transcripts_give_the_rows_of_the_reference(table, report):
+    found = of_claude_code((path.name, path.read_bytes()) for path in transcript_paths())
+    question = Question(patterns=PATTERNS, signals=True, categories=True, in_code=None)
+    wanted = rows(table, found, question)
+    assert wanted
+    assert scan_rows(table, found, question, Random(1)) == wanted
+    report(f"scan: {len(wanted):,} rows of the table {table} as by the reference")

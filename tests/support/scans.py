@@ -1,0 +1,73 @@
+"""Runs the core's scan of ranges over files in memory, cut anywhere and fed in pieces."""
+
+from random import Random
+
+from support.oracles.scan_records import head_of
+
+from tailhook._core import RangeScan
+from tailhook.fleet.answer import Conditions, answer
+from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.program import Search, categories, make_program, signals
+
+EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
+
+
+def conditions_of(question):
+    """Return what the product calls the conditions of a question for the oracle."""
+    return Conditions(
+        question.roles or (), question.since, question.until, question.project, question.sessions or ()
+    )
+
+
+def searches_of(question):
+    """Return the searches of a question for the oracle."""
+    found = [Search({name: [text] for name, text in question.patterns.items()})] if question.patterns else []
+    return found + [signals()] * question.signals + [categories()] * question.categories
+
+
+def scan_rows(table, files, question, random=None):
+    """Return the rows of a table as dicts, sorted like the oracle's.
+
+    files: pairs of path and bytes, of Claude Code's transcripts only.
+    random: cuts each file into ranges, and the ranges into pieces; None: each file is one range.
+    """
+
+    def read(name):
+        program = make_program(
+            name,
+            COLUMNS[table],
+            searches_of(question) if name == "matches" else (),
+            conditions_of(question),
+            code=-1 if question.in_code is None else int(question.in_code),
+            context=question.context,
+            all_text=question.all_text,
+            sidechains=question.sidechains,
+        )
+        for path, data in files:
+            yield from scan_file(program, path, data, random)
+
+    batches = answer(table, COLUMNS[table], conditions_of(question), read)
+    rows = [dict(zip(batch.names, row)) for batch in batches for row in zip(*batch.columns())]
+    keys = EXACT.get(table)
+    return sorted(rows, key=lambda row: [row[key] for key in keys]) if keys else rows
+
+
+def scan_file(program, path, data, random):
+    """Return the batches of one file."""
+    head = head_of(path, data)
+    scan = RangeScan(program)
+    for start, end in ranges(len(data), random or Random(0), 4 if random else 0):
+        scan.begin(path, head.session_id, head.host, start, end)
+        at = max(start - 1, 0)
+        while at < len(data) and not scan.is_done:
+            size = random.choice((1, 7, 64, 1 << 16)) if random and len(data) < 20_000 else 1 << 16
+            scan.feed(data[at : at + size])
+            at += size
+        scan.end_file()
+    return scan.finish()
+
+
+def ranges(size, random, cuts):
+    """Return ranges that cover a file."""
+    edges = sorted({0, *(random.randrange(max(1, size)) for _ in range(cuts))})
+    return list(zip(edges, [*edges[1:], None]))
