@@ -213,12 +213,12 @@ def list_plates(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"plates": plates})
         return
-    if not plates:
-        say("No sessions.")
     from tailhook.board.view import plate_age, read_plate, select_plates
     from tailhook.plates.client import check_running_version
 
     check_running_version()
+    if not plates:
+        say("No sessions.")
     now = time.time()
     for plate in select_plates(map(read_plate, plates), closed=True):
         status = coloured(f"{plate['status'].value:<18}", ANSI_COLOURS[plate["tone"]])
