@@ -277,7 +277,7 @@ def test_a_state_that_cannot_be_saved_lets_the_agent_stop(gate):
     state.mkdir()
     stop = gate.stop("Done.")
     assert stop.allowed
-    assert "could not be saved; the agent may stop" in stop.stderr
+    assert "the state could not be saved (" in stop.stderr
 
 
 def test_of_many_hooks_at_once_one_blocks(gate):

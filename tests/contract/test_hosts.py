@@ -172,6 +172,14 @@ def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
     late.join()
 
 
+def test_copilots_message_is_found_before_megabytes_of_a_tools_output(project, stop):
+    project.loop()
+    payload = copilot(project, DONE)
+    for _ in range(3):
+        write(project, {"type": "tool.execution_complete", "data": {"content": "x" * 700_000}, "timestamp": stamp(-1)})
+    assert stop("copilot", payload).state["event"] == "DONE"
+
+
 def test_memory_waits_for_copilots_transcript(project, stop):
     payload = copilot(project, "")
     (project.home / "host.jsonl").unlink()

@@ -296,7 +296,7 @@ def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(loop, env, advi
 
 
 @pytest.mark.parametrize(
-    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "codex"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
+    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "claim"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
 )
 def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env, owner):
     loop("start", "Go.", **env)

@@ -220,7 +220,7 @@ def test_if_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_s
     assert stop.stderr.count("\n") == 1
     if branch.after:
         assert stop.exit_code == 0
-        assert "could not be saved; the agent may stop" in stop.stderr
+        assert f"{path}: the state could not be saved (" in stop.stderr
     else:
         assert stop.exit_code == 1
         assert branch.words in stop.stderr

@@ -238,7 +238,7 @@ def test_while_active_where_nothing_can_be_kept_the_turn_ends(project):
     assert blocked_for(project.stop("Hm."), "triage-investigator")
     stop = project.stop("Hm.", stop_hook_active=True)
     assert stop.allowed
-    assert "hash could not be saved" in stop.stderr
+    assert "x_triage.json: the state's hash could not be saved (" in stop.stderr
 
 
 def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):

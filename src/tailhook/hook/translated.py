@@ -64,7 +64,7 @@ class TranslatedEvent(HookEvent):
         """
         text = super().last_text_block()
         if self.host.LISTS_ANSWERS or self.is_late:
-            for words, _ in self.newest_message(TAIL_BYTES)[1]:
+            for words, _ in self.newest_message(TAIL_BYTES if text.strip() else MAX_TRANSCRIPT_BYTES)[1]:
                 last = words.decode("utf-8", "surrogatepass")
                 if text.rstrip().endswith(last.strip()):
                     return last

@@ -1,7 +1,7 @@
 """The triage machine's hook: it finds the pipeline's state, has it decided on, and saves it."""
 
 from tailhook._core import fingerprint, iso_time
-from tailhook.hook.answer import warn
+from tailhook.hook.answer import describe, warn
 from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, triage
@@ -102,7 +102,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
         try:
             remember(pipeline.file)
         except OSError as error:
-            warn(f"tailhook: {pipeline.path}: {error}. The state's hash could not be saved.")
+            warn(f"tailhook: {pipeline.path}: the state's hash could not be saved ({describe(error)}).")
             if event.payload.get("stop_hook_active") is True:
                 return Verdict("allow", "it cannot be known whether anything changed since the last block")
     return verdict
