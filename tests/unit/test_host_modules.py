@@ -6,17 +6,16 @@ from tailhook.hook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cur
 from tailhook.hook.hosts.transcripts import join_texts, parse_host_record
 from tailhook.hook.translated import translate_event_name, translate_payload
 
-HOSTS = [claude_code, codex, gemini, cursor, copilot]
+HOSTS = [find_host(name) for name in NAMES]
 TRANSLATED = HOSTS[1:]
 BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
 MESSAGE = {"systemMessage": "tailhook: the loop ended"}
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A loop runs."}}
 
 
-@pytest.mark.parametrize(("name", "module"), zip(NAMES, HOSTS, strict=True))
-def test_a_host_is_found_by_its_name(name, module):
-    assert find_host(name) is module
-    assert name == module.NAME
+@pytest.mark.parametrize("name", NAMES)
+def test_a_host_is_found_by_its_name(name):
+    assert name == find_host(name).NAME
 
 
 def test_the_default_is_claude_code():

@@ -115,7 +115,7 @@ CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1 | tail
 WORKING = "Still at work: `make test` fails in two places."
 DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
-    *(Case(name, "no state", WORKING, False, nothing) for name in machines_with("marker_files")),
+    *(Case(name, "no state", WORKING, False, nothing) for name in DECIDING),
     Case("idle", "active", WORKING, True, idle_loop(60)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
@@ -124,7 +124,6 @@ CASES = (
     Case("triage", "waiting", WORKING, True, triage_pipeline),
     Case("memory", "nothing to save", WORKING, False, memory_folder),
     Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
-    Case("gate", "no rules", WORKING, False, nothing),
     Case("gate", "checked", WORKING, False, gate_rules, (EDIT_USE, CHECK_USE)),
     Case("gate", "not checked", WORKING, True, gate_rules, (CHECK_USE, EDIT_USE)),
     Case("plates", "reporting", WORKING, False, nothing),

@@ -23,7 +23,7 @@ async def listen(database: Database, hub: Hub) -> None:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 # Changes that were announced before are missed, so listeners have to begin again.
-                hub.load(await asyncio.to_thread(database.project_paths))
+                await hub.load(lambda: asyncio.to_thread(database.project_paths))
                 hub.put(None)
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.on_notify, note.payload)

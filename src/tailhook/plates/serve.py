@@ -273,14 +273,18 @@ class Daemon:
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
         """Load the projects' names; then read the spool after each wake-up, and at an interval."""
-        found: list[tuple[str, str]] = []
-        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
-        self.hub.load(found)
+        await self.hub.load(self.read_project_paths)
         while True:
             woken.clear()
             await self.retry("the spool", self.inbox.ingest)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(woken.wait(), POLL_INTERVAL_S)
+
+    async def read_project_paths(self) -> list[tuple[str, str]]:
+        """Return the project paths of all plates, by session. Retries until the database can be read."""
+        found: list[tuple[str, str]] = []
+        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
+        return found
 
     async def check_health(self) -> None:
         """Run the health check at an even interval."""
