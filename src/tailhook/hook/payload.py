@@ -85,7 +85,7 @@ def project_root(payload: "Payload") -> str:
     if root := folder_of(b"CLAUDE_PROJECT_DIR"):
         return root
     cwd = working_folder(payload)
-    return next((folder for folder in upwards(cwd) if exists(f"{folder}/.git")), cwd)
+    return next((folder for folder in walk_up(cwd) if exists(f"{folder}/.git")), cwd)
 
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
@@ -94,7 +94,7 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
     if root:
         yield root
     home = folder_of(b"HOME")
-    for folder in upwards(working_folder(payload)):
+    for folder in walk_up(working_folder(payload)):
         if folder != root:
             yield folder
         if folder == home or exists(f"{folder}/.git"):
@@ -114,13 +114,19 @@ def working_folder(payload: "Payload") -> str:
         raise
 
 
-def upwards(folder: str) -> "Iterator[str]":
-    """Yield `folder` and its parents, up to the root."""
+def walk_up(folder: str) -> "Iterator[str]":
+    """Yield `folder` and its parents, the nearest first and "/" last.
+
+    folder: an absolute path. Links are not resolved.
+    """
     folder = folder.rstrip("/")
     while folder:
         yield folder
         folder = folder.rpartition("/")[0]
     yield "/"
+
+
+upwards = walk_up  # the name by which hook/gate.py still imports it
 
 
 def is_path(name: str) -> bool:
