@@ -70,7 +70,7 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:
-    """Return whether it is a record of Cursor's: every one has a role, and none has a type."""
+    """Return whether Cursor wrote the record: each of its records has a role, and none has a type."""
     return isinstance(record.get("role"), str) and isinstance(record.get("message"), dict) and "type" not in record
 
 
