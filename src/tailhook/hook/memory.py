@@ -173,7 +173,7 @@ def end_of_words(text: bytes, room: int) -> int:
 
 
 def fingerprint_of(words: bytes) -> int:
-    """Return a number that stands for a message, the blank space around it aside."""
+    """Return a fingerprint of a message without the blank space around it."""
     return fingerprint(words.strip())
 
 

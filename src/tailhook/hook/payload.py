@@ -130,7 +130,7 @@ upwards = walk_up  # the name by which hook/gate.py still imports it
 
 
 def is_path(name: str) -> bool:
-    """Return whether the system can take `name` as a path: no NUL, no lone surrogate that stands for no byte."""
+    """Return whether the system accepts `name` as a path: it has no NUL, and can be encoded as `os.fsencode` does."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

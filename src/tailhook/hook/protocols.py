@@ -170,7 +170,7 @@ class Host(Protocol):
     HOOKS_FILE: HooksFileFields
 
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an answer in the host's words; empty if the host has no word for it."""
+        """Return an answer with the host's names, or an empty one if the host cannot express it."""
         ...
 
 

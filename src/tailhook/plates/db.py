@@ -116,7 +116,7 @@ class Database:
     def record(self, report: Report, place: SpoolOffset | None = None, owner: str | None = None) -> bool:
         """Store an event and change its plate. Returns False if the event was stored before.
 
-        place: where the event stood in the spool. The offset moves in the same transaction.
+        place: the event's position in the spool. The offset moves in the same transaction.
         owner: the spool's id of the daemon that looks after the plate from now on, or None.
         """
         with self.writing:

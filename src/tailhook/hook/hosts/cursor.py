@@ -65,7 +65,7 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return a block as a message that follows up; there is no word for anything else."""
+    """Return a block as a follow-up message. Cursor cannot express any other answer."""
     return {"followup_message": fields["reason"]} if "decision" in fields else {}
 
 
