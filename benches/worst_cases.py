@@ -1,6 +1,6 @@
 """What is hardest for a hook: stores, transcripts, messages and states in their worst shape.
 
-Each case writes what it needs into a folder and says whether the hook must block. `test_hook_worst_cases.py` times
+Each case writes what it needs into a folder and returns whether the hook must block. `test_hook_worst_cases.py` times
 them, `instructions.py` counts their instructions, both beside bare Python.
 """
 
@@ -102,7 +102,7 @@ def blank_blocks(out: IO[str]) -> None:
 
 def long_session(out: IO[str]) -> None:
     """Write fifty messages among a megabyte of tool output."""
-    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
+    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it shows why.\n"
     why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
     for number in range(50):
         out.write(TOOL_OUTPUT * 5 + said(why + work * 10, number))
@@ -276,7 +276,7 @@ class WorstStop(Stop):
     """An agent that is about to stop, with the files of a case."""
 
     def __init__(self, folder: Path, worst: Worst, transcript: Path | None = None) -> None:
-        """transcript: the transcript to stop with, in place of the case's own."""
+        """transcript: the transcript to stop with, instead of the one that the case wrote."""
         super().__init__(
             folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, nothing), worst.size
         )

@@ -23,7 +23,7 @@ include "json/columns.pxi"              # a large array of objects in a file
 include "transcript/source.pxi"         # a file that is read at offsets
 include "transcript/window.pxi"         # its lines, newest or oldest first
 include "transcript/fields.pxi"         # the members of a record
-include "transcript/records.pxi"        # what a record says
+include "transcript/records.pxi"        # a record and its properties
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
 include "transcript/last_message.pxi"   # the newest message of the assistant
 include "transcript/lines.pxi"          # iterators over lines, records and messages
@@ -42,5 +42,5 @@ include "patterns/memory_lines.pxi"     # the lines that count for the memory ma
 include "patterns/keys.pxi"             # keys and tokens with a known prefix
 
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
-include "os/folders.pxi"                # who can change a folder
+include "os/folders.pxi"                # which users can change a folder
 include "os/modules.pxi"                # the hook's own modules

@@ -1,4 +1,4 @@
-"""A daemon outlives an upgrade: boards and lists say so, and replace it if no person started it."""
+"""A daemon outlives an upgrade: boards and lists warn about it, and boards replace it if no person started it."""
 
 import os
 import signal
@@ -82,7 +82,7 @@ def end_started(daemon):
 
 @pytest.mark.parametrize("plates", [0, 1])
 @pytest.mark.parametrize("version", ["0.0.9", __version__])
-def test_a_list_of_an_older_daemons_plates_says_what_to_do(daemon, other, version, plates):
+def test_a_list_of_an_older_daemons_plates_explains_what_to_do(daemon, other, version, plates):
     old = other(version, "port", plates)
     done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
     assert (done.returncode, done.stdout) == (1, "")
@@ -94,7 +94,7 @@ def test_a_list_of_an_older_daemons_plates_says_what_to_do(daemon, other, versio
 
 
 @pytest.mark.parametrize(("version", "kind"), [("0.0.9", "port"), (__version__, "port"), ("999.0", "no-port")])
-def test_a_board_says_so_of_a_daemon_that_a_person_started_or_that_is_newer(daemon, other, version, kind):
+def test_a_board_warns_about_an_other_daemon_that_a_person_started_or_that_is_newer(daemon, other, version, kind):
     running = other(version, kind)
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
     assert board.wait() == 1

@@ -9,7 +9,7 @@ A hook's surroundings
     every_value     a project in which every machine decides, and any one file is replaced by any value
 
 The daemon and the boards
-    daemon, postgres        a daemon and a PostgreSQL server of the test's own
+    daemon, postgres        a daemon and a PostgreSQL server for one test
     holds_connections       a program that holds connections to a port open
     sessions, plate_events  simulated sessions for the boards; the short forms of events
     board_user, terminal    presses keys on the terminal board; a process in a terminal of its own

@@ -139,7 +139,7 @@ def test_cursors_fields_are_added():
 
 
 @pytest.mark.parametrize(("count", "active"), [(0, False), (None, False), (0.0, False), (1, True), ("2", True)])
-def test_cursors_count_of_blocks_says_whether_the_turn_was_blocked(count, active):
+def test_cursors_count_of_blocks_shows_whether_the_turn_was_blocked(count, active):
     assert translate_payload(cursor, {"loop_count": count})["stop_hook_active"] is active
 
 
@@ -166,7 +166,7 @@ def test_cursor_without_a_list_of_folders_has_no_cwd(roots):
         ("subagentStop", "error", "SubagentStop"),
     ],
 )
-def test_a_turn_of_cursors_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
+def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
     assert translate_payload(cursor, {"hook_event_name": event, "status": status})["hook_event_name"] == ours
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import iso_time
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, print_lines
 from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.memory import FLAG_NAME
@@ -37,7 +37,7 @@ class Case:
     """One case of the benchmark.
 
     machine: the machines that are asked, comma-separated.
-    about: what the table says about the case.
+    about: the case's description in the table.
     said: the agent's last words.
     blocks: whether the machine blocks.
     begin: makes the machine's state in a project folder; returns the file that a stop changes or makes there, None if
@@ -172,7 +172,7 @@ def bench(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(facts)
     else:
-        say(*format_times(facts, arguments.max_ratio))
+        print_lines(*format_times(facts, arguments.max_ratio))
     for row in (facts["hooks"][number] for number in slow):
         sys.stderr.write(
             f"tailhook: {row['case']} at {row['transcript']} takes {row['ratio']:.2f} times bare Python, "

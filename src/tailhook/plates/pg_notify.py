@@ -15,7 +15,7 @@ RELISTEN_DELAY_S = 1.0  # after a lost connection
 
 async def listen(database: Database, hub: Hub) -> None:
     """Publish every change that another daemon announces, for ever."""
-    import psycopg  # installed where PostgreSQL is used
+    import psycopg  # only installed if PostgreSQL is used
 
     url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     while True:
