@@ -165,6 +165,28 @@ def test_two_projects_have_states_of_their_own_and_old_ones_are_removed(gate):
     assert len(list(folder.glob("*.gate"))) == 2
 
 
+def test_rules_that_a_block_does_not_name_are_asked_for_by_a_later_one(gate):
+    configure(gate, [{"edited": ["*.py"], "ran": f"check{number}"} for number in range(7)])
+    edit(gate)
+    reason = gate.stop("Done.").answer["reason"]
+    assert "`check4`" in reason
+    assert reason.endswith("- and 2 more")
+    assert gate.stop("Done.", stop_hook_active=True).allowed
+    reason = gate.stop("Done.").answer["reason"]
+    assert "`check5`" in reason
+    assert "`check6`" in reason
+    assert gate.stop("Done.").allowed
+
+
+def test_a_state_of_an_older_version_is_read(gate):
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+    (state,) = (gate.home / ".local/state/tailhook").glob("*.gate")
+    records = map(json.loads, gate.transcript.read_text().splitlines())
+    state.write_text(json.dumps([record["message"]["id"] for record in records if record["type"] == "assistant"]))
+    assert gate.stop("Done.").allowed
+
+
 # ---- commands in the background, as Claude Code 2.1.222 writes them ---------------
 
 

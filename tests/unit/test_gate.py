@@ -14,6 +14,7 @@ from tailhook.machines.gate import (
     Edit,
     Facts,
     Rule,
+    block_id,
     check_config,
     decide,
     expand_braces,
@@ -32,8 +33,8 @@ ROWS = {
     2: (Facts([PYTHON], [EDIT], paused=True), "allow", "background task", None),
     3: (Facts([PYTHON], [EDIT], stop_hook_active=True), "allow", "stop_hook_active", None),
     5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "every edit was checked", None),
-    6: (Facts([PYTHON], [EDIT], blocked={"e1"}), "allow", "blocked for these edits", None),
-    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", ["e1"]),
+    6: (Facts([PYTHON], [EDIT], blocked={block_id(EDIT, PYTHON)}), "allow", "blocked for these edits", None),
+    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", [block_id(EDIT, PYTHON)]),
 }
 
 
@@ -64,7 +65,7 @@ def test_a_reason_stays_short_and_on_its_lines():
     reason = decide(Facts(rules, edits)).reason
     assert len(reason) < 10_000
     assert reason.count("\n") == MAX_NAMED + 1
-    assert reason.endswith("and 45 more, which the next stop names")
+    assert reason.endswith("- and 45 more")
     assert "\x1b" not in reason
 
 
@@ -72,15 +73,32 @@ def test_the_reason_says_where_its_commands_come_from():
     assert ".claude/tailhook.json" in decide(Facts([PYTHON], [EDIT])).reason
 
 
-def test_only_the_edits_that_were_named_count_as_blocked():
-    rules = [Rule([f"f{number}"], f"check{number}") for number in range(7)]
-    edits = [Edit(f"f{number}", f"e{number}") for number in range(7)]
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_only_the_rules_that_were_named_count_as_blocked(is_one_file):
+    """Of seven rules, the first block names five, the second one names the others."""
+    rules = [Rule(["*" if is_one_file else f"f{number}"], f"check{number}") for number in range(7)]
+    edits = [EDIT] if is_one_file else [Edit(f"f{number}", f"e{number}") for number in range(7)]
     first = decide(Facts(rules, edits))
-    assert first.change == [f"e{number}" for number in range(MAX_NAMED)]
+    assert len(first.change) == len(set(first.change)) == MAX_NAMED
     second = decide(Facts(rules, edits, blocked=set(first.change)))
-    assert second.change[:2] == ["e5", "e6"]
+    assert "`check5`" in second.reason
     assert "`check6`" in second.reason
+    assert len({*first.change, *second.change}) == 7
     assert decide(Facts(rules, edits, blocked={*first.change, *second.change})).outcome == "allow"
+
+
+def test_a_rule_that_was_added_after_a_block_is_blocked_for():
+    blocked = set(decide(Facts([PYTHON], [EDIT])).change)
+    assert "`ruff`" in decide(Facts([PYTHON, Rule(["*.py"], "ruff")], [EDIT], blocked=blocked)).reason
+
+
+def test_what_is_kept_of_a_block_is_short():
+    (kept,) = decide(Facts([Rule(["*.py"], "x" * 200)], [Edit("a.py", "e" * 5000)])).change
+    assert len(kept) == 16
+
+
+def test_an_edit_whose_id_an_older_version_kept_is_not_blocked_for_again():
+    assert decide(Facts([PYTHON, Rule(["*.py"], "ruff")], [EDIT], blocked={"e1"})).outcome == "allow"
 
 
 def test_a_command_is_shown_as_it_is_written():
@@ -92,7 +110,9 @@ def test_no_edit_needs_no_run():
 
 
 def test_a_newer_edit_is_blocked_for_again():
-    assert decide(Facts([PYTHON], [Edit("b.py", "e2"), EDIT], blocked={"e1"})).change == ["e2"]
+    blocked = {block_id(EDIT, PYTHON)}
+    newer = Edit("b.py", "e2")
+    assert decide(Facts([PYTHON], [newer, EDIT], blocked=blocked)).change == [block_id(newer, PYTHON)]
 
 
 def test_the_transcript_is_read_no_farther_than_needed():

@@ -1,4 +1,4 @@
-"""The gate machine's hook: it reads edits and commands from the transcript's end and keeps for which it blocked."""
+"""The gate machine's hook: it reads edits and commands from the end of the transcript, and saves what it blocked for."""
 
 import posix
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
-MAX_KEPT_IDS = 1000  # of edits for which a stop was blocked; the newest ones of a project
+MAX_KEPT_IDS = 1000  # of the edits and rules for which a stop was blocked; the newest ones of a project
 MAX_STATE_AGE_S = 30 * 86400  # after which another project's file is removed
 MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program counts as its run
 MAX_NOTICES = 20  # commands for which the end of a background task is looked for
@@ -28,7 +28,7 @@ MAX_FOLDERS = 200  # that are compared with the project's by more than their pat
 
 
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
-    """Decide, and keep for which edits a stop was blocked; return None if there are no rules.
+    """Decide, and save what a stop was blocked for; return None if there are no rules.
 
     Reads back through the transcript (at most 64 MiB) until every rule is decided.
     """
@@ -209,15 +209,15 @@ def without_dots(path: str) -> str:
     return "/".join(names)
 
 
-# ---- blocked once for each edit ------------------------------------------------
+# ---- blocked once for each edit and rule ---------------------------------------
 
 
 class BlockedEdits:
-    """The edits for which a stop in a project was blocked, in the private state folder.
+    """The edits and rules for which a stop in a project was blocked, in the private state folder.
 
-    A session that is forked or resumed has the same edits under another id, so the file is the project's.
+    A session that is forked or resumed has the same edits, so the file is the project's.
 
-    ids: of the uses of tools.
+    ids: those of `gate.block_id`; in a file that an older version wrote, the ids of the uses of tools.
     """
 
     def __init__(self, root: str, now: float) -> None:
@@ -228,7 +228,7 @@ class BlockedEdits:
         self.reload()
 
     def lock(self) -> Lock:
-        """Return the lock to hold from `reload` until the ids are kept; all projects have the same. Raises OSError."""
+        """Return the lock to hold from `reload` until the ids are saved; all projects have the same. Raises OSError."""
         return Lock(f"{state_folder()}/gate.lock")
 
     def reload(self) -> bool:
@@ -238,12 +238,12 @@ class BlockedEdits:
             found = parse_json(read_file(self.path))
         except (OSError, ValueError):
             found = None
-        self.ids = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+        self.ids = [value for value in found if isinstance(value, str)] if isinstance(found, list) else []
         return self.ids != before
 
     def add(self, ids: list[str]) -> None:
-        """Keep more ids, and remove files that have not changed for long. Only under the lock. Raises OSError."""
-        kept = [*(one for one in self.ids if one not in ids), *ids][-MAX_KEPT_IDS:]
+        """Save more ids, and remove files that have not changed for long. Only under the lock. Raises OSError."""
+        kept = [*(known for known in self.ids if known not in ids), *ids][-MAX_KEPT_IDS:]
         folder = state_folder()
         replace_file(f"{folder}/{self.name}", write_json(kept) + b"\n")
         for name in posix.listdir(folder):

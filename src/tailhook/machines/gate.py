@@ -4,6 +4,7 @@
 Pure: the rules and what happened in the session in; verdict out. `tailhook.hook.gate` reads the transcript.
 """
 
+from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
 from tailhook.machines.commands import parse_command, runs
 
@@ -85,7 +86,8 @@ class Facts:
     happened: the edits and the shell commands (str) that did not fail, the newest first; read as far as needed.
     paused: whether a background task will wake the agent.
     stop_hook_active: whether this turn was blocked before.
-    blocked: the ids of edits for which a stop was blocked already.
+    blocked: the `block_id`s for which a stop was blocked already. Older versions saved the ids of edits instead, which
+        count for every rule.
     """
 
     __slots__ = ("blocked", "happened", "paused", "rules", "stop_hook_active")
@@ -106,7 +108,7 @@ class Facts:
 
 
 def decide(facts: Facts) -> "Verdict[list[str]]":
-    """Decide whether the agent may stop. The verdict's change is the ids of the edits that are not checked."""
+    """Decide whether the agent may stop. The verdict's change is the `block_id`s of what its reason names."""
     if not facts.rules:
         return Verdict("allow", "no rules")
     if facts.paused:
@@ -116,22 +118,27 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "every edit was checked")
-    missing.sort(key=lambda one: one[1].id in facts.blocked)
-    named = missing[:MAX_NAMED]
-    if named[0][1].id in facts.blocked:
+    new = [(rule, edit) for rule, edit in missing if facts.blocked.isdisjoint((edit.id, block_id(edit, rule)))]
+    if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
+    named = [*new, *(pair for pair in missing if pair not in new)][:MAX_NAMED]
     lines = [
         f"- `{clip_field(rule.command)}`: {clip_field(edit.path)} was edited after its last successful run."
         for rule, edit in named
     ]
     if len(missing) > len(named):
-        lines.append(f"- and {len(missing) - len(named)} more, which the next stop names")
+        lines.append(f"- and {len(missing) - len(named)} more")
     head = (
         "Before you stop, run these commands and fix the problems that they report. They come from gate.rules"
         " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
-    return Verdict("block", why, [edit.id for _, edit in named], "\n".join((head, *lines)))
+    return Verdict("block", why, [block_id(edit, rule) for rule, edit in named], "\n".join((head, *lines)))
+
+
+def block_id(edit: Edit, rule: Rule) -> str:
+    """Return what is remembered of a block for an edit that a rule's command did not check."""
+    return f"{fingerprint(f'{edit.id} {rule.command}'.encode('utf-8', 'surrogatepass')):016x}"
 
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
