@@ -6,6 +6,7 @@ bash, for generated commands.
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, parse_command, runs
-from tailhook.machines.shell import MAX_NESTING
+from tailhook.machines import commands, shell
+from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, ShellLine, parse_command, runs
+from tailhook.machines.shell import MAX_NESTING, Budget, ShellReader, SimpleCommand
 
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [
@@ -34,7 +36,8 @@ RUN = [
     "stdbuf -oL pytest", "setsid pytest", "ionice -c2 pytest", "ionice -c 2 -n 3 pytest", "doas -u me pytest",
     "unbuffer pytest", "caffeinate -i pytest", "timeout --signal KILL 60 pytest", "timeout --kill-after 5 60 pytest",
     "timeout --kill-after=5 60 pytest", "env --unset A pytest", "sudo --user me pytest", "sudo -Eu me pytest",
-    "env -S 'pytest -q'", "env -S'pytest -q'", "env --split-string='pytest -q'", "env -iS 'pytest -q'",
+    "env -S 'pytest -q'", "env -S'pytest -q'", "env -S '-i A=1 pytest'", "env -u A -vS 'nice' -n 5 pytest",
+    "env -S 'bash -c' 'cd x; pytest'", "env --split-string='pytest -q'", "env -iS 'pytest -q'",
     "A[0]=1 pytest", "A+=1 pytest", "time -p pytest", "nice -5 pytest", "xargs -I{} pytest {}", "sudo -- pytest",
     "find . -name 't_*' -exec pytest {} \\;", "find . -exec ls {} \\; -exec pytest {} +", "coproc pytest",
     # programs that run programs
@@ -76,6 +79,7 @@ NOT_RUN = [
     "cat <<A <<B\npytest\nA\npytest\nB", "cat <<A; echo b\npytest\nA", "cat <<-E\n\tpytest\n\tE", "((pytest<<2))",
     "echo $((pytest<<2))", "echo $'it\\'s pytest'", "sudo -u pytest ls", "env pytest=1 ls", "docker compose up pytest",
     "docker exec pytest ls", "export PATH=pytest", "kill $(pgrep pytest)", "uv pip install pytest", "uv add pytest",
+    "env sort -S pytest", "env -S echo 'a; pytest'", "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
     "npm run pytest",
 ]  # fmt: skip
@@ -153,9 +157,146 @@ def test_a_command_that_is_too_long_or_too_deep_counts_if_it_names_the_program()
     long = "echo " + "x" * MAX_COMMAND_CHARS
     assert not runs(long, ["pytest"])
     assert runs(f"{long} pytest", ["pytest"])
-    for deep in ("$(" * MAX_NESTING * 2, "(" * 5000, "eval " * 5000, "env " * 5000, "find -exec " * 5000, "$((" * 5000):
+    for deep in (
+        "$(" * MAX_NESTING * 2,
+        "(" * 5000,
+        "eval " * 5000,
+        "env " * 5000,
+        "find -exec " * 5000,
+        "$((" * 5000,
+        "${" * 5000,
+        '"${' * 5000,
+        "${" * 30 + "x" + "}" * 30,
+    ):
         assert runs(f"{deep} echo pytest", ["pytest"])
         assert not runs(f"{deep} echo pytest", ["make"])
+
+
+# ---- how much is read ------------------------------------------------------------
+
+
+def counted_lines(action):
+    """Return how many lines of the two modules an action executes."""
+    files, count = {commands.__file__, shell.__file__}, 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+LONG = {
+    "env -S": ("env", " -S a", " pytest"),
+    "arithmetic that is none": ("echo pytest", " $(( '(' ) )", ""),
+    "a test": ("[[ pytest", " a\n", ""),
+    "patterns": ("echo pytest ", "@()", ""),
+    "arrays": ("pytest= ", "a=()", ""),
+    "one array behind another": ("pytest= a", "=()", ""),
+    "double quotes": ('echo pytest "', "a", '"'),
+    "parameters": ("echo pytest ", "${x:-", ""),
+    "backticks": ("echo pytest ", "`a`", ""),
+    "backticks in double quotes": ('echo pytest "', "`a`", '"'),
+    "here-documents": ("cat pytest", " <<a", "\n" + "a\n" * 2000),
+    "a here-document": ("cat pytest <<a\n", "$(a)\n", "a"),
+    "dots in a path": ("pytest ", "./", ""),
+    "groups": ("", "(a);", " echo pytest"),
+    "options": ("nice ", "-n a ", " echo pytest"),
+    "nix -c": ("nix ", "-c ", " pytest"),
+    "find -exec": ("find ", "-exec a ; ", " pytest"),
+    "flock -c": ("flock ", "-c a ", " pytest"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_command_that_is_twice_as_long_takes_twice_as_many_steps(name):
+    head, part, tail = LONG[name]
+
+    def steps(count):
+        return counted_lines(lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]))
+
+    assert steps(2000) < 2.5 * steps(1000)
+
+
+def test_the_words_of_a_test_are_not_searched_again(monkeypatch):
+    """A search of the words at each of their separators would be quadratic, though it is one line."""
+
+    class Words(list):
+        def __contains__(self, word):
+            raise AssertionError(f"searched for {word}")
+
+    def begin(self):
+        self.words, self.stdin = Words(), None
+
+    monkeypatch.setattr(SimpleCommand, "__init__", begin)
+    reader = ShellReader("[[ a\n b && c ]]; [[ d\n e", Budget(100))
+    reader.read()
+    assert [command.words for command in reader.commands] == [["[[", "a", "b", "c", "]]"], ["[[", "d", "e"]]
+    assert reader.is_unknown
+
+
+def test_the_parts_of_a_word_are_joined_once():
+    """Joining them at each parenthesis would be quadratic, though it is one line."""
+    joined = 0
+
+    def profile(frame, event, function):
+        nonlocal joined
+        if event == "c_call" and function.__name__ == "join":
+            joined += len(getattr(frame.f_locals.get("self"), "word", None) or ())
+
+    reader = ShellReader("@()" * 1000, Budget(10_000))
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        reader.read()
+    finally:
+        sys.setprofile(before)
+    assert len(reader.commands) == 1
+    assert joined < 5000
+
+
+def test_beyond_the_budget_a_command_counts_if_it_names_the_program():
+    budget = Budget(100)
+    line = ShellLine("echo pytest", budget)
+    assert not line.runs(["pytest"])
+    assert not line.runs(["pytest"])
+    assert 45 <= budget.left < 55  # it is taken apart once
+    long = ShellLine(f"echo pytest {'x' * 100}", budget)
+    assert long.runs(["pytest"])
+    assert not long.runs(["make"])
+    assert ShellLine("echo pytest", budget).runs(["pytest"])
+
+
+@pytest.mark.parametrize("text", ["bash -c 'echo pytest {}'", "echo `echo pytest {}`", "cat <<E\n$pytest {}\nE"])
+def test_a_text_in_a_text_costs_its_length_again(text):
+    text = text.format("x" * 1000)
+    assert not ShellLine(text, Budget(2200)).runs(["pytest"])
+    assert ShellLine(text, Budget(1900)).runs(["pytest"])
+
+
+def test_beginning_to_read_a_text_costs_something():
+    line = f"su {'-c a ' * 100}; echo pytest"
+    assert ShellLine(line, Budget(3000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(5000)).runs(["pytest"])
+
+
+def test_a_simple_command_costs_something():
+    line = f"{'ls;' * 1000} echo pytest"
+    assert ShellLine(line, Budget(6000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(10_000)).runs(["pytest"])
+
+
+def test_the_words_of_wrapped_commands_cost_something():
+    line = f"{'nice ' * 20}echo pytest {'x ' * 1000}"
+    assert ShellLine(line, Budget(10_000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(30_000)).runs(["pytest"])
 
 
 @given(st.text("pytest ;&|<>(){}[]'\"\\#$`\n=-\t!*e", max_size=80))

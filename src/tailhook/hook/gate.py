@@ -1,4 +1,4 @@
-"""The gate machine's hook: it reads edits and commands from the end of the transcript, and saves what it blocked for."""
+"""The gate machine's hook: it reads edits and commands from the transcript's end, and saves what it blocked for."""
 
 import posix
 
@@ -7,7 +7,7 @@ from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BY
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, get_text, is_paused, upwards
 from tailhook.machines import Verdict, gate
-from tailhook.machines.commands import may_name, program_name
+from tailhook.machines.commands import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
-            if name not in SHELL_TOOLS and not contains_one(given, marks):
+            if name not in SHELL_TOOLS and not contains_any(given, marks):
                 continue
             if name in SHELL_TOOLS:
                 if not (command := programs.command_in(given)):
@@ -107,16 +107,16 @@ class Programs:
 
         After MAX_COMMANDS, return a text that cannot be taken apart, so that it counts as a run of all programs in it.
         """
-        if not contains_one(given, self.marks):
+        if not contains_any(given, self.marks):
             return ""
         command = text_member(given, "command")
-        if not any(may_name(command, name) for name in self.names):
+        if not any(contains_name(command, name) for name in self.names):
             return ""
         self.count += 1
         return command if self.count <= MAX_COMMANDS else f"({command}"
 
 
-def contains_one(given: bytes, marks: "Sequence[bytes]") -> bool:
+def contains_any(given: bytes, marks: "Sequence[bytes]") -> bool:
     """Return whether a tool's input contains one of the marks. Without one, it need not be decoded."""
     for mark in marks:  # noqa: SIM110 - faster than `any`, and most inputs of a long session end here
         if mark in given:

@@ -6,7 +6,8 @@ Pure: the rules and what happened in the session in; verdict out. `tailhook.hook
 
 from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.commands import parse_command, runs
+from tailhook.machines.commands import MAX_READ_CHARS, ShellLine, parse_command
+from tailhook.machines.shell import Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,19 +144,18 @@ def block_id(edit: Edit, rule: Rule) -> str:
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
     """Return the rules whose newest edit is newer than the newest run of their command, each with that edit."""
-    waiting, missing = list(rules), []
-    for one in happened:
-        decided = []
-        for rule in waiting:
-            if isinstance(one, Edit):
-                if rule.concerns(one):
-                    missing.append((rule, one))
-                    decided.append(rule)
-            elif runs(one, rule.ran):
-                decided.append(rule)
-        waiting = [rule for rule in waiting if rule not in decided]
-        if not waiting:
-            break
+    budget, waiting, missing = Budget(MAX_READ_CHARS), list(rules), []
+    for happening in happened:
+        if isinstance(happening, Edit):
+            decided = [rule for rule in waiting if rule.concerns(happening)]
+            missing += [(rule, happening) for rule in decided]
+        else:
+            line = ShellLine(happening, budget)
+            decided = [rule for rule in waiting if line.runs(rule.ran)]
+        if decided:
+            waiting = [rule for rule in waiting if rule not in decided]
+            if not waiting:
+                break
     return missing
 
 
