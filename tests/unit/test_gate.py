@@ -1,5 +1,6 @@
 """The gate machine: its page row by row, its rules, and its patterns of files."""
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -18,9 +19,9 @@ from tailhook.machines.gate import (
     check_config,
     decide,
     expand_braces,
+    expand_pattern,
     matches_path,
     parse_rules,
-    usual_patterns,
 )
 
 PYTHON = Rule(["*.py"], "pytest")
@@ -174,7 +175,7 @@ def test_a_pattern_that_cannot_match_is_reported(pattern, why):
     (fault,) = check_config({"rules": [{"edited": ["*.py", pattern], "ran": "x"}]})
     assert fault.startswith("rule 1 of gate.rules: the pattern ")
     assert why in fault
-    assert usual_patterns(pattern) == [] if isinstance(pattern, str) else True
+    assert expand_pattern(pattern) == [] if isinstance(pattern, str) else True
 
 
 # ---- patterns of files -------------------------------------------------------
@@ -225,6 +226,24 @@ PATHS = [
     ("/tmp/**", "/tmp/x/y", True),
     ("tmp/**", "/tmp/x/y", False),
     ("*.py", "/tmp/a.py", True),
+    ("src", "src/a/b.py", True),
+    ("src", "lib/src/a.py", True),
+    ("src", "src", True),
+    ("src", "src2/a.py", False),
+    ("src", "a.src", False),
+    ("src", "/home/src/a.py", False),
+    ("./src", "src/a.py", True),
+    ("./src", "lib/src/a.py", False),
+    ("docs/api", "docs/api/a/b.md", True),
+    ("docs/api", "docs/api.md", False),
+    ("docs/api", "x/docs/api/b.md", False),
+    ("**/api", "x/api/b.md", True),
+    ("/home/me/app", "/home/me/app/a.py", True),
+    ("/home/me/app", "/home/me/app2/a.py", False),
+    ("*.d/conf", "a.d/conf/x", True),
+    ("src/*", "src/a/b.py", False),
+    ("*.py", "a.py/b.txt", False),
+    ("{src,lib}", "lib/a.py", True),
 ]
 
 
@@ -247,8 +266,23 @@ def test_braces_are_expanded_up_to_a_limit():
 def test_the_quick_look_at_a_path_changes_nothing(pattern, path):
     rule = {"edited": [pattern], "ran": "x"}
     for one in parse_rules([rule]):
-        slow = any(matches_path(part.text, path) for part in one.patterns)
+        texts = [text for part in one.patterns for text in (part.text, *filter(None, [part.below]))]
+        slow = any(matches_path(text, path) for text in texts)
         assert one.concerns(Edit(path, "e")) is slow
+
+
+@given(st.text("ab*/", min_size=1, max_size=8), st.text("ab/", min_size=1, max_size=8))
+def test_an_edit_without_a_pattern_s_mark_does_not_match(pattern, path):
+    for rule in parse_rules([{"edited": [pattern], "ran": "x"}]):
+        marks = [part.mark() for part in rule.patterns]
+        for whole in (path, f"/root/{path}"):
+            given_text = json.dumps({"file_path": whole}).encode()
+            assert any(mark in given_text for mark in marks) or not rule.concerns(Edit(whole, "e", [path]))
+
+
+def test_a_hundred_names_of_files_are_a_hundred_patterns():
+    (rule,) = parse_rules([{"edited": [f"f{number}" for number in range(MAX_PATTERNS)], "ran": "x"}])
+    assert rule.concerns(Edit("f99/a", "e"))
 
 
 @given(st.text("ab*?/", max_size=12), st.text("ab/", max_size=12))

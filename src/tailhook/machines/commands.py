@@ -259,7 +259,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
         for count, after_option in reached:
             if count == len(wanted):
                 return True
-            if without_dot(word) == without_dot(wanted[count]):
+            if path_of(word) == path_of(wanted[count]):
                 following.add((count + 1, False))
             if word.startswith("-"):
                 following.add((count, "=" not in word and word != "--"))
@@ -280,7 +280,7 @@ def is_program(word: str, wanted: str) -> bool:
     agent's folder; a path that begins elsewhere must end with it.
     """
     if "/" in wanted:
-        path, end = without_dot(word), without_dot(wanted)
+        path, end = path_of(word), path_of(wanted)
         begins_elsewhere = path.startswith(("/", "~", "../", UNKNOWN))
         return "/" in word and (path == end or (begins_elsewhere and path.endswith(f"/{end}")))
     name = base_name(word)
@@ -292,12 +292,13 @@ def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def without_dot(path: str) -> str:
-    """Return a path without "./" in front of it."""
+def path_of(word: str) -> str:
+    """Return a word without "./" in front of it and without a slash at its end."""
+    end = len(word) - (len(word) > 1 and word.endswith("/"))
     at = 0
-    while path.startswith("./", at):
+    while word.startswith("./", at, end):
         at += 2
-    return path[at:]
+    return word[at:end]
 
 
 def is_python(name: str) -> bool:

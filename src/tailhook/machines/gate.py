@@ -34,7 +34,7 @@ class Rule:
         """edited: patterns, in which braces count. Raises ValueError with the reason if the rule is not valid."""
         self.ran = parse_command(ran)
         self.command = ran.strip()
-        self.patterns = [Pattern(one) for value in edited if isinstance(value, str) for one in usual_patterns(value)]
+        self.patterns = [Pattern(text) for value in edited if isinstance(value, str) for text in expand_pattern(value)]
         if not 0 < len(self.patterns) <= MAX_PATTERNS:
             raise ValueError(f'"edited" does not hold 1 to {MAX_PATTERNS} patterns that can match')
 
@@ -44,9 +44,13 @@ class Rule:
 
 
 class Pattern:
-    """A pattern as `matches_path` takes it, with what a path must begin and end with to match it: most paths do not."""
+    """A pattern, with what a path must begin and end with to match it: most paths do not.
 
-    __slots__ = ("head", "tail", "text")
+    text: as `matches_path` takes it.
+    below: the pattern of what is below the folder that `text` may name; "" if its last name has wildcards.
+    """
+
+    __slots__ = ("below", "head", "tail", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -54,14 +58,24 @@ class Pattern:
         self.tail = text[special[-1] + 1 if special else 0 :].rpartition("/")[2]
         is_relative = "/" in text and not text.startswith("/")
         self.head = text[: special[0] if special else None].rpartition("/")[0] if is_relative else ""
+        names_folder = self.tail and self.tail == text.rpartition("/")[2]
+        self.below = f"{text if '/' in text else f'**/{text}'}/**" if names_folder else ""
 
     def mark(self) -> bytes:
         """Return what a JSON text with a matching path in it contains, unless it has escapes."""
-        return f'{self.tail}"'.encode("utf-8", "surrogatepass")
+        if self.below:
+            return self.tail.encode("utf-8", "surrogatepass")
+        folder = self.text.removesuffix("/**").rpartition("/")[2]
+        is_below = self.text.endswith("/**") and not any(letter in folder for letter in "*?[]")
+        return (folder if is_below else f'{self.tail}"').encode("utf-8", "surrogatepass")
 
     def matches(self, path: str) -> bool:
-        """Return whether a path matches."""
-        return path.endswith(self.tail) and path.startswith(self.head) and matches_path(self.text, path)
+        """Return whether a path matches, or a folder that it is in."""
+        if not path.startswith(self.head):
+            return False
+        if path.endswith(self.tail) and matches_path(self.text, path):
+            return True
+        return bool(self.below) and f"{self.tail}/" in path and matches_path(self.below, path)
 
 
 class Edit:
@@ -228,10 +242,10 @@ def without_ends(pattern: str) -> str:
     return pattern.removeprefix("/").removesuffix("/")
 
 
-def usual_patterns(pattern: str) -> list[str]:
+def expand_pattern(pattern: str) -> list[str]:
     """Return what a pattern of the configuration means to `matches_path`; [] for one that cannot match.
 
-    >>> usual_patterns("./src/*.{c,h}"), usual_patterns("docs/"), usual_patterns("!x")
+    >>> expand_pattern("./src/*.{c,h}"), expand_pattern("docs/"), expand_pattern("!x")
     (['src/*.c', 'src/*.h'], ['docs/**'], [])
     """
     if pattern_fault(pattern):  # the other patterns of the rule count all the same
