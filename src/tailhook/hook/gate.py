@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
 
+# What Claude Code (2.1.329) calls its tools and how it writes commands of other kinds is in this module and not in
+# `tailhook.hook.hosts.claude_code`: importing that would add 2.5 % to the instructions of every stop.
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
+TYPED_COMMAND = "<bash-input>"  # how the message begins that a person's `!command` leaves
+TYPED_COMMAND_END = "</bash-input>"
 MAX_KEPT_IDS = 1000  # of the edits and rules for which a stop was blocked; the newest ones of a project
 MAX_STATE_AGE_S = 30 * 86400  # after which another project's file is removed
 MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program counts as its run
@@ -61,6 +65,7 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
 
     Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
     that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
+    Commands that a person ran come before the next older edit: only their order with edits matters.
     """
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
@@ -69,13 +74,17 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
+        unsearched = None  # where the lines end whose commands of a person have not been yielded; None: the file's end
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
             if name not in SHELL_TOOLS and not contains_any(given, marks):
                 continue
             if name in SHELL_TOOLS:
-                if not (command := programs.command_in(given)):
+                if not (
+                    contains_any(given, programs.marks)
+                    and (command := programs.relevant(text_member(given, "command")))
+                ):
                     continue
                 if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
                     continue
@@ -83,6 +92,8 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
             elif failed is None or not (path := text_member(given, "file_path") or text_member(given, "notebook_path")):
                 continue
             else:
+                yield from filter(None, map(programs.relevant, typed_commands(fd, offset, unsearched)))
+                unsearched = offset
                 paths = folders.paths_of(path)
                 yield gate.Edit(paths[-1], use_id or "", paths)
             if len(given) <= MAX_SEEN_BYTES:
@@ -92,8 +103,9 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
 
 
 class Programs:
-    """The programs of the rules, found in the inputs of shell tools.
+    """The programs of the rules, which are looked for in commands.
 
+    marks: one of them is in every input of a shell tool that runs one.
     count: of the commands that name one of them.
     """
 
@@ -102,14 +114,11 @@ class Programs:
         self.marks = [b"\\", b"'", *(name.encode("utf-8", "surrogatepass") for name in self.names)]
         self.count = 0
 
-    def command_in(self, given: bytes) -> str:
-        """Return the command of an input if it could run one of the programs, otherwise "".
+    def relevant(self, command: str) -> str:
+        """Return a command if it could run one of the programs, otherwise "".
 
         After MAX_COMMANDS, return a text that cannot be taken apart, so that it counts as a run of all programs in it.
         """
-        if not contains_any(given, self.marks):
-            return ""
-        command = text_member(given, "command")
         if not any(contains_name(command, name) for name in self.names):
             return ""
         self.count += 1
@@ -131,6 +140,27 @@ def text_member(given: bytes, key: str) -> str:
     except ValueError:
         return ""
     return get_text(value, key) if isinstance(value, dict) else ""
+
+
+def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[str]":
+    """Yield the commands that a person ran with `!`, in a part of an open transcript, newest first.
+
+    The message that follows such a command has its output and no exit code, so it is unknown whether it failed.
+
+    end: of the part; None for the file's end.
+    """
+    for _, line in reverse_lines(fd, start, end, MAX_RECORD_BYTES, TYPED_COMMAND.encode()):
+        try:
+            record = parse_json(line)
+        except ValueError:
+            continue
+        message = record.get("message") if isinstance(record, dict) and record.get("type") == "user" else None
+        content = message.get("content") if isinstance(message, dict) else None
+        blocks = content if isinstance(content, list) else [{"text": content}]
+        for block in blocks:
+            text = get_text(block, "text") if isinstance(block, dict) else ""
+            if text.startswith(TYPED_COMMAND):
+                yield text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
 
 
 def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
