@@ -79,7 +79,8 @@ NOT_RUN = [
     "cat <<A <<B\npytest\nA\npytest\nB", "cat <<A; echo b\npytest\nA", "cat <<-E\n\tpytest\n\tE", "((pytest<<2))",
     "echo $((pytest<<2))", "echo $'it\\'s pytest'", "sudo -u pytest ls", "env pytest=1 ls", "docker compose up pytest",
     "docker exec pytest ls", "export PATH=pytest", "kill $(pgrep pytest)", "uv pip install pytest", "uv add pytest",
-    "env sort -S pytest", "env -S echo 'a; pytest'", "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
+    "env sort -S pytest", "env -S echo 'a; pytest'", "env -S echo \"it's\" '; pytest'", "env -S echo '' ';' pytest",
+    "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
     "npm run pytest",
 ]  # fmt: skip
@@ -285,6 +286,11 @@ def test_a_text_in_a_text_costs_its_length_again(text):
     text = text.format("x" * 1000)
     assert not ShellLine(text, Budget(2200)).runs(["pytest"])
     assert ShellLine(text, Budget(1900)).runs(["pytest"])
+
+
+def test_the_arguments_behind_env_s_are_hardly_longer_than_before():
+    line = f"env -S a {'b ' * 30_000} pytest"
+    assert not runs(line, ["pytest"])
 
 
 def test_beginning_to_read_a_text_costs_something():

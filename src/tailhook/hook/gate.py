@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
 # What Claude Code (2.1.329) calls its tools and how it writes commands of other kinds is in this module and not in
-# `tailhook.hook.hosts.claude_code`: importing that would add 2.5 % to the instructions of every stop.
+# `tailhook.hook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
 TYPED_COMMAND = "<bash-input>"  # how the message begins that a person's `!command` leaves

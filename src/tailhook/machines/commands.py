@@ -4,7 +4,7 @@ Pure. What cannot be taken apart counts as a run if the program's name occurs in
 """
 
 from tailhook.machines import is_visible
-from tailhook.machines.shell import TEXT_COST, UNKNOWN, Budget, ShellReader, is_assignment
+from tailhook.machines.shell import TEXT_COST, UNKNOWN, WORD_LETTERS, Budget, ShellReader, is_assignment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -451,8 +451,15 @@ def split_strings(words: "Sequence[str]") -> "Iterator[str]":
             text, rest = "".join(rest[:1]), rest[1:]
         elif not option or not is_flags(letters):
             continue
-        yield " ".join(["env", text, *(f"'{word}'" for word in (word.replace("'", "'\\''") for word in rest))])
+        yield " ".join(["env", text, *map(quote, rest)])
         return
+
+
+def quote(word: str) -> str:
+    """Return a word as a shell text."""
+    if word and WORD_LETTERS.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def is_flags(word: str) -> bool:

@@ -265,13 +265,13 @@ def expand_braces(pattern: str) -> list[str]:
     """
     todo, done = [pattern], list[str]()
     while todo and len(done) + len(todo) <= MAX_PATTERNS:
-        one = todo.pop(0)
-        choices = first_choices(one)
+        first = todo.pop(0)
+        choices = first_choices(first)
         if choices is None:
-            done.append(one)
+            done.append(first)
         else:
             start, end, words = choices
-            todo[:0] = [f"{one[:start]}{word}{one[end:]}" for word in words]
+            todo[:0] = [f"{first[:start]}{word}{first[end:]}" for word in words]
     return [*done, *todo]
 
 
