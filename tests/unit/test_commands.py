@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailhook.machines import commands, shell
-from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, ShellLine, parse_command, runs
+from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS, ShellLine, parse_command, runs
 from tailhook.machines.shell import MAX_NESTING, Budget, ShellReader, SimpleCommand
 
 # Each command, labelled by hand; one is written as a list of lines.
@@ -25,6 +25,7 @@ RUN = [
     "nice -n 5 pytest", "xargs pytest", "! pytest", "(pytest)", "{ pytest; }", "a;pytest", "a||pytest", "a | pytest",
     "pytest &", "if true; then pytest; fi", "for i in 1 2; do pytest; done", "pytest 2>&1 | tail -3", "ls 2>&1; pytest",
     "pytest>out.txt", ">out pytest", "'pytest' -q", "py\\test", '"pytest" a', "pytest # all", "nohup pytest",
+    "2>f pytest", "{fd}>f pytest",
     "command pytest", "exec pytest", "ls\npytest", "ls &>f; pytest", "ls 3<a {fd}>b; pytest", "pytest |& tee x",
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
@@ -44,7 +45,7 @@ RUN = [
     "uv run pytest", "uv run --with x pytest", "uv run -m pytest", "uv run --frozen -- pytest", "poetry run pytest",
     "poetry -C app run pytest", "pdm run pytest", "rye run pytest", "pipenv run pytest", "hatch run pytest",
     "npx pytest", "npx -y pytest", "pnpm exec pytest", "yarn pytest", "yarn run pytest", "bunx pytest",
-    "npm exec -- pytest",
+    "npm exec -- pytest", "docker-compose exec web pytest",
     "python -m pytest", "python3.12 -m pytest", "python -Bm pytest", "python -X dev -m pytest",
     "uv run python -m pytest",
     "coverage run -m pytest", "python -m coverage run --source a -m pytest", "docker compose exec web pytest",
@@ -52,7 +53,8 @@ RUN = [
     "docker run --rm -v a:b image pytest", "docker exec -it web pytest", "kubectl exec pod -- pytest",
     "nix develop -c pytest", "direnv exec . pytest", "git bisect run pytest",
     # substitutions
-    'out="$(pytest)"', "out=`pytest`", 'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
+    'out="$(pytest)"', "out=`pytest`", "echo `echo \\`pytest\\``",
+    'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
     'echo "a $(echo "b $(pytest)")"', "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
     "echo $'it\\'s'; pytest", "a=($(pytest))", 'git commit -m "$(cat <<\'E\'\nit\'s\nE\n)" && pytest',
     # here-documents
@@ -82,14 +84,15 @@ NOT_RUN = [
     "env sort -S pytest", "env -S echo 'a; pytest'", "env -S echo \"it's\" '; pytest'", "env -S echo '' ';' pytest",
     "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
-    "npm run pytest",
+    "npm run pytest", "yarn add pytest", "$ pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
+    "echo `echo \\`echo pytest\\``",
 ]  # fmt: skip
 # What cannot be taken apart counts as a run if the name is in it, and only then.
 UNKNOWN = [
     "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
     "bash < {}",
     "cat <<E\n{}", "echo '{}", 'echo "{}', "echo `{}", "(echo {}", "echo $(echo {}", "fi) {}", "echo ${{x {}",
-    "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
+    "echo ({})", "echo $(({} a)b", "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
 ]  # fmt: skip
 
 
@@ -117,6 +120,9 @@ def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
         ("npm --prefix web test", "npm test", True),
         ("npm --prefix run run test", "npm run test", True),
         ("npm run test", "npm test", False),
+        ("npm --prefix=web run test", "npm test", False),
+        ("npm -- run test", "npm test", False),
+        ("python scripts/check.py fast", "scripts/check.py fast", True),
         ("pytest tests/", "pytest tests", True),
         ("pytest ./tests/", "pytest tests", True),
         ("pytest tests", "pytest ./tests/", True),
@@ -269,6 +275,19 @@ def test_the_parts_of_a_word_are_joined_once():
     assert joined < 5000
 
 
+def test_programs_that_run_a_command_have_at_most_one_argument_of_their_own():
+    assert {key for key, (own, _, _) in WRAPPERS.items() if own} == {
+        "direnv exec", "docker compose exec", "docker compose run", "docker-compose exec", "docker-compose run",
+        "docker exec", "docker run", "flock", "kubectl exec", "podman exec", "setarch", "taskset", "timeout",
+    }  # fmt: skip
+    assert {own for own, _, _ in WRAPPERS.values()} == {0, 1}
+
+
+def test_a_budget_is_spent_when_nothing_is_left():
+    budget = Budget(5)
+    assert [budget.spend(3), budget.spend(2), budget.spend(0), budget.spend(1)] == [True, True, True, False]
+
+
 def test_beyond_the_budget_a_command_counts_if_it_names_the_program():
     budget = Budget(100)
     line = ShellLine("echo pytest", budget)
@@ -320,7 +339,7 @@ def test_any_line_is_taken_apart(line):
     "text",
     ["a;b", "a|b", "a && b", "a & b", "a > b", "a < b", "a # b", "! a", "if a", "(a)", "{ a; }", "a() { b; }", "case a",
      "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "a\nb", "a\x1b", "a\u202eb", "a 'b",
-     "a" * (MAX_WANTED_CHARS + 1)],
+     "a" * 201],
 )  # fmt: skip
 def test_only_one_simple_command_can_be_looked_for(text):
     with pytest.raises(ValueError, match=r"command|program"):
@@ -328,6 +347,7 @@ def test_only_one_simple_command_can_be_looked_for(text):
 
 
 def test_the_words_to_look_for_are_those_of_a_shell():
+    assert parse_command("a" * 200) == ["a" * 200]
     assert parse_command(" npm  test ") == ["npm", "test"]
     assert parse_command("pytest -k 'a b' \"c\" d\\ e") == ["pytest", "-k", "a b", "c", "d e"]
     assert runs("pytest -k 'a b'", parse_command("pytest -k 'a b'"))

@@ -81,10 +81,8 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
             if name not in SHELL_TOOLS and not contains_any(given, marks):
                 continue
             if name in SHELL_TOOLS:
-                if not (
-                    contains_any(given, programs.marks)
-                    and (command := programs.relevant(text_member(given, "command")))
-                ):
+                command = text_member(given, "command") if contains_any(given, programs.marks) else ""
+                if not (command := programs.relevant(command)):
                     continue
                 if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
                     continue

@@ -76,7 +76,7 @@ class ShellReader:
         self.target = ""  # what the next word is: the "file" of a redirection, or a here-"text"
         self.here: list[HereDocument] = []  # those that begin after this line
         self.in_test = False  # behind a [[ that is not closed yet: operators mean something else in it
-        self.closings: dict[int, int] = {}  # what `matching_parentheses` returns; empty until it is needed
+        self.closings: dict[int, int | None] = {}  # what `matching_parentheses` returns; empty until it is needed
         self.in_pattern = False  # between "in" or ";;" of a case and the ")" of its next pattern
 
     def read(self, closer: str = "") -> None:
@@ -283,7 +283,7 @@ class ShellReader:
         if not self.closings:
             self.closings.update(matching_parentheses(self.text))
         end = self.closings[at]
-        if end < 0 or self.text[end - 1] != ")":
+        if end is None or self.text[end - 1] != ")":
             return False
         self.read_expansions(self.text[at + 2 : end - 1])
         self.at = end + 1
@@ -431,12 +431,13 @@ def line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def matching_parentheses(text: str) -> dict[int, int]:
-    """Return where each opening parenthesis is closed, -1 if it is not. Quotes do not count."""
-    found, opened = dict[int, int](), list[int]()
+def matching_parentheses(text: str) -> "dict[int, int | None]":
+    """Return where each opening parenthesis is closed, None if it is not. Quotes do not count."""
+    found: dict[int, int | None] = {}
+    opened: list[int] = []
     for at, letter in enumerate(text):
         if letter == "(":
-            found[at] = -1
+            found[at] = None
             opened.append(at)
         elif letter == ")" and opened:
             found[opened.pop()] = at
