@@ -25,7 +25,7 @@ RUN = [
     "nice -n 5 pytest", "xargs pytest", "! pytest", "(pytest)", "{ pytest; }", "a;pytest", "a||pytest", "a | pytest",
     "pytest &", "if true; then pytest; fi", "for i in 1 2; do pytest; done", "pytest 2>&1 | tail -3", "ls 2>&1; pytest",
     "pytest>out.txt", ">out pytest", "'pytest' -q", "py\\test", '"pytest" a', "pytest # all", "nohup pytest",
-    "2>f pytest", "{fd}>f pytest",
+    '"py\\\ntest"', "2>f pytest", "{fd}>f pytest",
     "command pytest", "exec pytest", "ls\npytest", "ls &>f; pytest", "ls 3<a {fd}>b; pytest", "pytest |& tee x",
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
@@ -85,14 +85,14 @@ NOT_RUN = [
     "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
     "npm run pytest", "yarn add pytest", "$ pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
-    "echo `echo \\`echo pytest\\``",
+    "echo `echo \\`echo pytest\\``", "echo ${} pytest",
 ]  # fmt: skip
 # What cannot be taken apart counts as a run if the name is in it, and only then.
 UNKNOWN = [
     "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
     "bash < {}",
     "cat <<E\n{}", "echo '{}", 'echo "{}', "echo `{}", "(echo {}", "echo $(echo {}", "fi) {}", "echo ${{x {}",
-    "echo ({})", "echo $(({} a)b", "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
+    "cat {} <<E", "echo ({})", "echo $(({} a)b", "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
 ]  # fmt: skip
 
 
@@ -348,6 +348,7 @@ def test_only_one_simple_command_can_be_looked_for(text):
 
 def test_the_words_to_look_for_are_those_of_a_shell():
     assert parse_command("a" * 200) == ["a" * 200]
+    assert parse_command('a "b\\"c\\$d\\\\e\\nf"') == ["a", 'b"c$d\\e\\nf']
     assert parse_command(" npm  test ") == ["npm", "test"]
     assert parse_command("pytest -k 'a b' \"c\" d\\ e") == ["pytest", "-k", "a b", "c", "d e"]
     assert runs("pytest -k 'a b'", parse_command("pytest -k 'a b'"))
