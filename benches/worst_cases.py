@@ -139,6 +139,30 @@ def small_tool_uses(out: IO[str]) -> None:
         number += 1
 
 
+HARD_COMMANDS = (
+    ("env", " -S a", ""),
+    ("echo", " $(( '(' ) )", ""),
+    ("echo ", "@()", ""),
+    ('echo "', "`a` ", '"'),
+    ("nix ", "-c ", ""),
+    ("nice " * 25, "-n a ", ""),
+    ("cat <<a\n", "$(a)\n", "a\n"),
+    ("[[ a ]]", " && [[ a\n]]", ""),
+)
+
+
+def hard_commands(out: IO[str]) -> None:
+    """An edit, and commands of 20 KB that name the program, do not run it, and are hard to take apart."""
+    for number, (head, part, tail) in enumerate([("", "", ""), *HARD_COMMANDS]):
+        command = f"echo pytest; {head}{part * (20_000 // max(1, len(part)))}{tail}"
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        if not head:
+            use = {**use, "name": "Edit", "input": {"file_path": "/project/a.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": False}
+        for kind, block in (("assistant", use), ("user", result)):
+            out.write(json.dumps({"type": kind, "message": {"content": [block]}}) + "\n")
+
+
 def nothing_more(out: IO[str]) -> None:
     """Write nothing: the transcript stays as it is."""
 
@@ -268,6 +292,7 @@ CASES = [
     Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
     Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
     Worst("gate, 16 MB of small tool uses", small_tool_uses, "gate", gate_rules, False),
+    Worst("gate, commands that are hard to take apart", hard_commands, "gate", gate_rules),
     Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
 ]  # fmt: skip
 
