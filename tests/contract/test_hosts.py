@@ -70,7 +70,7 @@ def test_a_loop_ends_by_its_signal(project, stop, name, payload):
 
 
 @EACH
-def test_the_end_is_announced_where_the_host_has_a_word_for_it(project, stop, name, payload):
+def test_the_end_is_announced_if_the_host_has_a_word_for_it(project, stop, name, payload):
     project.loop()
     ended = stop(name, payload(project, DONE), "--announce")
     assert ended.exit_code == 0
@@ -154,7 +154,7 @@ def test_gemini_is_not_taken_at_an_earlier_answers_word(project, stop):
     assert stop("gemini", gemini(project, f"{DONE}\nNot yet.")).answer["decision"] == "deny"
 
 
-def test_gemini_is_taken_at_the_payloads_word_where_its_transcript_has_another(project, stop):
+def test_gemini_is_taken_at_the_payloads_word_if_its_transcript_has_another(project, stop):
     project.loop()
     write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
     assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
@@ -206,7 +206,7 @@ def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop
     assert stop("copilot", payload).state["event"] == "DONE"
 
 
-def test_a_ralph_loop_goes_on_where_copilot_has_no_transcript_yet(project, stop):
+def test_a_ralph_loop_goes_on_if_copilot_has_no_transcript_yet(project, stop):
     path = project.ralph()
     payload = copilot(project, "Hm.")
     (project.home / "host.jsonl").unlink()

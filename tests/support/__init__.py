@@ -3,7 +3,7 @@
 A hook's surroundings
     host            an agent's host: a project, payloads, a transcript, and the hook run on them as a process
     host_payloads   what hosts other than Claude Code send, and transcripts with one message
-    host_records    records of their transcripts, with what each says
+    host_records    records of their transcripts, with the message in each
     covered_hook    runs the hook under coverage
     triage          a triage state, and an agent that follows the machine's instructions
     every_value     a project in which every machine decides, and any one file is replaced by any value

@@ -208,7 +208,7 @@ def counted_lines(action):
 
 LONG = {
     "env -S": ("env", " -S a", " pytest"),
-    "arithmetic that is none": ("echo pytest", " $(( '(' ) )", ""),
+    "what looks like arithmetic": ("echo pytest", " $(( '(' ) )", ""),
     "a test": ("[[ pytest", " a\n", ""),
     "patterns": ("echo pytest ", "@()", ""),
     "arrays": ("pytest= ", "a=()", ""),

@@ -70,7 +70,7 @@ def test_a_reason_stays_short_and_on_its_lines():
     assert "\x1b" not in reason
 
 
-def test_the_reason_says_where_its_commands_come_from():
+def test_the_reason_names_the_file_of_its_commands():
     assert ".claude/tailhook.json" in decide(Facts([PYTHON], [EDIT])).reason
 
 

@@ -66,40 +66,6 @@ AGENTS = "words that an agent, a person or a model writes, not words about the c
 INSTRUCTION = "an instruction to the agent: it speaks to the person"
 TELL = "tell the user to run `pipx install .`"
 PATTERNS = "src/tailhook/patterns.py"
-# Lines of files that are being changed in another branch. Mend them there, then remove their rows.
-ELSEWHERE = "is being changed in another branch"
-CHANGED_ELSEWHERE = {
-    "docs/machines/gate.md": (
-        "unless a notification says",
-        "a line on stderr says why",
-        "The reason of a block says so",
-    ),
-    "src/tailhook/doctor/checks.py": ("and says what to do about it",),
-    "src/tailhook/hook/gate.py": ("as far as the names alone say",),
-    "src/tailhook/hook/translated.py": ("if the payload does not say",),
-    "src/tailhook/machines/commands.py": ("a row of WRAPPERS says",),
-    "src/tailhook/machines/gate.py": ("the session's state say about one stop", "one of the rule's."),
-    "src/tailhook/plates/serve.py": ("who = f", "already{who}"),
-    "tests/contract/test_daemon.py": (
-        "test_a_plate_says_since_when",
-        "test_what_a_lock_says_ends",
-        "who looks for it there is led to it",
-    ),
-    "tests/contract/test_daemon_api.py": (
-        "answers as it says (schemathesis)",
-        "test_every_route_answers_as_its_description_says",
-        "test_the_description_says_which_names",
-    ),
-    "tests/contract/test_daemon_refuses.py": (
-        "says = own.home",
-        "'{says}'",
-        "not says.exists()",
-        "nor_who_is_reported",
-    ),
-    "tests/contract/test_hosts.py": ("_where_the_host_has_", "_where_its_transcript_has_"),
-    "tests/corpora/test_gate_corpora.py": ("as the page says; None if this reader cannot tell",),
-    "tests/unit/test_gate.py": ("test_the_reason_says_where_its_commands_come_from",),
-}
 # A file, and the text in it that stays (None for the whole file): why.
 EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/unit/test_words.py", None): "the patterns themselves",
@@ -117,7 +83,6 @@ EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/endtoend/model.py", "There is nothing more to say."): AGENTS,
     ("tests/endtoend/test_claude_status.py", "There is nothing more to say."): AGENTS,
     ("tests/unit/test_patterns.py", "Say {DONE}"): AGENTS,
-    **{(name, text): ELSEWHERE for name, texts in CHANGED_ELSEWHERE.items() for text in texts},
 }
 # A name at the top of several modules, and why it is the same thing in all of them.
 SHARED = {
@@ -156,11 +121,10 @@ def stays(path, line):
 
 
 def test_every_exception_is_needed():
-    """Except for files of another branch: the branches meet in any order."""
     patterns = [re.compile(phrase, re.IGNORECASE if phrase.islower() else 0) for phrase in PLAIN]
-    for (name, text), why in EXCEPTIONS.items():
+    for name, text in EXCEPTIONS:
         assert (ROOT / name).exists(), name
-        if text is not None and why != ELSEWHERE:
+        if text is not None:
             lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if text in line]
             assert any(pattern.search(line) for line in lines for pattern in patterns), (name, text)
 

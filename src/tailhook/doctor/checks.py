@@ -1,4 +1,4 @@
-"""Checks everything that can be wrong with the hooks of each host, and says what to do about it.
+"""Checks everything that can be wrong with the hooks of each host, and reports what to do about it.
 
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """

@@ -5,7 +5,7 @@ import posix
 from tailhook._core import fingerprint, parse_json, reverse_lines, reverse_tool_uses, write_json
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import exists, get_text, is_paused, upwards
+from tailhook.hook.payload import exists, get_text, is_paused, walk_up
 from tailhook.machines import Verdict, gate
 from tailhook.machines.commands import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
@@ -209,7 +209,7 @@ class ProjectFolders:
         """
         ids = {identity(folder) for folder in self.paths} - {None}
         found = []
-        for folder in upwards(parent):
+        for folder in walk_up(parent):
             if folder in self.paths or (ids and identity(folder) in ids):
                 found.append(f"{parent[len(folder) :].lstrip('/')}/".removeprefix("/"))
         return found
@@ -225,7 +225,7 @@ def identity(path: str) -> "tuple[int, int] | None":
 
 
 def without_dots(path: str) -> str:
-    """Return a path without "." and ".." in it, as far as the names alone say."""
+    """Return a path without "." and ".." in it, without looking at the disk."""
     if "/." not in path and not path.startswith("."):
         return path
     names: list[str] = []

@@ -126,9 +126,6 @@ def walk_up(folder: str) -> "Iterator[str]":
     yield "/"
 
 
-upwards = walk_up  # the name by which hook/gate.py still imports it
-
-
 def is_path(name: str) -> bool:
     """Return whether the system accepts `name` as a path: it has no NUL, and can be encoded as `os.fsencode` does."""
     try:

@@ -115,7 +115,7 @@ class TranslatedEvent(HookEvent):
         return "unknown", []
 
     def stopped_at_ms(self) -> float:
-        """Return when the agent stopped, in Unix milliseconds; 0 if the payload does not say."""
+        """Return when the agent stopped, in Unix milliseconds; 0 if the payload has no time."""
         stamp = self.payload.get("timestamp")
         if isinstance(stamp, str):
             return round((unix_time(stamp) or 0) * 1000)

@@ -332,7 +332,7 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
 
 
 def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
-    """Return the commands that a row of WRAPPERS says are run: one, or two if a subcommand could be a command."""
+    """Return the commands that run according to a row of WRAPPERS: one, or two if a subcommand could be a command."""
     found: list[Sequence[str]] = []
     at = 1
     while True:

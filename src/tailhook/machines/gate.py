@@ -39,7 +39,7 @@ class Rule:
             raise ValueError(f'"edited" does not hold 1 to {MAX_PATTERNS} patterns that can match')
 
     def concerns(self, edit: "Edit") -> bool:
-        """Return whether the edited file is one of the rule's."""
+        """Return whether the rule is about the edited file."""
         return any(pattern.matches(path) for pattern in self.patterns for path in edit.paths)
 
 
@@ -95,7 +95,7 @@ class Edit:
 
 
 class Facts:
-    """What the payload, the configuration and the session's state say about one stop.
+    """What the payload, the configuration and the session's state contain about one stop.
 
     rules: the rules that are valid.
     happened: the edits and the shell commands (str) that did not fail, the newest first; read as far as needed.
