@@ -20,7 +20,7 @@ test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist loadfile tests/browser)
 
-# Guided by the core's own coverage where there is clang; its runtime is the one that comes with atheris.
+# If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
 fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
 	$(BIN)/python tests/fuzz/markdown_linear.py
 	$(PYTHON) -m venv .venv-fuzz

@@ -1,4 +1,4 @@
-"""The one thing pyproject.toml cannot say: how the compiled core is built.
+"""Builds the compiled core, which pyproject.toml cannot describe.
 
 Three switches, each an environment variable set to 1:
 TAILHOOK_DEBUG (no optimisation, symbols kept), TAILHOOK_SANITIZE (AddressSanitizer and

@@ -1,6 +1,6 @@
 """The whole hook process in the cases that are hardest for it, beside bare Python.
 
-First the right answer, then the time: each case says whether the hook must block.
+First the right answer, then the time: each case returns whether the hook must block.
 """
 
 import pytest

@@ -1,7 +1,7 @@
 """All overlapping matches of 6, 8, 40 and 94 literals in prose: without a hit, and with hits as they come.
 
 Each engine gives the plain matches as its user would get them, (pattern, end) each: no code map, no lines.
-`re` finds no overlapping matches, so it is only compared where there are none.
+`re` finds no overlapping matches, so it is only compared if there are none.
 """
 
 import random

@@ -1,6 +1,6 @@
 """What is hardest for a hook: stores, transcripts, messages and states in their worst shape.
 
-Each case writes what it needs into a folder and says whether the hook must block. `test_hook_worst_cases.py` times
+Each case writes what it needs into a folder and returns whether the hook must block. `test_hook_worst_cases.py` times
 them, `instructions.py` counts their instructions, both beside bare Python.
 """
 
@@ -102,7 +102,7 @@ def blank_blocks(out: IO[str]) -> None:
 
 def long_session(out: IO[str]) -> None:
     """Write fifty messages among a megabyte of tool output."""
-    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it says why.\n"
+    work = "- `parse` reads the *whole* line now, see `src/lines.py`; the test beside it shows why.\n"
     why = "We decided on one pass, because it is faster.\n\n```sh\nmake test\n```\n\nAlways run it first.\n\n"
     for number in range(50):
         out.write(TOOL_OUTPUT * 5 + said(why + work * 10, number))
@@ -137,6 +137,30 @@ def small_tool_uses(out: IO[str]) -> None:
         for kind, block in (("assistant", use), ("user", result)):
             out.write(json.dumps({"type": kind, "message": {"content": [block]}}) + "\n")
         number += 1
+
+
+HARD_COMMANDS = (
+    ("env", " -S a", ""),
+    ("echo", " $(( '(' ) )", ""),
+    ("echo ", "@()", ""),
+    ('echo "', "`a` ", '"'),
+    ("nix ", "-c ", ""),
+    ("nice " * 25, "-n a ", ""),
+    ("cat <<a\n", "$(a)\n", "a\n"),
+    ("[[ a ]]", " && [[ a\n]]", ""),
+)
+
+
+def hard_commands(out: IO[str]) -> None:
+    """An edit, and commands of 20 KB that name the program, do not run it, and are hard to take apart."""
+    for number, (head, part, tail) in enumerate([("", "", ""), *HARD_COMMANDS]):
+        command = f"echo pytest; {head}{part * (20_000 // max(1, len(part)))}{tail}"
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        if not head:
+            use = {**use, "name": "Edit", "input": {"file_path": "/project/a.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": False}
+        for kind, block in (("assistant", use), ("user", result)):
+            out.write(json.dumps({"type": kind, "message": {"content": [block]}}) + "\n")
 
 
 def nothing_more(out: IO[str]) -> None:
@@ -268,6 +292,7 @@ CASES = [
     Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
     Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
     Worst("gate, 16 MB of small tool uses", small_tool_uses, "gate", gate_rules, False),
+    Worst("gate, commands that are hard to take apart", hard_commands, "gate", gate_rules),
     Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
 ]  # fmt: skip
 
@@ -276,7 +301,7 @@ class WorstStop(Stop):
     """An agent that is about to stop, with the files of a case."""
 
     def __init__(self, folder: Path, worst: Worst, transcript: Path | None = None) -> None:
-        """transcript: the transcript to stop with, in place of the case's own."""
+        """transcript: the transcript to stop with, instead of the one that the case wrote."""
         super().__init__(
             folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, nothing), worst.size
         )

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tailhook.cli.bench import write_transcript
-from tailhook.cli.output import coloured, say
+from tailhook.cli.output import coloured, print_lines
 from tailhook.install.command import hook_command, real_interpreter
 
 SIGNAL = "<loop-done>COMPLETE</loop-done>"
 STOPS = (
-    ("says what is left", "Two tests fixed, three still fail."),
+    ("reports what is left", "Two tests fixed, three still fail."),
     ("shows the signal in a fence", f"When all is done I will write:\n\n```\n{SIGNAL}\n```\n\nOne test still fails."),
     ("names the signal in backticks", f"I must not write `{SIGNAL}` yet: the linter complains."),
     ("gives the signal", f"All tests pass, the linter is quiet.\n\n{SIGNAL}"),
@@ -50,34 +50,34 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tailhook-demo-") as folder:
         session = Session(Path(folder), megabytes << 20)
         size = session.transcript.stat().st_size
-        say(f"A transcript of {coloured(f'{size / (1 << 20):,.0f} MB', BLUE)}, one JSON record a line.", "")
+        print_lines(f"A transcript of {coloured(f'{size / (1 << 20):,.0f} MB', BLUE)}, one JSON record a line.", "")
         prompt = "Make the tests pass."
-        say(coloured(f"$ tailhook loop start --max 8 '{prompt}'", GREY))
-        say(session.tailhook("loop", "start", "--max", "8", prompt))
+        print_lines(coloured(f"$ tailhook loop start --max 8 '{prompt}'", GREY))
+        print_lines(session.tailhook("loop", "start", "--max", "8", prompt))
         bare = statistics.median(session.bare() for _ in range(20))
         session.play("idle", STOPS, bare)
         verdict = json.loads(session.tailhook("loop", "status", "--json"))
         assert verdict["state"]["event"] == "DONE", "the demo must end with a completed loop"
         assert verdict["state"]["reason"] == "COMPLETE"
-        say(f"The store says {coloured('DONE', GREEN)}, reason COMPLETE.", "")
+        print_lines(f"The state in the store is {coloured('DONE', GREEN)}, with the reason COMPLETE.", "")
 
         command = ("ralph", "start", "--completion-promise", "TESTS GREEN", prompt)
-        say(coloured(f"$ tailhook {shlex.join(command)}", GREY), session.tailhook(*command))
+        print_lines(coloured(f"$ tailhook {shlex.join(command)}", GREY), session.tailhook(*command))
         session.play("ralph", RALPH_STOPS, bare)
         assert not (session.folder / ".claude" / "ralph-loop.local.md").exists(), "the promise must end the loop"
 
         path = session.folder / ".claude" / "triage_state" / "demo_triage.json"
         path.parent.mkdir()
-        say(coloured("A triage pipeline with one entry left.", GREY))
+        print_lines(coloured("A triage pipeline with one entry left.", GREY))
         for stop, status in zip(TRIAGE_STOPS, ("pending", "completed"), strict=True):
             path.write_text(json.dumps({"phase": "triage", "entries": [{**ENTRY, "status": status}]}))
             session.play("triage", (stop,), bare)
         assert json.loads(path.read_text())["phase"] == "aggregation", "the pipeline must move on"
 
-        say(coloured("The memory machine, asked by name.", GREY))
+        print_lines(coloured("The memory machine, asked by name.", GREY))
         session.play("memory", MEMORY_STOPS, bare)
 
-    say(coloured("$ tailhook board", GREY), "Every session's status, live; these are made up.")
+    print_lines(coloured("$ tailhook board", GREY), "Every session's status, live; these are made up.")
     sys.stdout.flush()
     board = [sys.executable, str(Path(__file__).with_name("board.py")), "--live"]
     subprocess.run(board, check=True)
@@ -106,7 +106,7 @@ class Session:
         )
         return done.stdout
 
-    def say(self, number: int, words: str) -> None:
+    def add_message(self, number: int, words: str) -> None:
         """The agent's last message of a turn, as the host writes it."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
         message = {"id": f"msg_{number}", "role": "assistant", "content": [{"type": "text", "text": words}]}
@@ -140,19 +140,19 @@ class Session:
         """Stop after stop: what the agent said, what the hook answered, how long it took."""
         for about, words in stops:
             self.turns += 1
-            self.say(self.turns, words)
+            self.add_message(self.turns, words)
             done, milliseconds = self.stop(machine, words)
             said = [coloured(f"  │ {line}", GREY) for line in words.split("\n")]
-            say(f"{machine}, stop {self.turns}: the agent {about}.", *said)
+            print_lines(f"{machine}, stop {self.turns}: the agent {about}.", *said)
             if done.stdout:
                 decision, reason = coloured("go on", YELLOW), json.loads(done.stdout)["reason"].split("\n")
             else:
                 decision, reason = coloured("may stop", GREEN), done.stderr.split("\n")[:1]
-            say(
+            print_lines(
                 f"  {decision}  {reason[0] or '(nothing on stdout, exit code 0)'}",
                 *(f"         {line}" for line in reason[1:3]),
             )
-            say(f"  {coloured(f'{milliseconds:.1f} ms', BLUE)}, bare Python {bare:.1f} ms", "")
+            print_lines(f"  {coloured(f'{milliseconds:.1f} ms', BLUE)}, bare Python {bare:.1f} ms", "")
 
 
 if __name__ == "__main__":

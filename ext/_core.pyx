@@ -24,7 +24,7 @@ include "transcript/source.pxi"         # a file that is read at offsets
 include "transcript/window.pxi"         # its lines, newest or oldest first
 include "transcript/fields.pxi"         # the members of a record
 include "transcript/tool_blocks.pxi"    # the blocks of tools in a message
-include "transcript/records.pxi"        # what a record says
+include "transcript/records.pxi"        # a record and its properties
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
 include "transcript/last_message.pxi"   # the newest message of the assistant
 include "transcript/lines.pxi"          # iterators over lines, records and messages
@@ -51,5 +51,5 @@ include "scan/run.pxi"                  # from blocks of a file to rows
 include "scan/face.pxi"                 # the same, for Python
 
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
-include "os/folders.pxi"                # who can change a folder
+include "os/folders.pxi"                # which users can change a folder
 include "os/modules.pxi"                # the hook's own modules

@@ -83,7 +83,7 @@ def is_distinctive(text: str) -> bool:
 
 
 def is_covered(text: str, rest: tuple[int, str], found: dict[str, tuple[int, str]]) -> bool:
-    """Return whether a shorter beginning, after which no more must follow, says the same."""
+    """Return whether a rule with a shorter beginning finds every key that this one finds."""
     for short, (length, signs) in found.items():
         more = text[len(short) :]
         if more and text.startswith(short) and length <= rest[0] + len(more) and {*rest[1]} <= {*signs}:
@@ -149,7 +149,7 @@ def beginnings(items: list, text: str = ""):
 
 
 def letters_of(ranges) -> list[str]:
-    """Return the letters of a small class, none of a large one or of one that says what it does not hold."""
+    """Return the letters of a small character class; an empty list for a large or a negated class."""
     letters = []
     for kind, value in ranges:
         if kind is sre.LITERAL:

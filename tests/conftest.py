@@ -7,7 +7,8 @@ from hypothesis import settings
 from support.host import Project, Stop, tailhook
 from support.oracles import jwz
 
-settings.register_profile("default", deadline=None)  # a busy machine is no failure; `make mutants` has its own profile
+# Without a deadline: a test that is slow on a busy machine has not failed. `make mutants` has its own profile.
+settings.register_profile("default", deadline=None)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def project(tmp_path, hook_argv) -> Project:
 
 @pytest.fixture
 def run_idle(project):
-    """Start from `state` (none when not given), let the agent say `said`, and stop."""
+    """Start from `state` (none if it is not given), write `said` as the agent's last message, and stop."""
 
     def run(said: str | None = None, *flags: str, state: dict | None = None, **fields: object) -> Stop:
         if state is not None:

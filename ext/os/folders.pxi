@@ -10,9 +10,9 @@ cdef enum:
 
 
 cdef bint os_is_unmapped_user(uid_t uid):
-    """Return whether this process cannot know who the user is, as it is in a user namespace (user_namespaces(7)).
+    """Return whether `uid` stands for unknown users, because this process is in a user namespace.
 
-    There all users that the namespace does not know, root included, have one uid.
+    There all users that the namespace does not map, root included, have one uid (user_namespaces(7)).
     """
     cdef unsigned int overflow = 0, first = 0, outside = 0, count = 0
     cdef FILE* file = fopen("/proc/sys/kernel/overflowuid", "re")

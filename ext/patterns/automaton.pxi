@@ -6,7 +6,7 @@
 
 # ---- word boundaries and white space -----------------------------------------
 #
-# Letters, digits and white space are those of CPython's own tables, as in `re` and `str`; reading them needs no
+# Letters, digits and white space are as in `re` and `str`: CPython's tables define them. Reading the tables needs no
 # interpreter lock. A byte that is not part of a UTF-8 sequence belongs to no class.
 
 cdef inline bint match_is_word_character(uint32_t character) noexcept nogil:

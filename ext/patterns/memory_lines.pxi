@@ -4,7 +4,7 @@
 # Needs: md_build_map (markdown/code_map.pxi), match_find (patterns/automaton.pxi), match_hits_sort
 # (patterns/matches.pxi), tables.h.
 #
-# docs/machines/memory.md says under "Scores" which lines count for a category. The prose of a message is read line by
+# docs/machines/memory.md lists under "Scores" which lines count for a category. The prose of a message is read line by
 # line. Of a line only the first place of each keyword is kept, and a line is scored when the line after it is known,
 # so memory does not grow with the number of lines.
 

@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef object rec_newest_message(WinWindow* window):
-    """Return (outcome, texts), as last_message in _core.pyi says."""
+    """Return (outcome, texts), as _core.pyi documents for last_message."""
     cdef WinLine line
     cdef RecFields fields
     cdef double time

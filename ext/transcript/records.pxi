@@ -1,4 +1,4 @@
-# What a record of a transcript says.
+# A record of a transcript, and its properties.
 #
 # Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
 # For Python: Record, ToolUse, parse_record.

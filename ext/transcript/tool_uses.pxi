@@ -6,7 +6,7 @@
 # text_fingerprint (text/view.pxi).
 
 cdef struct RecResults:
-    # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit says whether the
+    # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit is set if the
     # result is an error. A slot of 0 is free. As Python objects, they would take longer than everything else.
     uint64_t* slots
     size_t capacity  # a power of two

@@ -1,4 +1,4 @@
-"""The compiled core. Offsets and sizes are in bytes unless a function says otherwise."""
+"""The compiled core. Offsets and sizes are in bytes unless a function documents another unit."""
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import datetime
@@ -516,7 +516,7 @@ def folder_fault(folder: bytes) -> tuple[bool, str]:
 
 @final
 class ModuleFinder:
-    """A finder and loader (PEP 451) of tailhook's own modules, which opens the .pyc file without a search.
+    """A finder and loader (PEP 451) for the modules of tailhook, which opens the .pyc file without a search.
 
     Put it first on `sys.meta_path`. It finds modules below `tailhook` if their `__pycache__` file (PEP 552) names the
     time and size that the source has now. All others are left to Python's own finder, which compiles them.

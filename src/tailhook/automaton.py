@@ -31,8 +31,8 @@ NO_CLASS = 2  # columns of a row besides the classes: the state's depth and its 
 def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, word: bool) -> bytes:
     """Return the table of `patterns`, pairs of a name's number and what to find.
 
-    Raises ValueError for a pattern that is empty, or blank where blank space has no length (`word`), and for
-    a set whose table would pass 1 GiB.
+    Raises ValueError for an empty pattern, for a blank pattern if `word` is true (blank space then has no length), and
+    for a set whose table would be larger than 1 GiB.
     """
     pieces: dict[str, tuple[int, int, list[bytes]]] = {}
     literals: dict[bytes, list[tuple[int, int]]] = {}
@@ -206,7 +206,7 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
 # hash of the window, and eight bytes about it are compared with those that the literals of that hash share.
 
 BUCKETS = 8  # of a group
-GROUPS = 2  # at most
+MAX_GROUPS = 2
 WINDOW = 6  # bytes, at most
 FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
 MAX_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
@@ -313,7 +313,7 @@ class Prefilter(NamedTuple):
     groups: int = 0  # of eight buckets; 0: no prefilter
     reach: int = 0  # by how many bytes a window may begin after its literal's start
     hashed: int = 0  # bits of a window's first four bytes
-    nibbles: bytes = bytes(GROUPS * WINDOW * 2 * 16)
+    nibbles: bytes = bytes(MAX_GROUPS * WINDOW * 2 * 16)
     slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
     checks: array[int] = array("I", CHECK_NOTHING)
 
@@ -326,7 +326,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     ordered = sorted(literals)
     if len(ordered) > MAX_LITERALS:
         return Prefilter()
-    groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (GROUPS, WINDOW)
+    groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (MAX_GROUPS, WINDOW)
     buckets = [Bucket(width) for _ in range(groups * BUCKETS)]
     chosen: dict[bytes, tuple[Bucket, int]] = {}
     choices = {
@@ -353,7 +353,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
             buckets[number].add(literal, window)
             chosen[literal] = buckets[number], at
 
-    nibbles = bytearray(GROUPS * WINDOW * 2 * 16)
+    nibbles = bytearray(MAX_GROUPS * WINDOW * 2 * 16)
     for number, bucket in enumerate(buckets):
         group, bit = divmod(number, BUCKETS)
         for position, masks in enumerate(bucket.masks):

@@ -143,7 +143,7 @@ def test_a_tab_stays_signed_in_when_it_is_loaded_again(own, signed_in):
     expect(row(page, "first")).to_be_visible()
 
 
-def test_a_new_tab_is_not_signed_in_and_says_how_to_sign_in(own, signed_in):
+def test_a_new_tab_is_not_signed_in_and_explains_how_to_sign_in(own, signed_in):
     own.start()
     page = signed_in()
     other = page.context.new_page()
@@ -252,7 +252,7 @@ def test_the_stream_is_read_however_it_is_cut(own, open_board, size):
 # ---- away and back ---------------------------------------------------------------
 
 
-def test_a_tab_says_that_the_daemon_is_away_and_is_live_again_by_itself(own, open_board):
+def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(own, open_board):
     """The run of the daemon goes on, so the secret counts: it only opens its sockets again."""
     own.start().post("prompt_submit", "s", ts=1)
     page = open_board(own)
@@ -274,7 +274,7 @@ def test_a_tab_says_that_the_daemon_is_away_and_is_live_again_by_itself(own, ope
     expect(row(page, "new")).to_be_visible()
 
 
-def test_a_tab_says_that_the_daemon_is_away_while_it_is(own, open_board):
+def test_a_tab_shows_that_the_daemon_is_away_while_it_is(own, open_board):
     own.start().post("prompt_submit", "s", ts=1)
     page = open_board(own)
     expect(row(page, "p")).to_be_visible()
@@ -284,7 +284,7 @@ def test_a_tab_says_that_the_daemon_is_away_while_it_is(own, open_board):
     expect(row(page, "p")).to_be_visible()
 
 
-def test_after_a_new_start_a_tab_says_how_to_sign_in_and_sends_nothing_more(own, open_board):
+def test_after_a_new_start_a_tab_explains_how_to_sign_in_and_sends_nothing_more(own, open_board):
     own.start().post("stop", project_path="/src/first")
     page = open_board(own)
     port = own.base.rpartition(":")[2]

@@ -353,7 +353,7 @@ def test_text_of_a_session_stays_text(daemon, board, text, tmp_path):
     assert board.locator("img, #board script, #details script, #board b").count() == 0
 
 
-# ---- how it looks and to whom ------------------------------------------------
+# ---- how it looks, also to people with a disability --------------------------
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

@@ -127,7 +127,7 @@ def test_words_of_a_session_neither_style_nor_steer_the_terminal(daemon):
     sit(play)
 
 
-def test_without_a_session_it_says_what_to_do(daemon):
+def test_without_a_session_it_explains_what_to_do(daemon):
     async def play(person):
         await person.sees("No sessions yet.", "tailhook install --with plates")
         await person.press("enter", "d", "down", "pagedown", "end")
@@ -261,7 +261,7 @@ def test_enter_shows_the_details_live_and_escape_returns(daemon, tmp_path):
     sit(play)
 
 
-def test_the_details_of_a_session_that_is_gone_say_so(daemon):
+def test_the_details_of_a_session_that_is_gone_show_that(daemon):
     populate(daemon)
 
     async def play(person):
@@ -528,14 +528,14 @@ def test_if_no_daemon_runs_one_is_started(daemon):
         end_of_the_started(daemon)
 
 
-def test_without_a_terminal_it_says_what_there_is_instead(daemon):
+def test_without_a_terminal_it_names_the_other_commands(daemon):
     done = subprocess.run(BOARD, env=daemon.env, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "tailhook: the board needs a terminal. Without one:  tailhook plates list\n"
 
 
 @pytest.mark.parametrize("missing", ["textual", "httpx_sse", "httpx"])
-def test_without_its_packages_it_says_what_to_install(daemon, missing):
+def test_without_its_packages_it_prints_what_to_install(daemon, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from tailhook.cli import main; sys.exit(main(['board']))"
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, env=daemon.env, capture_output=True, text=True, timeout=60, check=False)

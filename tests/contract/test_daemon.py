@@ -80,7 +80,7 @@ def test_an_event_of_an_unknown_type_is_counted_and_makes_no_plate(daemon):
     assert daemon.ask("GET", "/status").json()["unknown_events"] == before + 2
 
 
-def test_a_plate_says_since_when_its_status_holds(daemon):
+def test_a_plate_has_the_time_since_which_its_status_holds(daemon):
     for ts, kind in ((60_000, "prompt_submit"), (120_000, "stop"), (180_000, "turn_ended")):
         daemon.post(kind, "since", ts=ts)
     daemon.post("tool_call", "since", ts=60_500, git_branch="late")
@@ -358,7 +358,7 @@ def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):
     own.env["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
     assert "running already" in refused(own, "--port", "0")
     own.runtime = tmp_path / "run" / "tailhook"
-    assert own.ask("GET", "/health").status_code == 200  # who looks for it there is led to it
+    assert own.ask("GET", "/health").status_code == 200  # programs that look there are led to it
     assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
     assert own.stop() == 0
     assert own.start().ask("GET", "/health").status_code == 200
@@ -387,7 +387,7 @@ def stranger():
 @pytest.mark.parametrize(
     "left", ["{pid} 1 no-port /", "{pid} no-port", "999999 5 no-port /", "-1 5 no-port /", "words", "", "\xff"]
 )
-def test_what_a_lock_says_ends_no_stranger(own, stranger, left):
+def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(own, stranger, left):
     own.state.mkdir(parents=True, mode=0o700)
     with (own.state / "daemon-lock").open("w") as lock:
         lock.write(left.format(pid=stranger.pid))
@@ -443,14 +443,13 @@ def with_changed(own, code):
 
 
 WORKS = [
-    "from tailhook.plates.health import Health as Part; name = 'check'",
-    "from tailhook.plates.inbox import Inbox as Part; name = 'ingest'",
-    "from tailhook.plates.db import Database as Part; name = 'prune'",
+    ("from tailhook.plates.health import Health as Part; name = 'check'", "KeyError('odd')"),
+    ("from tailhook.plates.inbox import Inbox as Part; name = 'ingest'", "MemoryError()"),
+    ("from tailhook.plates.db import Database as Part; name = 'prune'", "RecursionError()"),
 ]
 
 
-@pytest.mark.parametrize("error", ["KeyError('odd')", "MemoryError()", "RecursionError()"])
-@pytest.mark.parametrize("part", WORKS)
+@pytest.mark.parametrize(("part", "error"), WORKS)
 def test_a_failure_that_was_not_foreseen_does_not_end_it(own, part, error):
     """It fails twice; then it is done."""
     code = (

@@ -1,4 +1,4 @@
-"""The daemon's OpenAPI description, and that every route answers as it says (schemathesis)."""
+"""The daemon's OpenAPI description, and that every route answers as described (schemathesis)."""
 
 import re
 
@@ -37,13 +37,13 @@ ROUTES = [
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @given(data=st.data())
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
-def test_every_route_answers_as_its_description_says(described, method, path, data):
+def test_every_route_answers_as_described(described, method, path, data):
     case = data.draw(described[path][method].as_strategy())
     case.call_and_validate()
 
 
 @pytest.mark.parametrize("name", [".", "..", "./a", "a/..", "a/./b", "/..", ".a", "a.", "a..b", "...", "a/.../b", "a"])
-def test_the_description_says_which_names_of_sessions_are_refused(described, name):
+def test_the_description_has_the_names_of_sessions_that_are_refused(described, name):
     schemas = described.raw_schema["components"]["schemas"]
     refused = schemas["Registration"]["properties"]["project_path"]["not"]["pattern"]
     response = described["/plates/register"]["POST"].Case(body={"project_path": name}).call()

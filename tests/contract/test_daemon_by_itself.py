@@ -13,7 +13,7 @@ from support.daemon import daemon_pid, wait_until
 from support.host import measured
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
-# As a command of the user's own: the project's folder is not where its modules are looked for.
+# Like a command that the user types: Python does not look for modules in the project's folder.
 BOARD = [
     sys.executable,
     "-E",

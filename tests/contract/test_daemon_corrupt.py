@@ -136,7 +136,7 @@ def test_a_daemon_that_a_hook_starts_does_the_same_and_the_doctor_reports_it(own
         wait_until(lambda: not answers(own))
 
 
-def test_the_doctor_says_what_becomes_of_a_corrupt_database(own, project):
+def test_the_doctor_reports_what_happens_to_a_corrupt_database(own, project):
     serve_and_stop(own)
     leave_garbage(own)
     project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
@@ -273,7 +273,7 @@ def test_what_sqlite_calls_corrupt(origin, expected):
     assert is_corrupt(origin) == expected
 
 
-def test_what_another_database_says_is_never_taken_for_that():
+def test_an_error_of_another_database_never_counts_as_corruption():
     psycopg = pytest.importorskip("psycopg")
     origin = psycopg.errors.DataCorrupted("database disk image is malformed")
     assert not is_corrupt(DatabaseError("SELECT 1", {}, origin))

@@ -81,21 +81,21 @@ class TestDiskFull:
             "TAILHOOK_NO_AUTOSTART": "1",
         }
 
-        def tell(session):
+        def report(session):
             payload = project.payload(hook_event_name="PostToolUse", session_id=session, tool_name="T" * 500)
             stop = project.hook(json.dumps(payload).encode(), read=False)
             assert (stop.exit_code, stop.stdout) == (0, "")
             return not stop.stderr
 
-        assert tell("before")
+        assert report("before")
         wait_until(lambda: all_taken(small_disk))
         fill(small_disk.disk / "filler")
-        written = [name for name in (f"s{number}" for number in range(16)) if tell(name)]
+        written = [name for name in (f"s{number}" for number in range(16)) if report(name)]
         assert 0 < len(written) < 16  # what is left of the spool's last page
         assert not all_taken(small_disk)
         assert set(small_disk.plates()) == {"before"}
         (small_disk.disk / "filler").unlink()
-        assert tell("after")
+        assert report("after")
         wait_until(lambda: all_taken(small_disk))
         assert set(small_disk.plates()) == {"before", *written, "after"}
         assert small_disk.ask("GET", "/status").json()["events"] == {"tool_call": len(written) + 2}

@@ -308,18 +308,18 @@ class TestAHostileProjectsConfig:
     def test_starts_nothing_that_the_user_forbade(self, hostile, own):
         del hostile.env["TAILHOOK_NO_AUTOSTART"]
         own.state.mkdir(parents=True, mode=0o700)
-        says = own.home / "started"
-        (own.state / "daemon-argv").write_text("\0".join(["/bin/sh", "-c", f"echo started > '{says}'"]))
+        mark = own.home / "started"
+        (own.state / "daemon-argv").write_text("\0".join(["/bin/sh", "-c", f"echo started > '{mark}'"]))
         config = own.home / ".config" / "tailhook" / "config.json"
         config.parent.mkdir(parents=True)
         config.write_text('{"plates": {"autostart": false}}')
         hostile.hook(json.dumps(hostile.payload()).encode(), read=False)
         done = tailhook("run", "--", "true", env=own.env, cwd=hostile.folder)
         assert done.returncode == 0
-        assert not says.exists()
+        assert not mark.exists()
         assert not (own.runtime / "started").exists()
 
-    def test_changes_neither_where_events_go_nor_who_is_reported(self, hostile, own):
+    def test_changes_neither_where_events_go_nor_which_sessions_are_reported(self, hostile, own):
         own.start()
         hostile.hook(json.dumps(hostile.payload()).encode(), read=False)
         wait_until(lambda: "mine" in own.plates())

@@ -22,7 +22,7 @@ PASSWORDS = [
 
 @pytest.fixture
 def secret_file(own):
-    """Write a secret into a file of the user's own; returns its path."""
+    """Write a secret into a file of the user. Returns its path."""
 
     def write(text, mode=0o600, name="secret"):
         path = own.home / name

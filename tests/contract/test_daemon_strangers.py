@@ -1,4 +1,4 @@
-"""Connections of other users, who have no token: they do not hinder others, and end soon."""
+"""Connections of other users, which have no token: they do not hinder others, and end soon."""
 
 import contextlib
 import json

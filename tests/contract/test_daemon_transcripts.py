@@ -104,7 +104,7 @@ def test_a_huge_transcript_costs_little_and_the_others_are_looked_at(own, tmp_pa
         transcript.unlink()
 
 
-def test_the_last_words_are_cut_where_no_reader_is_left(own, tmp_path):
+def test_the_last_words_are_cut_for_a_reader_that_takes_no_more(own, tmp_path):
     transcript = tmp_path / "long.jsonl"
     long_words(transcript)
     own.start().post("stop", transcript_path=str(transcript))

@@ -1,4 +1,4 @@
-"""A daemon outlives an upgrade: boards and lists say so, and replace it if no person started it."""
+"""A daemon outlives an upgrade: boards and lists warn about it, and boards replace it if no person started it."""
 
 import os
 import signal
@@ -17,19 +17,20 @@ BOARD = [sys.executable, "-m", "tailhook", "board"]
 # Answers like a daemon of another version, and has its lock.
 OTHER = """
 import fcntl, http.server, json, os, socketserver, sys
-runtime, lock, kind, version = sys.argv[1:]
+runtime, lock, kind, version, count = sys.argv[1:]
 file = open(lock, "w")
 fcntl.flock(file, fcntl.LOCK_EX)
 file.write(f"{os.getpid()} 0 {kind} {runtime}")
 file.flush()
 plate = {"session_id": "s", "project_path": "/p", "status": "idle", "updated_at": "2026-01-01T00:00:00Z"}
-ANSWERS = {"/health": {"status": "ok", "version": version}, "/statuses": [], "/plates": [plate]}
+plates = [plate] * int(count)
+ANSWERS = {"/health": {"status": "ok", "version": version}, "/plates": plates}
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200)
+        self.send_response(200 if self.path in ANSWERS else 404)
         self.end_headers()
-        self.wfile.write(json.dumps(ANSWERS[self.path]).encode())
+        self.wfile.write(json.dumps(ANSWERS.get(self.path, {"error": "Not Found"})).encode())
 
     def log_message(self, *_):
         pass
@@ -54,11 +55,15 @@ def daemon(tmp_path):
 
 @pytest.fixture
 def other(daemon):
-    """Call it with a version and a kind: a daemon of that version runs, started by a person ("port") or by a hook."""
+    """Call it with a version and a kind: a daemon of that version runs, started by a person ("port") or by a hook.
+
+    It has no route for statuses, like the daemons before there was one.
+    """
     running = []
 
-    def start(version, kind):
-        argv = [sys.executable, "-c", OTHER, str(daemon.runtime), str(daemon.state / "daemon-lock"), kind, version]
+    def start(version, kind, plates=1):
+        lock = daemon.state / "daemon-lock"
+        argv = [sys.executable, "-c", OTHER, str(daemon.runtime), str(lock), kind, version, str(plates)]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stdout.readline() == "ready\n"
@@ -75,9 +80,10 @@ def end_started(daemon):
     os.kill(int((daemon.state / "daemon-lock").read_text().split(" ")[0]), signal.SIGTERM)
 
 
+@pytest.mark.parametrize("plates", [0, 1])
 @pytest.mark.parametrize("version", ["0.0.9", __version__])
-def test_a_list_of_an_older_daemons_plates_says_what_to_do(daemon, other, version):
-    old = other(version, "port")
+def test_a_list_of_an_older_daemons_plates_explains_what_to_do(daemon, other, version, plates):
+    old = other(version, "port", plates)
     done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -87,8 +93,8 @@ def test_a_list_of_an_older_daemons_plates_says_what_to_do(daemon, other, versio
     assert old.poll() is None
 
 
-@pytest.mark.parametrize(("version", "kind"), [("0.0.9", "port"), ("999.0", "no-port")])
-def test_a_board_says_so_of_a_daemon_that_a_person_started_or_that_is_newer(daemon, other, version, kind):
+@pytest.mark.parametrize(("version", "kind"), [("0.0.9", "port"), (__version__, "port"), ("999.0", "no-port")])
+def test_a_board_warns_about_an_other_daemon_that_a_person_started_or_that_is_newer(daemon, other, version, kind):
     running = other(version, kind)
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
     assert board.wait() == 1
@@ -97,8 +103,9 @@ def test_a_board_says_so_of_a_daemon_that_a_person_started_or_that_is_newer(daem
     assert running.poll() is None
 
 
-def test_a_board_replaces_an_older_daemon_that_a_hook_started(daemon, other):
-    old = other("0.0.9", "no-port")
+@pytest.mark.parametrize("version", ["0.0.9", __version__])
+def test_a_board_replaces_an_older_daemon_that_a_hook_started(daemon, other, version):
+    old = other(version, "no-port")
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
     try:
         board.until("No sessions yet")
@@ -122,3 +129,5 @@ def test_without_leave_to_start_a_daemon_none_is_replaced(daemon, other):
 def test_versions_are_compared_by_their_numbers():
     assert numbers_in("0.9.10") > numbers_in("0.9.9") > numbers_in("0.9")
     assert numbers_in("1.0.0.dev1") > numbers_in("0.10")
+    assert numbers_in("0.10.2rc1") == numbers_in("0.10.2")  # its daemon is replaced
+    assert numbers_in("unknown") == []

@@ -62,6 +62,15 @@ def test_all_is_well_after_an_install(project, settings):
     assert "times bare Python" in words
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini", "cursor"])
+def test_in_the_home_folder_one_file_of_two_scopes_counts_once(project, host):
+    project.env["HOME"] = str(project.folder)
+    assert project.tailhook("install", "--yes", "--host", host).returncode == 0
+    done = project.tailhook("doctor")
+    assert "asked 2 times" not in done.stdout
+    assert done.returncode == 0, done.stdout
+
+
 def test_looking_moves_no_loop_and_leaves_nothing_in_the_project(project, settings):
     state = project.loop()
     before = sorted(project.folder.rglob("*"))

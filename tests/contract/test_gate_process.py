@@ -25,14 +25,15 @@ def configure(project, rules):
     path.write_text(json.dumps({"gate": {"rules": rules}}))
 
 
-def use(project, name, is_error=False, has_result=True, **given):
+def use(project, name, is_error=False, has_result=True, is_sub_agents=False, **given):
     """Append a use of a tool and its result to the transcript."""
     number = f"toolu_{next(uses)}"
     block = {"type": "tool_use", "id": number, "name": name, "input": given}
-    project.write({"type": "assistant", "message": {"role": "assistant", "id": number, "content": [block]}})
+    about = {"isSidechain": is_sub_agents}
+    project.write({"type": "assistant", "message": {"role": "assistant", "id": number, "content": [block]}, **about})
     if has_result:
         result = {"type": "tool_result", "tool_use_id": number, "content": "…", "is_error": is_error}
-        project.write({"type": "user", "message": {"role": "user", "content": [result]}})
+        project.write({"type": "user", "message": {"role": "user", "content": [result]}, **about})
 
 
 def edit(project, path="src/app.py", name="Edit", **fields):
@@ -165,6 +166,28 @@ def test_two_projects_have_states_of_their_own_and_old_ones_are_removed(gate):
     assert len(list(folder.glob("*.gate"))) == 2
 
 
+def test_rules_that_a_block_does_not_name_are_asked_for_by_a_later_one(gate):
+    configure(gate, [{"edited": ["*.py"], "ran": f"check{number}"} for number in range(7)])
+    edit(gate)
+    reason = gate.stop("Done.").answer["reason"]
+    assert "`check4`" in reason
+    assert reason.endswith("- and 2 more")
+    assert gate.stop("Done.", stop_hook_active=True).allowed
+    reason = gate.stop("Done.").answer["reason"]
+    assert "`check5`" in reason
+    assert "`check6`" in reason
+    assert gate.stop("Done.").allowed
+
+
+def test_a_state_of_an_older_version_is_read(gate):
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+    (state,) = (gate.home / ".local/state/tailhook").glob("*.gate")
+    records = map(json.loads, gate.transcript.read_text().splitlines())
+    state.write_text(json.dumps([record["message"]["id"] for record in records if record["type"] == "assistant"]))
+    assert gate.stop("Done.").allowed
+
+
 # ---- commands in the background, as Claude Code 2.1.222 writes them ---------------
 
 
@@ -200,6 +223,79 @@ def test_a_command_in_the_background_counts_until_it_is_known_to_have_failed(gat
 def test_a_command_in_the_background_that_has_not_ended_counts(gate):
     edit(gate)
     run(gate, run_in_background=True)
+    assert gate.stop("Done.").allowed
+
+
+# ---- commands that a person runs, as Claude Code 2.1.329 writes them ---------------
+
+
+def run_by_person(project, command="pytest", as_blocks=False):
+    """Write what a person's `!command` leaves: the command and its output are messages of the user."""
+    for text in (
+        f"<bash-input>{command}</bash-input>",
+        "<bash-stdout>1 failed</bash-stdout><bash-stderr></bash-stderr>",
+    ):
+        content = [{"type": "text", "text": text}] if as_blocks else text
+        project.write({"type": "user", "message": {"role": "user", "content": content}})
+
+
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_a_command_of_a_person_counts(gate, as_blocks):
+    edit(gate)
+    edit(gate, "README.md")
+    run_by_person(gate, as_blocks=as_blocks)
+    edit(gate, "README.md")
+    assert gate.stop("Done.").allowed
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+
+
+@pytest.mark.parametrize("command", ["ls", "echo pytest", "pytest</bash-input> no", ""])
+def test_another_command_of_a_person_does_not_count(gate, command):
+    edit(gate)
+    run_by_person(gate, command)
+    assert blocked(gate.stop("Done.")) is ("<" not in command)
+
+
+def test_each_edit_is_compared_with_the_commands_after_it(gate):
+    configure(gate, [{"edited": ["*.py"], "ran": "pytest"}, {"edited": ["*.js"], "ran": "npm test"}])
+    edit(gate, "a.js")
+    run_by_person(gate, "npm test")
+    edit(gate, "a.py")
+    run_by_person(gate, "npm run x")
+    stop = gate.stop("Done.")
+    assert blocked(stop)
+    assert "npm test" not in stop.answer["reason"]
+
+
+def test_words_that_look_like_a_person_s_command_do_not_count(gate):
+    edit(gate)
+    text = "<bash-input>pytest</bash-input>"
+    gate.write(assistant(text))
+    use(gate, "Read", file_path=text)
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": text}]}
+    for record in (
+        {"type": "user", "message": {"role": "user", "content": [result, 5]}},
+        {"type": "user", "message": {"role": "user", "content": f"I typed {text}"}},
+        {"type": "user", "message": text},
+        {"type": "queue-operation", "operation": "enqueue", "content": text},
+        [text],
+    ):
+        gate.write(record)
+    with gate.transcript.open("a") as out:
+        out.write(f'{{"type":"user","message":{{"content":"{text}"\n')
+    assert blocked(gate.stop("Done."))
+
+
+# ---- sub-agents ------------------------------------------------------------------
+
+
+def test_what_a_sub_agent_does_counts_if_it_is_in_the_transcript(gate):
+    """Older versions of Claude Code write a sub-agent's records there, newer ones into files of their own."""
+    edit(gate, is_sub_agents=True)
+    assert blocked(gate.stop("Done."))
+    edit(gate)
+    run(gate, is_sub_agents=True)
     assert gate.stop("Done.").allowed
 
 
@@ -277,7 +373,7 @@ def test_a_state_that_cannot_be_saved_lets_the_agent_stop(gate):
     state.mkdir()
     stop = gate.stop("Done.")
     assert stop.allowed
-    assert "could not be saved; the agent may stop" in stop.stderr
+    assert "the state could not be saved (" in stop.stderr
 
 
 def test_of_many_hooks_at_once_one_blocks(gate):

@@ -9,6 +9,8 @@ from support.host import MEMORABLE, frame
 from support.host_payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
 from support.oracles import jwz
 
+from tailhook.hook.hosts import NAMES
+
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
 
@@ -16,6 +18,10 @@ REASON = "[ITERATION 2/10]"
 BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
 PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
+
+
+def test_every_host_is_tested():
+    assert [*BY_HOST] == [*NAMES[1:]]
 
 
 @pytest.fixture
@@ -64,7 +70,7 @@ def test_a_loop_ends_by_its_signal(project, stop, name, payload):
 
 
 @EACH
-def test_the_end_is_announced_where_the_host_has_a_word_for_it(project, stop, name, payload):
+def test_the_end_is_announced_if_the_host_has_a_word_for_it(project, stop, name, payload):
     project.loop()
     ended = stop(name, payload(project, DONE), "--announce")
     assert ended.exit_code == 0
@@ -148,7 +154,7 @@ def test_gemini_is_not_taken_at_an_earlier_answers_word(project, stop):
     assert stop("gemini", gemini(project, f"{DONE}\nNot yet.")).answer["decision"] == "deny"
 
 
-def test_gemini_is_taken_at_the_payloads_word_where_its_transcript_has_another(project, stop):
+def test_gemini_is_taken_at_the_payloads_word_if_its_transcript_has_another(project, stop):
     project.loop()
     write(project, {"type": "gemini", "content": "Not yet.", "timestamp": stamp()})
     assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
@@ -172,6 +178,14 @@ def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
     late.join()
 
 
+def test_copilots_message_is_found_before_megabytes_of_a_tools_output(project, stop):
+    project.loop()
+    payload = copilot(project, DONE)
+    for _ in range(3):
+        write(project, {"type": "tool.execution_complete", "data": {"content": "x" * 700_000}, "timestamp": stamp(-1)})
+    assert stop("copilot", payload).state["event"] == "DONE"
+
+
 def test_memory_waits_for_copilots_transcript(project, stop):
     payload = copilot(project, "")
     (project.home / "host.jsonl").unlink()
@@ -192,7 +206,7 @@ def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop
     assert stop("copilot", payload).state["event"] == "DONE"
 
 
-def test_a_ralph_loop_goes_on_where_copilot_has_no_transcript_yet(project, stop):
+def test_a_ralph_loop_goes_on_if_copilot_has_no_transcript_yet(project, stop):
     path = project.ralph()
     payload = copilot(project, "Hm.")
     (project.home / "host.jsonl").unlink()

@@ -233,7 +233,7 @@ def test_a_signal_of_another_voice_does_not_end_the_loop(project, run_idle):
 
 
 @pytest.mark.parametrize("path", [None, "", "/nowhere/x.jsonl", "/dev/null", "/", 5, "a\x00b", ["x"]])
-def test_a_transcript_that_cannot_be_read_says_nothing(run_idle, path):
+def test_a_transcript_that_cannot_be_read_is_ignored(run_idle, path):
     assert run_idle(state=looping(), transcript_path=path).exit_code == 2
 
 

@@ -126,7 +126,7 @@ def machines_in(settings):
 
 def test_machines_are_added_and_left_out_from_what_is_there(project, settings):
     install(project)
-    assert machines_in(settings) == []  # the configuration says which
+    assert machines_in(settings) == []  # the configuration lists them
     install(project, "--with", "memory")
     assert machines_in(settings) == ["idle,ralph,triage,memory"]
     install(project, "--without", "ralph,triage")

@@ -9,6 +9,7 @@ import pytest
 from support.host import Stop
 from support.host_payloads import codex, copilot, cursor, gemini
 
+from tailhook.hook.hosts import NAMES
 from tailhook.install.hooks_file import hooks_file_of
 
 PAYLOADS = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
@@ -30,7 +31,7 @@ THEIRS = {
     "cursor": FLAT.format("stop", "command"),
     "copilot": FLAT.format("agentStop", "bash"),
 }
-EACH = pytest.mark.parametrize("name", USER_FILES)
+EACH = pytest.mark.parametrize("name", NAMES[1:])
 
 
 def install(project, name, *words, **env):

@@ -1,4 +1,4 @@
-"""Installing the plates machine, and what the doctor says of its daemon."""
+"""Installing the plates machine, and what the doctor reports about its daemon."""
 
 import json
 import os

@@ -85,7 +85,7 @@ def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, lo
         (["--prompt-file", "-", "Go."], 2),
     ],
 )
-def test_a_start_that_cannot_be_done_says_why_and_leaves_nothing(project, loop, words, code):
+def test_a_start_that_cannot_be_done_prints_the_reason_and_leaves_nothing(project, loop, words, code):
     done = loop("start", *words)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.strip()
@@ -220,7 +220,7 @@ def test_a_worktree_that_is_not_a_folder_is_refused_with_its_path(project, loop,
     assert jwz.newest(project.folder) is None
 
 
-def test_when_an_inner_loop_ends_the_announcement_says_which_one_waits(project, loop):
+def test_when_an_inner_loop_ends_the_announcement_names_the_one_that_waits(project, loop):
     loop("start", "--mode", "grind", "--filter", "label:bug", session="mine")
     project.stop("Hm.")
     loop("start", "--push", "Inner.", session="mine")
@@ -296,7 +296,7 @@ def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(loop, env, advi
 
 
 @pytest.mark.parametrize(
-    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "codex"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
+    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "claim"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
 )
 def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env, owner):
     loop("start", "Go.", **env)
@@ -306,7 +306,7 @@ def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env,
 # ---- status ------------------------------------------------------------------
 
 
-def test_status_says_what_the_next_stop_would_get(project, loop):
+def test_status_prints_what_the_next_stop_would_get(project, loop):
     loop("start", "Go.", session="mine")
     facts = json.loads(loop("status", "--json").stdout)
     assert facts["state"] == jwz.newest(project.folder)
@@ -327,7 +327,7 @@ def test_status_names_the_session_that_will_get_the_loop_and_the_nested_loops(lo
     assert "Nested loops: 2; this is the innermost one.\n" in loop("status").stdout
 
 
-def test_status_without_a_loop_says_so(loop):
+def test_status_without_a_loop_reports_that(loop):
     facts = json.loads(loop("status", "--json").stdout)
     assert facts == {
         "path": None,
@@ -338,7 +338,7 @@ def test_status_without_a_loop_says_so(loop):
     assert loop("status").stdout == "No loop is running in this project.\n"
 
 
-def test_status_of_a_stale_loop_says_what_will_happen_to_it_and_changes_nothing(project, loop):
+def test_status_of_a_stale_loop_reports_what_will_happen_to_it_and_changes_nothing(project, loop):
     state = project.loop(age=9000)
     facts = json.loads(loop("status", "--json").stdout)
     assert (facts["verdict"]["decision"], facts["verdict"]["why"]) == ("allow", "stale")
@@ -353,7 +353,7 @@ def test_status_of_a_corrupted_loop_is_not_a_crash(project, loop, body):
         assert "Traceback" not in loop(*words).stderr
 
 
-def test_what_a_state_says_reaches_the_terminal_only_in_plain_characters(project, loop):
+def test_a_states_texts_reach_the_terminal_only_in_plain_characters(project, loop):
     project.loop(frame(session_id="\x1b[31m\u202eevil"))
     out = loop("status").stdout
     assert "evil" in out
@@ -394,7 +394,7 @@ def test_adopt_hands_over_every_frame_and_makes_the_loop_fresh(project, loop):
     assert moved["stack"][0] == {**state["stack"][0], "session_id": "b"}
 
 
-def test_cancel_ends_the_loop_and_says_at_which_iteration(project, loop):
+def test_cancel_ends_the_loop_and_prints_at_which_iteration(project, loop):
     loop("start", "Go.", session="mine")
     project.stop("Hm.")
     done = loop("cancel")

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import time
 
@@ -82,7 +83,7 @@ def test_an_indented_block_at_the_beginning_of_the_last_message_is_code(memory):
     assert memory.stop(f"    {MEMORABLE.replace(chr(10), f'{chr(10)}    ')}\n\nThat is what I would write.").allowed
 
 
-def test_the_last_message_is_enough_where_the_transcript_has_no_words_but_not_where_it_is_empty(memory):
+def test_the_last_message_is_enough_if_the_transcript_has_no_words_but_not_if_it_is_empty(memory):
     memory.transcript.write_text("")
     assert memory.stop(MEMORABLE).allowed
     memory.write({"type": "system", "content": "x"})
@@ -170,7 +171,7 @@ LOG = "newest 256 KiB of text were scored"
 
 
 @pytest.mark.parametrize("newest", [True, False])
-def test_of_all_text_the_newest_256_kib_are_scored_and_the_log_says_so(memory, newest):
+def test_only_the_newest_256_kib_of_text_are_scored_and_the_log_reports_that(memory, newest):
     """A message that does not fit is cut behind its last line that does; what is older is not scored."""
     log = memory.home / "log"
     memory.env["TAILHOOK_LOG"] = str(log)
@@ -182,7 +183,7 @@ def test_of_all_text_the_newest_256_kib_are_scored_and_the_log_says_so(memory, n
     assert LOG in log.read_text()
 
 
-def test_text_that_fits_is_scored_whole_and_the_log_says_nothing(memory):
+def test_text_that_fits_is_scored_whole_and_nothing_is_logged(memory):
     log = memory.home / "log"
     memory.env["TAILHOOK_LOG"] = str(log)
     memory.write(assistant("Nothing to speak of.\n" * 12_000, id="m2"))
@@ -374,10 +375,10 @@ def test_a_flag_that_cannot_be_made_is_named_in_the_warning_and_in_the_log(memor
     memory.env["TAILHOOK_LOG"] = str(memory.home / "log")
     stop = memory.stop("ok")
     assert stop.allowed
-    what = f"{flag(memory)}: Is a directory"
-    assert stop.stderr == f"tailhook: {what}. The state could not be saved; the agent may stop.\n"
+    saved, problem = "the state could not be saved", f"{flag(memory)}: Is a directory"
+    assert re.fullmatch(rf"tailhook: /\S+\.memory: {saved} \({problem}\)\. The agent may stop\.\n", stop.stderr)
     _, machine, outcome, why, _ = (memory.home / "log").read_text().split("\t")
-    assert (machine, outcome, why) == ("memory", "allow", f"the state could not be saved: {what}")
+    assert (machine, outcome, why) == ("memory", "allow", f"{saved}: {problem}")
 
 
 # ---- once per session --------------------------------------------------------

@@ -106,7 +106,7 @@ def test_a_payload_without_a_name_has_the_one_of_the_argv(plates, name, kind):
     assert send(plates, "--event", name, hook_event_name=None)["event_type"] == kind
 
 
-def test_a_stop_with_an_error_says_so(plates):
+def test_a_stop_with_an_error_reports_the_error(plates):
     event = send(plates, "--event", "stop", hook_event_name=None, error="overloaded")
     assert (event["event_type"], event["error"]) == ("stop", "overloaded")
 
@@ -193,7 +193,7 @@ def test_a_start_names_its_source_and_no_other_event_does(plates):
     ("prompt", "is_hosts"),
     [("<task-notification>\n<task-id>a</task-id>", True), (" <task-notification>", False), ("", False)],
 )
-def test_a_prompt_of_the_hosts_own_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
+def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
     event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt)
     assert event.get("by_host", False) is is_hosts
     assert "task" not in json.dumps(event)
@@ -428,6 +428,6 @@ def test_the_daemon_is_woken_after_the_event_is_in_the_spool(plates, runtime):
 def test_a_daemon_that_hangs_keeps_no_hook_waiting(plates, runtime):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
         daemon.bind(str(runtime / "poke"))
-        for _ in range(30):  # more than the system keeps for one who does not read
+        for _ in range(30):  # more than the system keeps for a process that does not read
             assert send(plates)
     assert len(reported(plates)) == 30

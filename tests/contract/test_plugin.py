@@ -140,7 +140,7 @@ def test_a_missing_tailhook_is_reported_plainly_and_traps_no_agent(project, laun
 
 
 @pytest.mark.parametrize("page", sorted((PLUGIN / "commands").glob("*.md")), ids=lambda page: page.stem)
-def test_a_command_of_the_plugin_says_how_to_install_tailhook(page):
+def test_a_command_of_the_plugin_explains_how_to_install_tailhook(page):
     ways = [line for line in page.read_text().splitlines() if "install" in line]
     assert ways == [
         "If the command is not found, tell the user to run `pipx install .` in a clone of tailhook's repository."

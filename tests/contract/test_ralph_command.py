@@ -117,7 +117,7 @@ def test_a_live_loop_is_not_overwritten_but_one_that_is_off_or_broken_is(project
         assert ralph("start", "Go.").returncode == 0
 
 
-def test_without_a_promise_and_a_limit_it_says_what_ends_the_loop(ralph):
+def test_without_a_promise_and_a_limit_it_explains_what_ends_the_loop(ralph):
     assert "Only this command ends it:  tailhook ralph cancel" in ralph("start", "Go.").stdout
     assert "Only this command" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
 
@@ -158,7 +158,7 @@ def test_status_of_bytes_that_are_not_utf_8_is_valid_json(project, ralph, path):
     assert facts["state"]["completion_promise"] == "\udcff"
 
 
-def test_cancel_says_at_which_iteration_and_removes_the_file(project, ralph, path):
+def test_cancel_prints_at_which_iteration_and_removes_the_file(project, ralph, path):
     project.ralph(iteration=7)
     assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\n"
     assert not path.exists()

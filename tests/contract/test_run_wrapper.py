@@ -20,7 +20,7 @@ from support.terminal import Terminal
 
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
-# Says that it is ready, then which signals come, until it gets one more than it shall.
+# Prints that it is ready, then the signals that come, until it gets one more than it should.
 LISTENER = """
 import os, signal, sys, time
 got = []
@@ -134,7 +134,7 @@ def shell(daemon, command):
     return done.returncode
 
 
-def test_without_a_command_it_says_how(away):
+def test_without_a_command_it_prints_its_usage(away):
     done = subprocess.run(RUN, env=away.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "tailhook run -- claude" in done.stderr
@@ -241,7 +241,7 @@ def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
     assert shell.wait() == 0
 
 
-def test_a_command_that_a_person_stops_for_a_while_is_waited_for_where_there_is_no_shell(away):
+def test_a_command_that_a_person_stops_for_a_while_is_waited_for_if_there_is_no_shell(away):
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP); print('resumed')"
     argv = [*RUN, *python("import os, sys; print(os.getpid(), flush=True);" + code)]
     with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
@@ -279,11 +279,11 @@ def test_the_session_is_shown_from_its_start_and_closed_at_its_end(daemon):
 
 
 def test_the_commands_hooks_name_its_run(daemon):
-    say = (
+    print_event = (
         "import json, os; print(json.dumps({'event_id': 'e', 'event_type': 'stop', 'session_id': 's', 'ts': 1,"
         " 'project_path': os.getcwd(), 'run_id': os.environ['TAILHOOK_RUN_ID']}))"
     )
-    done = run(daemon, *python(f"import time; time.sleep(1); {say}"))
+    done = run(daemon, *python(f"import time; time.sleep(1); {print_event}"))
     event = json.loads(done.stdout)
     daemon.spool(event)
     wait_until(lambda: "s" in daemon.plates())
@@ -352,7 +352,7 @@ def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daem
     assert (event["event_type"], event["run_id"]) == ("run_ended", plate["run_id"])
 
 
-def test_a_user_who_wants_no_daemon_gets_none(away):
+def test_a_user_can_switch_the_start_of_the_daemon_off(away):
     del away.env["TAILHOOK_NO_AUTOSTART"]
     config = away.home / ".config" / "tailhook" / "config.json"
     config.parent.mkdir(parents=True)

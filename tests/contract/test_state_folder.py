@@ -42,7 +42,7 @@ def is_behind_a_link_of_another(folder):
 
 
 def is_behind_a_link_through_a_folder_open_to_all(folder):
-    """Make a link and a folder of the user's own, with an unsafe folder in between."""
+    """Make a link and a folder that the user owns, with an unsafe folder in between."""
     shared = folder.parent.parent / "shared"
     shared.mkdir()
     shared.chmod(0o777)
@@ -178,7 +178,7 @@ def test_the_doctor_finds_it(unsafe):
     assert {(one["check"], one["status"]) for one in found} == {("state", "failure"), ("plates", "failure")}
 
 
-def test_the_wrapper_says_so_and_runs_the_command(unsafe):
+def test_the_wrapper_warns_and_runs_the_command(unsafe):
     done = unsafe.tailhook("run", "--", "echo", "hello")
     assert (done.returncode, done.stdout) == (0, "hello\n")
     assert unsafe.fault in done.stderr
@@ -217,7 +217,7 @@ def test_a_sticky_folder_above_it_is_safe(project):
 
 
 @pytest.mark.parametrize("target", ["../disk", "{home}/disk", ".././disk//"])
-def test_a_link_to_a_folder_of_ones_own_is_safe(project, target):
+def test_a_link_to_a_folder_of_the_same_user_is_safe(project, target):
     (project.home / "disk").mkdir()
     (project.home / ".local").mkdir()
     (project.home / ".local" / "state").symlink_to(target.format(home=project.home))

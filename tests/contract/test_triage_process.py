@@ -106,7 +106,7 @@ def test_of_a_folder_the_first_name_that_is_not_complete_counts(project):
     assert (phase(first), phase(later)) == ("aggregation", "triage")
 
 
-def test_the_configuration_can_say_where(project):
+def test_the_configuration_can_name_the_folders(project):
     config = project.home / ".config/tailhook"
     config.mkdir(parents=True)
     elsewhere = project.home / "states"
@@ -231,14 +231,14 @@ def progress(project):
     (config / "config.json").write_text('{"triage": {"while_active": "progress"}}')
 
 
-def test_while_active_where_nothing_can_be_kept_the_turn_ends(project):
+def test_while_active_if_nothing_can_be_saved_the_turn_ends(project):
     progress(project)
     project.triage(pipeline("triage", entry(0, "pending")))
     project.env["XDG_STATE_HOME"] = "/dev/null"
     assert blocked_for(project.stop("Hm."), "triage-investigator")
     stop = project.stop("Hm.", stop_hook_active=True)
     assert stop.allowed
-    assert "hash could not be saved" in stop.stderr
+    assert "x_triage.json: the state's hash could not be saved (" in stop.stderr
 
 
 def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project):

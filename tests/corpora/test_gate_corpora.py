@@ -55,7 +55,7 @@ def simple_commands(line):
 
 
 def runs_by_the_page(line, wanted):
-    """Return whether a line runs the wanted words, as the page says; None if this reader cannot tell."""
+    """Return whether a line runs the wanted words, by the rules of the page; None if this reader does not know."""
     if HARD.search(line):
         return None
     try:

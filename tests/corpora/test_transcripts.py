@@ -10,7 +10,7 @@ from tailhook import transcript
 from tailhook._core import forward_lines, parse_record, reverse_lines
 
 
-def test_real_transcripts_say_what_the_json_module_reads_in_them():
+def test_records_of_real_transcripts_are_what_the_json_module_reads():
     paths = transcript_paths()
     assert paths
     for path in paths:

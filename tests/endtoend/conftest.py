@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
 SLOW = 120  # seconds after which a session is taken for hung
 
-# A second Stop hook, that notes whether the transcript has the words that the payload says were last.
+# A second Stop hook. It notes whether the transcript has the words that are the last ones in the payload.
 WITNESS = """
 import json, sys
 stop = json.load(sys.stdin)

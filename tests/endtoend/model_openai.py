@@ -8,7 +8,7 @@ from model import ApiHandler, Model
 class ResponsesModel(Model):
     """A model that speaks the Responses API.
 
-    tokens: how many it claims to have read for each of its answers, oldest first; 1 where it does not say.
+    tokens: how many it claims to have read for each of its answers, oldest first. For further answers it claims 1.
     """
 
     tokens: tuple[int, ...] = ()

@@ -191,7 +191,7 @@ class Gemini(OtherHost):
         return ["--yolo", "--skip-trust", "--model", "gemini-2.5-flash", "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
-        """Return a key, and the model's address in place of Google's."""
+        """Return a key, and the address of the test's model instead of Google's servers."""
         return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
 
 

@@ -61,7 +61,7 @@ def test_without_the_cap_lifted_the_host_ignores_the_ninth_block(claude):
     assert "tailhook install --block-cap 0" in claude.tailhook("doctor")
 
 
-def test_of_two_sessions_in_a_project_only_the_loops_own_is_held(installed):
+def test_only_the_session_that_owns_the_loop_is_held(installed):
     def meanwhile(_):
         with Model("I am another session.") as another:
             installed.run(another)

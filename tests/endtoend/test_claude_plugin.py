@@ -21,7 +21,7 @@ def test_its_commands_reach_the_agent(claude):
     assert "Make the tests pass." in model.requests[0].prompted
 
 
-def test_it_says_plainly_that_tailhook_is_missing(claude):
+def test_it_prints_plainly_that_tailhook_is_missing(claude):
     claude.env["PATH"] = "/usr/bin:/bin"
     with Model("One.") as model:
         session = claude.run(model, "--plugin-dir", PLUGIN)

@@ -28,7 +28,7 @@ def test_the_prompt_comes_back_until_the_promise_is_kept(installed):
     assert not (installed.project / ".claude" / "ralph-loop.local.md").exists()
 
 
-def test_it_ends_at_its_last_iteration_and_says_so(installed, stops):
+def test_it_ends_at_its_last_iteration_and_reports_that(installed, stops):
     with Model(start("--max-iterations", "3"), "One.", "Two.", "Three.") as model:
         installed.run(model)
     assert [stop["last_assistant_message"] for stop in stops()] == ["One.", "Two.", "Three."]

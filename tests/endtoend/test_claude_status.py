@@ -42,11 +42,11 @@ def conversations(main, **agents):
     answers = {"": iter(main), **{name: iter(those) for name, those in agents.items()}}
 
     def answer(request):
-        who = next((name for name in agents if f"ASKED:{name}." in request.first), "")
-        found = next(answers[who], "There is nothing more to say.")
+        agent = next((name for name in agents if f"ASKED:{name}." in request.first), "")
+        found = next(answers[agent], "There is nothing more to say.")
         while isinstance(found, (int, float)):
             time.sleep(found)
-            found = next(answers[who])
+            found = next(answers[agent])
         return found
 
     return [answer] * 50
@@ -209,7 +209,7 @@ def test_a_compaction_that_a_person_asks_for_leaves_the_session_idle_at_once(boa
         assert [event["event_type"] for event in host.events()][-1] == "turn_ended"
 
 
-def test_the_host_says_when_it_has_waited_for_a_prompt(board, claude):
+def test_the_host_reports_that_it_has_waited_for_a_prompt(board, claude):
     claude.idle_notification_ms = 2000
     with Model("One.") as model, board(model) as host:
         host.prompt("First.")

@@ -132,7 +132,7 @@ CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda k
 
 
 @CODEX_AND_GEMINI
-def test_what_the_payload_says_of_decisions_is_reported(tmp_path, kind):
+def test_decisions_in_the_payload_are_reported(tmp_path, kind):
     host = at(tmp_path, kind)
     host.install("memory")
     with host.model("We chose A because of B.\nWe picked C over D.", "Saved.") as model:

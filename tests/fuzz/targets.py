@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes and fails where the code differs from its oracle."""
+"""What is fuzzed: each target takes any bytes and fails if the code differs from its oracle."""
 
 import atexit
 import datetime
@@ -25,7 +25,7 @@ from tailhook.machines.secret_rules import KEY_BEGINNINGS
 from tailhook.machines.secrets import mask
 from tailhook.patterns import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
-from tailhook.stores.jsonfile import files
+from tailhook.stores.jsonfile import find_files
 from tailhook.stores.jwz import Store
 from tailhook.transcript import Transcript
 
@@ -288,7 +288,7 @@ def triage_state(data):
         path = f"{folder}/x_triage.json"
         with open(path, "wb") as out:
             out.write(data)
-        (file,) = files(folder, [], "_triage.json")
+        (file,) = find_files(folder, [], "_triage.json")
         try:
             state, columns = file.columns("entries", lambda state: triage.ALL_COLUMNS)
         except ValueError:

@@ -197,7 +197,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
             'return f"{state_folder()}/{name[- 41:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
             'return f"{state_folder()}/{name[- 39:]}-{facts.st_dev:x}-{facts.st_ino:x}-{digest:016x}{ending}"',
         ),
-        "The name is there for a person who looks at the folder; the digest behind it tells files apart.",
+        "The name is there for a person who looks at the folder; the digest after it distinguishes files.",
     ),
     (
         "stores/jwz.py",

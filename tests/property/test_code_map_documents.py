@@ -36,7 +36,7 @@ markdown = st.lists(st.sampled_from(INLINES + LEAVES + ["\n", "\n\n", "> ", "- "
 
 
 @given(markdown)
-def test_spans_are_in_order_and_hold_what_their_kind_says(text):
+def test_spans_are_in_order_and_hold_code_of_their_kind(text):
     position = 0
     for span in code_spans(text):
         assert position <= span.start < span.end <= len(text)

@@ -1,4 +1,4 @@
-"""An array of objects in a JSON file, read as columns: what the json module says, whatever the layout."""
+"""An array of objects in a JSON file, read as columns: what the json module reads, whatever the layout."""
 
 import json
 import tempfile

@@ -29,7 +29,7 @@ def test_what_the_json_module_writes_reads_the_same(value, ascii_only, indent):
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_survives_with_its_lone_surrogates(text):
-    joined = json.loads(json.dumps(text))  # where two surrogates have become a pair
+    joined = json.loads(json.dumps(text))  # here, two surrogates have become a pair
     assert parse_json(write_json(text)) == joined
     assert write_json(text).decode("utf-8", "strict")
 

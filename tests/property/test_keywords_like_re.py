@@ -1,4 +1,4 @@
-"""ignore_case and word against `re`, which says what they mean."""
+"""ignore_case and word against `re`, which defines them."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What must hold for every ralph loop, whatever its file says and whatever was said."""
+"""What must hold for every ralph loop, whatever its file and the agent's message contain."""
 
 import re
 
@@ -32,7 +32,7 @@ def test_no_state_crashes_and_a_block_has_a_prompt_and_counts_one(state, prompt,
 
 @given(SAID, st.booleans())
 @example("<promise>a</promise>", True)
-def test_promises_are_those_of_a_regular_expression_where_nothing_is_code(said, own_line):
+def test_promises_are_those_of_a_regular_expression_if_nothing_is_code(said, own_line):
     plain = said.replace("`", "").replace("    ", "")
     expected = re.findall(r"<promise>((?:(?!<promise>).)*?)</promise>", plain, re.S)
     assert promises(plain) == expected

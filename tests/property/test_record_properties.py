@@ -70,7 +70,7 @@ def written(record, order, ascii_only=False):
 
 
 @given(RECORDS, ORDERS, st.booleans())
-def test_a_record_says_what_its_object_says(record, order, ascii_only):
+def test_a_record_has_the_values_of_its_object(record, order, ascii_only):
     ours = parse_record(written(record, order, ascii_only))
     oracle.assert_same(ours, record)
 

@@ -1,4 +1,4 @@
-"""Random pipelines, driven by an agent that does what the reason says: phases only move forward, and every run ends."""
+"""Random pipelines, driven by an agent that follows the reasons: phases only move forward, and every run ends."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.triage import Agent, entry, pipeline
 
 from tailhook.machines.triage import Entries, Facts, columns_for, decide
-from tailhook.stores.jsonfile import JsonFile, files
+from tailhook.stores.jsonfile import JsonFile, find_files
 
 PHASES = ("triage", "aggregation", "meta-review", "fix-planning", "complete")
 FINDINGS = st.fixed_dictionaries(
@@ -50,14 +50,14 @@ class Pipelines(RuleBasedStateMachine):
 
     def judge(self, number):
         if number % 5 == 4:
-            return {"status": "failed", "error": "could not say"}
+            return {"status": "failed", "error": "it could not decide"}
         found = entry(number, **self.findings[number])
         return {"status": found["status"], "result": found["result"]}
 
     @precondition(lambda self: self.limit and self.seen[-1] != "complete")
     @rule()
     def a_stop_and_a_turn(self):
-        (file,) = files(self.folder, [], "_triage.json")
+        (file,) = find_files(self.folder, [], "_triage.json")
         verdict = self.stop(file)
         if verdict.change is not None:
             file.edit([*verdict.change, (("updated_at",), f"turn {self.turns}")])
@@ -72,7 +72,7 @@ class Pipelines(RuleBasedStateMachine):
     @precondition(lambda self: self.limit and self.seen[-1] == "complete")
     @rule()
     def a_stop_after_the_end_changes_nothing(self):
-        (file,) = files(self.folder, [], "_triage.json")
+        (file,) = find_files(self.folder, [], "_triage.json")
         verdict = self.stop(file)
         assert (verdict.outcome, verdict.change) == ("allow", None)
 

@@ -2,13 +2,14 @@
 
 A hook's surroundings
     host            an agent's host: a project, payloads, a transcript, and the hook run on them as a process
-    host_payloads   what hosts other than Claude Code send, and how their transcripts look
+    host_payloads   what hosts other than Claude Code send, and transcripts with one message
+    host_records    records of their transcripts, with the message in each
     covered_hook    runs the hook under coverage
     triage          a triage state, and an agent that follows the machine's instructions
     every_value     a project in which every machine decides, and any one file is replaced by any value
 
 The daemon and the boards
-    daemon, postgres        a daemon and a PostgreSQL server of the test's own
+    daemon, postgres        a daemon and a PostgreSQL server for one test
     holds_connections       a program that holds connections to a port open
     sessions, plate_events  simulated sessions for the boards; the short forms of events
     board_user, terminal    presses keys on the terminal board; a process in a terminal of its own

@@ -20,7 +20,7 @@ STARTS = 30  # seconds in which a daemon starts even on a busy machine
 
 
 class Daemon:
-    """A daemon whose user's home is a folder of the test."""
+    """A daemon with a folder of the test as its user's home."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

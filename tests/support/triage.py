@@ -1,4 +1,4 @@
-"""A triage pipeline's state, and an agent that does what the machine says."""
+"""A triage pipeline's state, and an agent that follows the machine's instructions."""
 
 import json
 import re
@@ -106,7 +106,10 @@ class Agent:
         path.write_text(json.dumps(state))
 
     def write(self, reason):
-        """Check the files that the reason says to read, write the first one that it says to write; return its path."""
+        """Check that the files to read exist, and write the first file to write; both are in the reason.
+
+        Returns the path of the file that was written.
+        """
         folder = Path(re.search(r"^Plans folder: (.*)$", reason, re.M)[1])
         read, written = re.search(r"^Files in it: (?:read (.*); )?write (.*)\.$", reason, re.M).groups()
         for name in read.split(", ") if read else ():

@@ -1,7 +1,9 @@
 """What the layout promises: which room may know which, what is installed, what an import costs."""
 
 import ast
+import importlib
 import importlib.metadata
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,14 @@ import pytest
 from tailhook.hook.hosts import DEFAULT, NAMES, find_host
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_hook
-from tailhook.hook.protocols import HooksFileFields, Host, RequiredHooksFileFields, TranslatedHost
+from tailhook.hook.protocols import (
+    DecidingMachine,
+    HooksFileFields,
+    Host,
+    LoopMachine,
+    RequiredHooksFileFields,
+    TranslatedHost,
+)
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores import FALLBACK_FILE, RALPH_FILE, STORE_FOLDERS
 
@@ -149,6 +158,27 @@ def test_the_fields_of_a_hosts_file_are_those_of_its_type():
     promised = {**RequiredHooksFileFields.__annotations__, **HooksFileFields.__annotations__}
     assert sorted(promised) == sorted(set(HooksFile._fields) - {"host"})
     assert HooksFileFields.__required_keys__ == set(HooksFile._fields) - {"host"} - set(HooksFile._field_defaults)
+
+
+def written(annotation):
+    """Return an annotation as the source has it, without its parameters in brackets."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return text.strip("\"'").partition("[")[0]
+
+
+@pytest.mark.parametrize("name", [name for name, machine in MACHINES.items() if not machine.get("reports")])
+def test_the_module_of_a_machine_fulfils_its_protocol(name):
+    """A machine that reports decides nothing: the daemon uses its module."""
+    module = importlib.import_module(f"tailhook.machines.{name}")
+    assert isinstance(module.Facts, type)
+    assert "Facts" in [written(one.annotation) for one in inspect.signature(module.decide).parameters.values()]
+    for protocol in [DecidingMachine, LoopMachine] if MACHINES[name].get("repeats") else [DecidingMachine]:
+        functions = {word: function for word, function in vars(protocol).items() if not word.startswith("_")}
+        promised = {
+            word: written(inspect.signature(function).return_annotation) for word, function in functions.items()
+        }
+        found = {word: written(inspect.signature(getattr(module, word)).return_annotation) for word in functions}
+        assert found == promised
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -200,7 +200,7 @@ def test_a_hook_waits_two_seconds_for_a_lock():
     assert Lock("lock").seconds == 2
 
 
-def test_a_lock_file_can_be_used_by_all_whom_the_folder_admits_and_is_not_a_link(tmp_path):
+def test_all_users_of_the_folder_can_use_a_lock_file_and_it_is_not_a_link(tmp_path):
     before, mask = open_files(), os.umask(0)
     try:
         with Lock("lock", os.open(tmp_path, os.O_RDONLY)) as lock:

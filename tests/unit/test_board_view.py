@@ -330,7 +330,7 @@ def test_a_short_wait_for_a_person_is_seen_among_much_work():
     assert assign_columns(pieces, 10).count(1) == 1
 
 
-def test_a_label_says_what_a_person_is_to_do_and_for_how_long():
+def test_a_label_shows_what_a_person_must_do_and_for_how_long():
     assert list_labels(piece(0, 300, ASKING)) == ("answer 5m", "5m")
     assert list_labels(piece(0, 300, Status.AWAITING_APPROVAL)) == ("approve 5m", "5m")
     assert list_labels(piece(0, 300, IDLE)) == ("idle 5m", "5m")

@@ -19,7 +19,7 @@ RULES = {
     # 2.1 Characters and lines
     "2.1 a CR ends a line, and so does CR LF": ("a\r    b\r\n\r\n    c\r\r    d", [("indented", "    c\r\r    d")]),
     "2.1 a line of spaces and tabs is blank": ("a\n \t \n    b", [("indented", "    b")]),
-    "2.1 a no-break space is no blank": ("a\n\u00a0\n    b", []),
+    "2.1 a no-break space is not a blank": ("a\n\u00a0\n    b", []),
     # 2.2 Tabs
     "2.2 a tab indents code": ("\tfoo", [("indented", "\tfoo")]),
     "2.2 tabs stop at every fourth column": ("  \tfoo", [("indented", "  \tfoo")]),
@@ -33,10 +33,10 @@ RULES = {
     # 2.4 Backslash escapes
     "2.4 an escaped backtick opens nothing": (r"\`a`b`", spans("`b`")),
     "2.4 an escaped backslash escapes nothing": (r"\\`a`", spans("`a`")),
-    "2.4 a backslash is no escape in code": (r"`a\`b`", spans(r"`a\`")),
-    "2.4 an escaped bracket is no bracket": (r"\[a](`b`)", spans("`b`")),
+    "2.4 a backslash does not escape in code": (r"`a\`b`", spans(r"`a\`")),
+    "2.4 an escaped bracket is not a bracket": (r"\[a](`b`)", spans("`b`")),
     "2.4 an escaped exclamation mark makes no image": (r"[\![a](b)](`c`)", spans("`c`")),
-    "2.4 an escaped angle is no tag": (r"\<a b='`'> `c`", spans("`'> `")),
+    "2.4 an escaped angle does not open a tag": (r"\<a b='`'> `c`", spans("`'> `")),
     "2.4 a backslash before a letter is itself": (r"\a`b`", spans("`b`")),
     # 4.1 Thematic breaks
     "4.1 a thematic break ends a paragraph": ("a `b\n***\nc` d", []),
@@ -49,7 +49,7 @@ RULES = {
     # 4.3 Setext headings
     "4.3 an underline ends the content": ("a `b\n===\nc`", []),
     "4.3 a heading may have many lines": ("a `b\nc` d\n---\n", spans("`b\nc`")),
-    "4.3 a lazy line is no underline": ("> a `b\n===\nc`", spans("`b\n===\nc`")),
+    "4.3 a lazy line is not an underline": ("> a `b\n===\nc`", spans("`b\n===\nc`")),
     "4.3 an underline under definitions only is text": ("[a]: b\n===\n`c`", spans("`c`")),
     "4.3 a dash line under definitions only is a break": ("[a]: b\n---\n    c", [("indented", "    c")]),
     # 4.4 Indented code blocks
@@ -74,7 +74,7 @@ RULES = {
     "4.5 a closing fence may be indented by three": ("```\n   ```\na", [("fence", "```\n   ```\n")]),
     "4.5 and not by four": ("```\n    ```\na", [("fence", "```\n    ```\na")]),
     "4.5 a fence interrupts a paragraph": ("a\n```\nb\n```", [("fence", "```\nb\n```")]),
-    "4.5 two backticks are no fence": ("``\na\n``", spans("``\na\n``")),
+    "4.5 two backticks are not a fence": ("``\na\n``", spans("``\na\n``")),
     "4.5 a fence in a quote ends with the quote": ("> ```\n> a\nb", [("fence", "> ```\n> a\n")]),
     "4.5 a fence in an item ends with the item": ("- ```\n  a\n\nb", [("fence", "- ```\n  a\n\n")]),
     # 4.6 HTML blocks
@@ -102,7 +102,7 @@ RULES = {
     "4.6 kind 6 can": ("a\n<p>\n`c`", []),
     "4.6 an HTML block ends with its container": ("> <!--\n`a`", [("comment", "> <!--\n"), ("span", "`a`")]),
     # 4.7 Link reference definitions
-    "4.7 backticks in a definition are no code": ("[a]: `b` '`c`'\n", []),
+    "4.7 backticks in a definition are not code": ("[a]: `b` '`c`'\n", []),
     "4.7 a definition's title may be on the next line": ("[a]: b\n'`c`'\n`d`", spans("`d`")),
     "4.7 an invalid title leaves a definition": ("[a]: b\n'`c`' d", spans("`c`")),
     "4.7 text after the destination makes it none": ("[a]: b c\n`d` [`e]: f`", spans("`d`", "`e]: f`")),
@@ -124,15 +124,15 @@ RULES = {
     # 5.2 List items
     "5.2 an item's content starts where its text does": ("-   a\n\n        b", [("indented", "        b")]),
     "5.2 five spaces after a marker start code": ("-     a", [("indented", "-     a")]),
-    "5.2 content may be indented as far as the marker says": ("10. a\n\n    b `c`", spans("`c`")),
+    "5.2 content may be indented as far as the marker allows": ("10. a\n\n    b `c`", spans("`c`")),
     "5.2 what is indented less ends the item": ("10. a\n\n   b\n\n    c", [("indented", "    c")]),
     "5.2 an item may start with a blank line": ("-\n      a", [("indented", "      a")]),
     "5.2 and with one only": ("-\n\n      a", [("indented", "      a")]),
-    "5.2 text after two blank lines is no content": ("-\n\n  a\n\n    b", [("indented", "    b")]),
+    "5.2 text after two blank lines is not content": ("-\n\n  a\n\n    b", [("indented", "    b")]),
     "5.2 an ordered list interrupts a paragraph from 1 only": ("a `b\n2. c`", spans("`b\n2. c`")),
     "5.2 from 1 it does": ("a `b\n1. c`", []),
     "5.2 an empty item cannot interrupt a paragraph": ("a `b\n*\nc`", spans("`b\n*\nc`")),
-    "5.2 ten digits are no marker": ("1234567890. a\n\n      b", [("indented", "      b")]),
+    "5.2 ten digits are not a marker": ("1234567890. a\n\n      b", [("indented", "      b")]),
     "5.2 nine are": ("123456789. a\n\n           b `c`", spans("`c`")),
     "5.2 a lazy line continues an item's paragraph": ("- a `b\nc`", spans("`b\nc`")),
     "5.2 a line that starts a list ends a lazy paragraph": ("> a `b\n2. c`", []),
@@ -147,32 +147,32 @@ RULES = {
     "6.1 and than emphasis": ("*a`*`", spans("`*`")),
     "6.1 what starts first wins": ("`<a b='`'>`", spans("`<a b='`")),
     # 6.3 Links
-    "6.3 backticks in a destination are no code": ("[a](`b) `c`", spans("`c`")),
+    "6.3 backticks in a destination are not code": ("[a](`b) `c`", spans("`c`")),
     "6.3 nor in a pointed one": ("[a](<`b c>) `d`", spans("`d`")),
     "6.3 nor in a title": ("[a](b '`c') `d`", spans("`d`")),
     "6.3 parentheses in a destination balance": ("[a](b(`)c`) `d`", spans("`d`")),
-    "6.3 where they do not there is no link": ("[a](b(`)c`", spans("`)c`")),
+    "6.3 parentheses that do not balance make no link": ("[a](b(`)c`", spans("`)c`")),
     "6.3 a space in a destination makes no link": ("[a](b `c`)", spans("`c`")),
     "6.3 a link's text holds code": ("[`a`](b)", spans("`a`")),
     "6.3 a link holds no link": ("[a [b](c) d](`e`)", spans("`e`")),
     "6.3 an image may hold one": ("![a [b](c) d](`e`)", []),
-    "6.3 backticks in the label of a reference are no code": ("[a][`b] `c`\n\n[`B]: d", spans("`c`")),
-    "6.3 in what is no reference they are": ("[a][`b] `c`\n", spans("`b] `")),
+    "6.3 backticks in the label of a reference are not code": ("[a][`b] `c`\n\n[`B]: d", spans("`c`")),
+    "6.3 backticks are code if there is no such label": ("[a][`b] `c`\n", spans("`b] `")),
     "6.3 labels are compared by case folding": ("[[ẞ]](`a)`\n\n[SS]: b", spans("`a)`")),
     "6.3 blanks in labels collapse": ("[[a\n  b]](`c)`\n\n[A B]: d", spans("`c)`")),
-    "6.3 prefixes are no part of a label": ("> [[a\n> b]](`c)`\n\n[a b]: d", spans("`c)`")),
+    "6.3 prefixes are not part of a label": ("> [[a\n> b]](`c)`\n\n[a b]: d", spans("`c)`")),
     "6.3 a label holds no brackets": ("[[a[b]](`c)`\n\n[b]: d", spans("`c)`")),
     "6.3 a title may run over lines": ("> [a](b '`\n> `') `c`", spans("`c`")),
     # 6.4 Images
     "6.4 a description holds code": ("![`a`](`b`)", spans("`a`")),
     "6.4 an image in a link leaves it one": ("[![a](b)](`c`)", []),
     # 6.5 Autolinks
-    "6.5 backticks in an autolink are no code": ("<http:a`b> `c`", spans("`c`")),
+    "6.5 backticks in an autolink are not code": ("<http:a`b> `c`", spans("`c`")),
     "6.5 nor in a mail address": ("<a`b@c.de> `d`", spans("`d`")),
     "6.5 a scheme has two characters": ("<a:`b> c`", spans("`b> c`")),
     "6.5 a mail address has no underscore after the @": ("<a`b@c_d> e`", spans("`b@c_d> e`")),
     # 6.6 Raw HTML
-    "6.6 backticks in a tag are no code": ("a <b c=\"`\" d='`'> `e`", spans("`e`")),
+    "6.6 backticks in a tag are not code": ("a <b c=\"`\" d='`'> `e`", spans("`e`")),
     "6.6 an unquoted value holds none": ("a <b c=`d`>", spans("`d`")),
     "6.6 a tag may run over lines": ("> a <b\n> c='`'\n> > `d`", spans("`d`")),
     "6.6 a closing tag has no attributes": ("a </b c='`'>`", spans("`'>`")),
@@ -191,7 +191,7 @@ RULES = {
 
 
 @pytest.mark.parametrize(("markdown", "expected"), RULES.values(), ids=RULES)
-def test_code_is_where_the_standard_has_it(markdown, expected):
+def test_code_is_found_at_the_places_that_the_standard_defines(markdown, expected):
     assert code(markdown) == expected
 
 

@@ -6,6 +6,7 @@ bash, for generated commands.
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_WANTED_CHARS, parse_command, runs
-from tailhook.machines.shell import MAX_NESTING
+from tailhook.machines import commands, shell
+from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS, ShellLine, parse_command, runs
+from tailhook.machines.shell import MAX_NESTING, Budget, ShellReader, SimpleCommand
 
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [
@@ -23,6 +25,7 @@ RUN = [
     "nice -n 5 pytest", "xargs pytest", "! pytest", "(pytest)", "{ pytest; }", "a;pytest", "a||pytest", "a | pytest",
     "pytest &", "if true; then pytest; fi", "for i in 1 2; do pytest; done", "pytest 2>&1 | tail -3", "ls 2>&1; pytest",
     "pytest>out.txt", ">out pytest", "'pytest' -q", "py\\test", '"pytest" a', "pytest # all", "nohup pytest",
+    '"py\\\ntest"', "2>f pytest", "{fd}>f pytest",
     "command pytest", "exec pytest", "ls\npytest", "ls &>f; pytest", "ls 3<a {fd}>b; pytest", "pytest |& tee x",
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
@@ -34,14 +37,15 @@ RUN = [
     "stdbuf -oL pytest", "setsid pytest", "ionice -c2 pytest", "ionice -c 2 -n 3 pytest", "doas -u me pytest",
     "unbuffer pytest", "caffeinate -i pytest", "timeout --signal KILL 60 pytest", "timeout --kill-after 5 60 pytest",
     "timeout --kill-after=5 60 pytest", "env --unset A pytest", "sudo --user me pytest", "sudo -Eu me pytest",
-    "env -S 'pytest -q'", "env -S'pytest -q'", "env --split-string='pytest -q'", "env -iS 'pytest -q'",
+    "env -S 'pytest -q'", "env -S'pytest -q'", "env -S '-i A=1 pytest'", "env -u A -vS 'nice' -n 5 pytest",
+    "env -S 'bash -c' 'cd x; pytest'", "env --split-string='pytest -q'", "env -iS 'pytest -q'",
     "A[0]=1 pytest", "A+=1 pytest", "time -p pytest", "nice -5 pytest", "xargs -I{} pytest {}", "sudo -- pytest",
     "find . -name 't_*' -exec pytest {} \\;", "find . -exec ls {} \\; -exec pytest {} +", "coproc pytest",
     # programs that run programs
     "uv run pytest", "uv run --with x pytest", "uv run -m pytest", "uv run --frozen -- pytest", "poetry run pytest",
     "poetry -C app run pytest", "pdm run pytest", "rye run pytest", "pipenv run pytest", "hatch run pytest",
     "npx pytest", "npx -y pytest", "pnpm exec pytest", "yarn pytest", "yarn run pytest", "bunx pytest",
-    "npm exec -- pytest",
+    "npm exec -- pytest", "docker-compose exec web pytest",
     "python -m pytest", "python3.12 -m pytest", "python -Bm pytest", "python -X dev -m pytest",
     "uv run python -m pytest",
     "coverage run -m pytest", "python -m coverage run --source a -m pytest", "docker compose exec web pytest",
@@ -49,7 +53,8 @@ RUN = [
     "docker run --rm -v a:b image pytest", "docker exec -it web pytest", "kubectl exec pod -- pytest",
     "nix develop -c pytest", "direnv exec . pytest", "git bisect run pytest",
     # substitutions
-    'out="$(pytest)"', "out=`pytest`", 'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
+    'out="$(pytest)"', "out=`pytest`", "echo `echo \\`pytest\\``",
+    'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
     'echo "a $(echo "b $(pytest)")"', "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
     "echo $'it\\'s'; pytest", "a=($(pytest))", 'git commit -m "$(cat <<\'E\'\nit\'s\nE\n)" && pytest',
     # here-documents
@@ -76,15 +81,18 @@ NOT_RUN = [
     "cat <<A <<B\npytest\nA\npytest\nB", "cat <<A; echo b\npytest\nA", "cat <<-E\n\tpytest\n\tE", "((pytest<<2))",
     "echo $((pytest<<2))", "echo $'it\\'s pytest'", "sudo -u pytest ls", "env pytest=1 ls", "docker compose up pytest",
     "docker exec pytest ls", "export PATH=pytest", "kill $(pgrep pytest)", "uv pip install pytest", "uv add pytest",
+    "env sort -S pytest", "env -S echo 'a; pytest'", "env -S echo \"it's\" '; pytest'", "env -S echo '' ';' pytest",
+    "env -S a -S pytest", "env -S A=1 -S pytest", "a=(x) b pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
-    "npm run pytest",
+    "npm run pytest", "yarn add pytest", "$ pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
+    "echo `echo \\`echo pytest\\``", "echo ${} pytest",
 ]  # fmt: skip
 # What cannot be taken apart counts as a run if the name is in it, and only then.
 UNKNOWN = [
     "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
     "bash < {}",
     "cat <<E\n{}", "echo '{}", 'echo "{}', "echo `{}", "(echo {}", "echo $(echo {}", "fi) {}", "echo ${{x {}",
-    "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
+    "cat {} <<E", "echo ({})", "echo $(({} a)b", "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
 ]  # fmt: skip
 
 
@@ -112,6 +120,15 @@ def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
         ("npm --prefix web test", "npm test", True),
         ("npm --prefix run run test", "npm run test", True),
         ("npm run test", "npm test", False),
+        ("npm --prefix=web run test", "npm test", False),
+        ("npm -- run test", "npm test", False),
+        ("python scripts/check.py fast", "scripts/check.py fast", True),
+        ("pytest tests/", "pytest tests", True),
+        ("pytest ./tests/", "pytest tests", True),
+        ("pytest tests", "pytest ./tests/", True),
+        ("pytest ./", "pytest .", True),
+        ("pytest tests/unit", "pytest tests", False),
+        ("ls /", "ls ''", False),
         ("npm -s run test", "npm run test", True),
         ("pnpm --filter a test", "pnpm test", True),
         ("python -B -m pytest a", "python -m pytest", True),
@@ -153,9 +170,164 @@ def test_a_command_that_is_too_long_or_too_deep_counts_if_it_names_the_program()
     long = "echo " + "x" * MAX_COMMAND_CHARS
     assert not runs(long, ["pytest"])
     assert runs(f"{long} pytest", ["pytest"])
-    for deep in ("$(" * MAX_NESTING * 2, "(" * 5000, "eval " * 5000, "env " * 5000, "find -exec " * 5000, "$((" * 5000):
+    for deep in (
+        "$(" * MAX_NESTING * 2,
+        "(" * 5000,
+        "eval " * 5000,
+        "env " * 5000,
+        "find -exec " * 5000,
+        "$((" * 5000,
+        "${" * 5000,
+        '"${' * 5000,
+        "${" * 30 + "x" + "}" * 30,
+    ):
         assert runs(f"{deep} echo pytest", ["pytest"])
         assert not runs(f"{deep} echo pytest", ["make"])
+
+
+# ---- how much is read ------------------------------------------------------------
+
+
+def counted_lines(action):
+    """Return how many lines of the two modules an action executes."""
+    files, count = {commands.__file__, shell.__file__}, 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+LONG = {
+    "env -S": ("env", " -S a", " pytest"),
+    "what looks like arithmetic": ("echo pytest", " $(( '(' ) )", ""),
+    "a test": ("[[ pytest", " a\n", ""),
+    "patterns": ("echo pytest ", "@()", ""),
+    "arrays": ("pytest= ", "a=()", ""),
+    "one array behind another": ("pytest= a", "=()", ""),
+    "double quotes": ('echo pytest "', "a", '"'),
+    "parameters": ("echo pytest ", "${x:-", ""),
+    "backticks": ("echo pytest ", "`a`", ""),
+    "backticks in double quotes": ('echo pytest "', "`a`", '"'),
+    "here-documents": ("cat pytest", " <<a", "\n" + "a\n" * 2000),
+    "a here-document": ("cat pytest <<a\n", "$(a)\n", "a"),
+    "dots in a path": ("pytest ", "./", ""),
+    "groups": ("", "(a);", " echo pytest"),
+    "options": ("nice ", "-n a ", " echo pytest"),
+    "nix -c": ("nix ", "-c ", " pytest"),
+    "find -exec": ("find ", "-exec a ; ", " pytest"),
+    "flock -c": ("flock ", "-c a ", " pytest"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_command_that_is_twice_as_long_takes_twice_as_many_steps(name):
+    head, part, tail = LONG[name]
+
+    def steps(count):
+        return counted_lines(lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]))
+
+    assert steps(2000) < 2.5 * steps(1000)
+
+
+def test_the_words_of_a_test_are_not_searched_again(monkeypatch):
+    """A search of the words at each of their separators would be quadratic, though it is one line."""
+
+    class Words(list):
+        def __contains__(self, word):
+            raise AssertionError(f"searched for {word}")
+
+    def begin(self):
+        self.words, self.stdin = Words(), None
+
+    monkeypatch.setattr(SimpleCommand, "__init__", begin)
+    reader = ShellReader("[[ a\n b && c ]]; [[ d\n e", Budget(100))
+    reader.read()
+    assert [command.words for command in reader.commands] == [["[[", "a", "b", "c", "]]"], ["[[", "d", "e"]]
+    assert reader.is_unknown
+
+
+def test_the_parts_of_a_word_are_joined_once():
+    """Joining them at each parenthesis would be quadratic, though it is one line."""
+    joined = 0
+
+    def profile(frame, event, function):
+        nonlocal joined
+        if event == "c_call" and function.__name__ == "join":
+            joined += len(getattr(frame.f_locals.get("self"), "word", None) or ())
+
+    reader = ShellReader("@()" * 1000, Budget(10_000))
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        reader.read()
+    finally:
+        sys.setprofile(before)
+    assert len(reader.commands) == 1
+    assert joined < 5000
+
+
+def test_programs_that_run_a_command_have_at_most_one_argument_of_their_own():
+    assert {key for key, (own, _, _) in WRAPPERS.items() if own} == {
+        "direnv exec", "docker compose exec", "docker compose run", "docker-compose exec", "docker-compose run",
+        "docker exec", "docker run", "flock", "kubectl exec", "podman exec", "setarch", "taskset", "timeout",
+    }  # fmt: skip
+    assert {own for own, _, _ in WRAPPERS.values()} == {0, 1}
+
+
+def test_a_budget_is_spent_when_nothing_is_left():
+    budget = Budget(5)
+    assert [budget.spend(3), budget.spend(2), budget.spend(0), budget.spend(1)] == [True, True, True, False]
+
+
+def test_beyond_the_budget_a_command_counts_if_it_names_the_program():
+    budget = Budget(100)
+    line = ShellLine("echo pytest", budget)
+    assert not line.runs(["pytest"])
+    assert not line.runs(["pytest"])
+    assert 45 <= budget.left < 55  # it is taken apart once
+    long = ShellLine(f"echo pytest {'x' * 100}", budget)
+    assert long.runs(["pytest"])
+    assert not long.runs(["make"])
+    assert ShellLine("echo pytest", budget).runs(["pytest"])
+
+
+@pytest.mark.parametrize("text", ["bash -c 'echo pytest {}'", "echo `echo pytest {}`", "cat <<E\n$pytest {}\nE"])
+def test_a_text_in_a_text_costs_its_length_again(text):
+    text = text.format("x" * 1000)
+    assert not ShellLine(text, Budget(2200)).runs(["pytest"])
+    assert ShellLine(text, Budget(1900)).runs(["pytest"])
+
+
+def test_the_arguments_behind_env_s_are_hardly_longer_than_before():
+    line = f"env -S a {'b ' * 30_000} pytest"
+    assert not runs(line, ["pytest"])
+
+
+def test_beginning_to_read_a_text_costs_something():
+    line = f"su {'-c a ' * 100}; echo pytest"
+    assert ShellLine(line, Budget(3000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(5000)).runs(["pytest"])
+
+
+def test_a_simple_command_costs_something():
+    line = f"{'ls;' * 1000} echo pytest"
+    assert ShellLine(line, Budget(6000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(10_000)).runs(["pytest"])
+
+
+def test_the_words_of_wrapped_commands_cost_something():
+    line = f"{'nice ' * 20}echo pytest {'x ' * 1000}"
+    assert ShellLine(line, Budget(10_000)).runs(["pytest"])
+    assert not ShellLine(line, Budget(30_000)).runs(["pytest"])
 
 
 @given(st.text("pytest ;&|<>(){}[]'\"\\#$`\n=-\t!*e", max_size=80))
@@ -167,7 +339,7 @@ def test_any_line_is_taken_apart(line):
     "text",
     ["a;b", "a|b", "a && b", "a & b", "a > b", "a < b", "a # b", "! a", "if a", "(a)", "{ a; }", "a() { b; }", "case a",
      "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "a\nb", "a\x1b", "a\u202eb", "a 'b",
-     "a" * (MAX_WANTED_CHARS + 1)],
+     "a" * 201],
 )  # fmt: skip
 def test_only_one_simple_command_can_be_looked_for(text):
     with pytest.raises(ValueError, match=r"command|program"):
@@ -175,6 +347,8 @@ def test_only_one_simple_command_can_be_looked_for(text):
 
 
 def test_the_words_to_look_for_are_those_of_a_shell():
+    assert parse_command("a" * 200) == ["a" * 200]
+    assert parse_command('a "b\\"c\\$d\\\\e\\nf"') == ["a", 'b"c$d\\e\\nf']
     assert parse_command(" npm  test ") == ["npm", "test"]
     assert parse_command("pytest -k 'a b' \"c\" d\\ e") == ["pytest", "-k", "a b", "c", "d e"]
     assert runs("pytest -k 'a b'", parse_command("pytest -k 'a b'"))

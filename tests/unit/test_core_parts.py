@@ -58,7 +58,7 @@ def test_only_one_part_imports():
             assert not re.search(r"^(?:from \S+ )?cimport |^cdef extern", text, re.MULTILINE), name
 
 
-def test_a_part_says_what_it_gives_and_needs():
+def test_a_part_lists_what_it_gives_and_needs():
     for name, text in PARTS.items():
         about = header(text)
         assert re.search(r"\. +Gives: .+\. .*Needs: .+\.", about), name
@@ -76,7 +76,7 @@ def words(about):
 
 
 @pytest.mark.parametrize("name", sorted(set(PARTS) - {"imports.pxi"}))
-def test_a_part_needs_what_it_says_and_gives_what_is_used(name):
+def test_a_part_needs_what_it_lists_and_gives_what_is_used(name):
     others = {other: text for other, text in PARTS.items() if other not in (name, "imports.pxi")}
     given, _, needed = header(PARTS[name]).partition("Gives: ")[2].partition("Needs: ")
     needed = re.split(r"\.(?: |$)", re.sub(r"\.(pxi|h)", r"/\1", needed))[0]

@@ -9,7 +9,7 @@ from tailhook.plates.logs import MAX_REMEMBERED_MESSAGES, REPEAT_INTERVAL_S, Onc
 
 @pytest.fixture
 def logged():
-    """Log with a clock of the test's own; returns the messages that passed, and the clock."""
+    """Log with a clock that the test sets. Returns the messages that passed, and the clock."""
     now, passed = [1000.0], []
 
     class Handler(logging.Handler):
@@ -23,7 +23,7 @@ def logged():
     return log, passed, now
 
 
-def test_a_message_passes_once_a_minute_and_says_how_often_it_came(logged):
+def test_a_message_passes_once_a_minute_with_the_number_of_its_repeats(logged):
     log, passed, now = logged
     for _ in range(500):
         log.warning("no %s", "files")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile
-from tailhook.stores.jsonfile import files
+from tailhook.stores.jsonfile import find_files
 
 PAGE = '---\nactive: true\niteration: 1\nmode: "loop"\n---\n\nThe prompt.\n---\niteration: 5\n'
 
@@ -140,7 +140,7 @@ def test_a_change_of_a_file_is_seen_whatever_its_time_size_and_inode(tmp_path):
 def test_a_state_that_is_replaced_twice_never_gets_the_inode_that_was_read(tmp_path):
     path = tmp_path / "x_triage.json"
     path.write_text('{"phase": "triage", "entries": []}')
-    (file,) = files(str(tmp_path), [], "_triage.json")
+    (file,) = find_files(str(tmp_path), [], "_triage.json")
     file.columns("entries", lambda state: ())
     read = path.stat().st_ino
     for number in range(50):

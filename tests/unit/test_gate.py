@@ -1,5 +1,6 @@
 """The gate machine: its page row by row, its rules, and its patterns of files."""
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -14,12 +15,13 @@ from tailhook.machines.gate import (
     Edit,
     Facts,
     Rule,
+    block_id,
     check_config,
     decide,
     expand_braces,
+    expand_pattern,
     matches_path,
     parse_rules,
-    usual_patterns,
 )
 
 PYTHON = Rule(["*.py"], "pytest")
@@ -32,8 +34,8 @@ ROWS = {
     2: (Facts([PYTHON], [EDIT], paused=True), "allow", "background task", None),
     3: (Facts([PYTHON], [EDIT], stop_hook_active=True), "allow", "stop_hook_active", None),
     5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "every edit was checked", None),
-    6: (Facts([PYTHON], [EDIT], blocked={"e1"}), "allow", "blocked for these edits", None),
-    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", ["e1"]),
+    6: (Facts([PYTHON], [EDIT], blocked={block_id(EDIT, PYTHON)}), "allow", "blocked for these edits", None),
+    7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", [block_id(EDIT, PYTHON)]),
 }
 
 
@@ -64,23 +66,40 @@ def test_a_reason_stays_short_and_on_its_lines():
     reason = decide(Facts(rules, edits)).reason
     assert len(reason) < 10_000
     assert reason.count("\n") == MAX_NAMED + 1
-    assert reason.endswith("and 45 more, which the next stop names")
+    assert reason.endswith("- and 45 more")
     assert "\x1b" not in reason
 
 
-def test_the_reason_says_where_its_commands_come_from():
+def test_the_reason_names_the_file_of_its_commands():
     assert ".claude/tailhook.json" in decide(Facts([PYTHON], [EDIT])).reason
 
 
-def test_only_the_edits_that_were_named_count_as_blocked():
-    rules = [Rule([f"f{number}"], f"check{number}") for number in range(7)]
-    edits = [Edit(f"f{number}", f"e{number}") for number in range(7)]
+@pytest.mark.parametrize("is_one_file", [True, False])
+def test_only_the_rules_that_were_named_count_as_blocked(is_one_file):
+    """Of seven rules, the first block names five, the second one names the others."""
+    rules = [Rule(["*" if is_one_file else f"f{number}"], f"check{number}") for number in range(7)]
+    edits = [EDIT] if is_one_file else [Edit(f"f{number}", f"e{number}") for number in range(7)]
     first = decide(Facts(rules, edits))
-    assert first.change == [f"e{number}" for number in range(MAX_NAMED)]
+    assert len(first.change) == len(set(first.change)) == MAX_NAMED
     second = decide(Facts(rules, edits, blocked=set(first.change)))
-    assert second.change[:2] == ["e5", "e6"]
+    assert "`check5`" in second.reason
     assert "`check6`" in second.reason
+    assert len({*first.change, *second.change}) == 7
     assert decide(Facts(rules, edits, blocked={*first.change, *second.change})).outcome == "allow"
+
+
+def test_a_rule_that_was_added_after_a_block_is_blocked_for():
+    blocked = set(decide(Facts([PYTHON], [EDIT])).change)
+    assert "`ruff`" in decide(Facts([PYTHON, Rule(["*.py"], "ruff")], [EDIT], blocked=blocked)).reason
+
+
+def test_what_is_kept_of_a_block_is_short():
+    (kept,) = decide(Facts([Rule(["*.py"], "x" * 200)], [Edit("a.py", "e" * 5000)])).change
+    assert len(kept) == 16
+
+
+def test_an_edit_whose_id_an_older_version_kept_is_not_blocked_for_again():
+    assert decide(Facts([PYTHON, Rule(["*.py"], "ruff")], [EDIT], blocked={"e1"})).outcome == "allow"
 
 
 def test_a_command_is_shown_as_it_is_written():
@@ -92,7 +111,9 @@ def test_no_edit_needs_no_run():
 
 
 def test_a_newer_edit_is_blocked_for_again():
-    assert decide(Facts([PYTHON], [Edit("b.py", "e2"), EDIT], blocked={"e1"})).change == ["e2"]
+    blocked = {block_id(EDIT, PYTHON)}
+    newer = Edit("b.py", "e2")
+    assert decide(Facts([PYTHON], [newer, EDIT], blocked=blocked)).change == [block_id(newer, PYTHON)]
 
 
 def test_the_transcript_is_read_no_farther_than_needed():
@@ -154,7 +175,7 @@ def test_a_pattern_that_cannot_match_is_reported(pattern, why):
     (fault,) = check_config({"rules": [{"edited": ["*.py", pattern], "ran": "x"}]})
     assert fault.startswith("rule 1 of gate.rules: the pattern ")
     assert why in fault
-    assert usual_patterns(pattern) == [] if isinstance(pattern, str) else True
+    assert expand_pattern(pattern) == [] if isinstance(pattern, str) else True
 
 
 # ---- patterns of files -------------------------------------------------------
@@ -187,6 +208,9 @@ PATHS = [
     ("[a-c]*.py", "bx.py", True),
     ("[a-c].py", "d.py", False),
     ("[]a].py", "].py", True),
+    ("[!]a].py", "b.py", True),
+    ("[!]a].py", "].py", False),
+    ("[!]a].py", "a.py", False),
     ("[ab.py", "[ab.py", True),
     ("*[0-9]", "a1b2", True),
     ("a[-]b", "a-b", True),
@@ -205,6 +229,24 @@ PATHS = [
     ("/tmp/**", "/tmp/x/y", True),
     ("tmp/**", "/tmp/x/y", False),
     ("*.py", "/tmp/a.py", True),
+    ("src", "src/a/b.py", True),
+    ("src", "lib/src/a.py", True),
+    ("src", "src", True),
+    ("src", "src2/a.py", False),
+    ("src", "a.src", False),
+    ("src", "/home/src/a.py", False),
+    ("./src", "src/a.py", True),
+    ("./src", "lib/src/a.py", False),
+    ("docs/api", "docs/api/a/b.md", True),
+    ("docs/api", "docs/api.md", False),
+    ("docs/api", "x/docs/api/b.md", False),
+    ("**/api", "x/api/b.md", True),
+    ("/home/me/app", "/home/me/app/a.py", True),
+    ("/home/me/app", "/home/me/app2/a.py", False),
+    ("*.d/conf", "a.d/conf/x", True),
+    ("src/*", "src/a/b.py", False),
+    ("*.py", "a.py/b.txt", False),
+    ("{src,lib}", "lib/a.py", True),
 ]
 
 
@@ -227,8 +269,23 @@ def test_braces_are_expanded_up_to_a_limit():
 def test_the_quick_look_at_a_path_changes_nothing(pattern, path):
     rule = {"edited": [pattern], "ran": "x"}
     for one in parse_rules([rule]):
-        slow = any(matches_path(part.text, path) for part in one.patterns)
+        texts = [text for part in one.patterns for text in (part.text, *filter(None, [part.below]))]
+        slow = any(matches_path(text, path) for text in texts)
         assert one.concerns(Edit(path, "e")) is slow
+
+
+@given(st.text("ab*/", min_size=1, max_size=8), st.text("ab/", min_size=1, max_size=8))
+def test_an_edit_without_a_pattern_s_mark_does_not_match(pattern, path):
+    for rule in parse_rules([{"edited": [pattern], "ran": "x"}]):
+        marks = [part.mark() for part in rule.patterns]
+        for whole in (path, f"/root/{path}"):
+            given_text = json.dumps({"file_path": whole}).encode()
+            assert any(mark in given_text for mark in marks) or not rule.concerns(Edit(whole, "e", [path]))
+
+
+def test_a_hundred_names_of_files_are_a_hundred_patterns():
+    (rule,) = parse_rules([{"edited": [f"f{number}" for number in range(MAX_PATTERNS)], "ran": "x"}])
+    assert rule.concerns(Edit("f99/a", "e"))
 
 
 @given(st.text("ab*?/", max_size=12), st.text("ab/", max_size=12))

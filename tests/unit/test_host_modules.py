@@ -6,17 +6,16 @@ from tailhook.hook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cur
 from tailhook.hook.hosts.transcripts import join_texts, parse_host_record
 from tailhook.hook.translated import translate_event_name, translate_payload
 
-HOSTS = [claude_code, codex, gemini, cursor, copilot]
+HOSTS = [find_host(name) for name in NAMES]
 TRANSLATED = HOSTS[1:]
 BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
 MESSAGE = {"systemMessage": "tailhook: the loop ended"}
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A loop runs."}}
 
 
-@pytest.mark.parametrize(("name", "module"), zip(NAMES, HOSTS, strict=True))
-def test_a_host_is_found_by_its_name(name, module):
-    assert find_host(name) is module
-    assert name == module.NAME
+@pytest.mark.parametrize("name", NAMES)
+def test_a_host_is_found_by_its_name(name):
+    assert name == find_host(name).NAME
 
 
 def test_the_default_is_claude_code():
@@ -140,7 +139,7 @@ def test_cursors_fields_are_added():
 
 
 @pytest.mark.parametrize(("count", "active"), [(0, False), (None, False), (0.0, False), (1, True), ("2", True)])
-def test_cursors_count_of_blocks_says_whether_the_turn_was_blocked(count, active):
+def test_cursors_count_of_blocks_shows_whether_the_turn_was_blocked(count, active):
     assert translate_payload(cursor, {"loop_count": count})["stop_hook_active"] is active
 
 
@@ -167,7 +166,7 @@ def test_cursor_without_a_list_of_folders_has_no_cwd(roots):
         ("subagentStop", "error", "SubagentStop"),
     ],
 )
-def test_a_turn_of_cursors_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
+def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
     assert translate_payload(cursor, {"hook_event_name": event, "status": status})["hook_event_name"] == ours
 
 

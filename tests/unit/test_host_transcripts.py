@@ -62,7 +62,7 @@ def test_an_open_transcript_is_recognized(tmp_path, name):
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"[]\n", b"\xff\n", b'{"type":"session_meta"', b"x" * (2 << 20)])
-def test_a_file_without_a_first_record_is_no_other_hosts(tmp_path, data):
+def test_a_file_without_a_first_record_does_not_come_from_another_host(tmp_path, data):
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(data)
     with path.open("rb") as file:
@@ -79,7 +79,7 @@ def test_a_message_that_stands_there_twice_is_read_once(messages):
 @pytest.mark.parametrize(
     "value", [None, 1, "", "text", [], [1], {}, {"content": 1}, {"role": "assistant", "content": {}}]
 )
-def test_values_of_wrong_types_are_no_message(messages, name, value):
+def test_values_of_wrong_types_are_not_a_message(messages, name, value):
     _, records = RECORDS[name]
     lines = []
     for record, _ in records:
@@ -94,7 +94,7 @@ def test_values_of_wrong_types_are_no_message(messages, name, value):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_lines_that_are_no_objects_are_skipped(messages, name):
+def test_lines_that_are_not_objects_are_skipped(messages, name):
     _, records = RECORDS[name]
     last, message = records[-1]
     torn = written(last)[:-3]

@@ -76,7 +76,7 @@ def test_a_surrogate_without_its_partner_is_kept():
         (b'["\xff"]', "invalid UTF-8 at byte 2"),
     ],
 )
-def test_a_fault_says_what_and_where(text, fault):
+def test_a_fault_names_what_is_wrong_and_its_place(text, fault):
     assert fault_of(text) == f"invalid JSON: {fault}"
 
 
@@ -104,7 +104,7 @@ def test_an_integer_is_exact_at_any_size(digits):
     assert parse_json("-" + "9" * digits) == 1 - 10**digits
 
 
-def test_an_integer_beyond_pythons_limit_is_refused_and_says_so():
+def test_an_integer_beyond_pythons_limit_is_refused_with_the_reason():
     assert "a number of 5000 digits is over Python's limit at byte 1" in fault_of("[" + "1" * 5000 + "]")
 
 

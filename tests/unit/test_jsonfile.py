@@ -8,7 +8,7 @@ import pytest
 
 from tailhook.stores import jsonfile
 from tailhook.stores.atomic import TOO_LARGE, Lock, LockTimeoutError
-from tailhook.stores.jsonfile import HOLE, MAX_FILE_BYTES, ROWS_PIECE_BYTES, files
+from tailhook.stores.jsonfile import MAX_FILE_BYTES, PLACEHOLDER, ROWS_PIECE_BYTES, find_files
 
 ROWS = [{"n": number} for number in range(3)]
 
@@ -17,7 +17,7 @@ ROWS = [{"n": number} for number in range(3)]
 def file(tmp_path):
     """Return the only file of a folder, with its rows read as a column."""
     (tmp_path / "x.json").write_text(json.dumps({"phase": "a", "rows": ROWS, "end": 1}))
-    (found,) = files(str(tmp_path), [], ".json")
+    (found,) = find_files(str(tmp_path), [], ".json")
     assert found.columns("rows", lambda rest: (("n",),))[1] == [[0, 1, 2]]
     return found
 
@@ -61,7 +61,7 @@ def column_of_n(rest):
 def written(folder, state):
     """Write a state into the only file of a folder; return the file."""
     (folder / "x.json").write_bytes(state if isinstance(state, bytes) else json.dumps(state).encode())
-    (found,) = files(str(folder), [], ".json")
+    (found,) = find_files(str(folder), [], ".json")
     return found
 
 
@@ -76,7 +76,8 @@ def test_an_array_of_many_pieces_is_laid_out_whole(tmp_path):
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_a_text_that_looks_like_the_place_of_the_rows_stays(tmp_path, times, place):
-    held = {"text": json.loads((HOLE[:-1] + b' "') if times == 2 else HOLE), "first": json.loads(HOLE)}
+    text = PLACEHOLDER[:-1] + b' "' if times == 2 else PLACEHOLDER
+    held = {"text": json.loads(text), "first": json.loads(PLACEHOLDER)}
     state = {"phase": "a", **(held if place == "before" else {}), "rows": ROWS, **(held if place == "after" else {})}
     found = written(tmp_path, state)
     found.columns("rows", column_of_n)
@@ -125,7 +126,7 @@ def test_the_files_of_a_folder_come_in_the_order_of_their_names(tmp_path):
     folder.mkdir(parents=True)
     for name in ("z.json", "a.json", "\u00e9.json", "b.txt"):
         (folder / name).write_text("{}")
-    found = list(files(str(tmp_path), ["a", "b"], ".json"))
+    found = list(find_files(str(tmp_path), ["a", "b"], ".json"))
     assert [file.path for file in found] == [f"{folder}/{name}.json" for name in ("a", "z", "\u00e9")]
     assert [file.data() for file in found] == [b"{}"] * 3
 
@@ -136,9 +137,9 @@ def test_links_are_left_out(tmp_path):
     (tmp_path / "a" / "c.json").symlink_to("x.json")
     (tmp_path / "a" / "d.json").symlink_to("gone")
     (tmp_path / "b").symlink_to("a")
-    assert [file.path for file in files(str(tmp_path), ["a"], ".json")] == [f"{tmp_path}/a/x.json"]
-    assert list(files(str(tmp_path), ["b"], ".json")) == []
-    assert list(files(str(tmp_path), ["gone"], ".json")) == []
+    assert [file.path for file in find_files(str(tmp_path), ["a"], ".json")] == [f"{tmp_path}/a/x.json"]
+    assert list(find_files(str(tmp_path), ["b"], ".json")) == []
+    assert list(find_files(str(tmp_path), ["gone"], ".json")) == []
 
 
 def test_a_file_that_vanishes_while_the_folder_is_read_is_left_out(tmp_path, monkeypatch):
@@ -146,7 +147,7 @@ def test_a_file_that_vanishes_while_the_folder_is_read_is_left_out(tmp_path, mon
         (tmp_path / name).write_text("{}")
     monkeypatch.setattr(jsonfile, "posix", Vanishing(tmp_path / "a.json"))
     before = open_files()
-    assert [file.path for file in files(str(tmp_path), [], ".json")] == [f"{tmp_path}/b.json"]
+    assert [file.path for file in find_files(str(tmp_path), [], ".json")] == [f"{tmp_path}/b.json"]
     assert open_files() == before
 
 

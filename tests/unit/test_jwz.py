@@ -205,7 +205,7 @@ def test_the_random_part_of_a_ulid_has_80_bits():
     assert all(len({random[place] for random in digits}) > 16 for place in range(16))
 
 
-def test_the_messages_are_for_all_whom_the_folder_admits(store):
+def test_all_users_of_the_folder_can_read_the_messages(store):
     mask = os.umask(0)
     try:
         post(store, "one")

@@ -86,7 +86,7 @@ def test_flat_records_and_those_without_an_id_are_messages_by_themselves():
     assert outcome(assistant("own"), flat[0], assistant("mine")) == ("text", "mine")
 
 
-def test_without_any_text_it_says_what_there_was():
+def test_without_any_text_it_reports_what_there_was():
     assert outcome() == ("no_assistant", None)
     assert outcome(user(), assistant("x", isSidechain=True)) == ("no_assistant", None)
     assert outcome(user(), assistant(), assistant(" ")) == ("no_text", None)

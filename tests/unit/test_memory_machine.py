@@ -360,7 +360,7 @@ def test_what_looks_like_a_key_is_masked(secret, around):
 
 
 @pytest.mark.parametrize("around", ["the key is {} now", "KEY={}", 'token: "{}",', "the secret ({})."])
-def test_a_digest_is_masked_where_it_is_called_a_key_and_not_elsewhere(around):
+def test_a_digest_is_masked_if_it_is_called_a_key_and_not_otherwise(around):
     digest = "3f786850e387550fdab836ed7e6dc881de23001b"
     assert digest not in quote_line(f"decided {around.format(digest)}")
     assert digest in quote_line(f"decided to go back to commit {digest}")

@@ -47,7 +47,7 @@ def test_what_is_not_a_set_of_strings_is_refused(patterns):
         PatternSet(patterns)
 
 
-def test_a_blank_pattern_is_refused_where_blank_space_has_no_length():
+def test_a_blank_pattern_is_refused_if_blank_space_has_no_length():
     with pytest.raises(ValueError, match="blank"):
         PatternSet([" \t"], word=True)
 
@@ -68,7 +68,7 @@ def test_a_set_survives_pickling_and_copying():
         assert twin.findall("X\ny z") == patterns.findall("X\ny z") != []
 
 
-def test_the_repr_says_what_a_set_looks_for():
+def test_the_repr_shows_what_a_set_looks_for():
     assert repr(PatternSet({"a": "x"}, word=True)) == (
         "PatternSet({'a': ('x',)}, own_line=False, outside_code=True, ignore_case=False, word=True)"
     )

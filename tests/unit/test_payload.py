@@ -18,8 +18,8 @@ from tailhook.hook.payload import (
     project_folders,
     project_root,
     read_payload,
-    upwards,
     user_config,
+    walk_up,
     working_folder,
 )
 
@@ -199,8 +199,8 @@ def test_a_name_with_nul_or_a_surrogate_that_is_not_a_byte_is_not_a_path(name):
         ("", ["/"]),
     ],
 )
-def test_upwards_goes_to_the_root(folder, expected):
-    assert list(upwards(folder)) == expected
+def test_the_folders_above_are_walked_up_to_the_root(folder, expected):
+    assert list(walk_up(folder)) == expected
 
 
 def test_a_folder_variable_has_no_slash_at_its_end(env):

@@ -39,7 +39,7 @@ OWNER = "this daemon"
 
 # ---- the judgement -----------------------------------------------------------
 
-# The status, when the transcript was written, its newest record, and what that tells; the last event was at 100.
+# The status, when the transcript was written, its newest record, and what follows; the last event was at 100.
 JUDGED = [
     ("awaiting_input", Look(101), None),
     ("awaiting_input", Look(102), None),
@@ -70,7 +70,7 @@ JUDGED = [
     ("running", Look(118, at=109, turn_over=True), None),  # two seconds ago
     ("idle", Look(110, at=109, interrupted=True), None),
     ("starting", Look(110, at=109, interrupted=True), None),
-    # What other tools or sub-agents wrote is no answer, however late.
+    # What other tools or sub-agents wrote is not an answer, however late.
     ("awaiting_input", Look(110, at=99.9, newest=99.9, is_others=True), None),
     ("awaiting_input", Look(110, at=99.9, newest=104, is_others=True), "health_check_recovery"),
 ]
@@ -82,7 +82,7 @@ def test_what_a_transcript_shows(status, look, expected):
     assert event == (parse_event(expected) if expected else None)
 
 
-# The same where the clock was set back, so that the event is still to come: what the transcript showed at the first
+# The same with a clock that was set back, so that the event lies in the future: what the transcript showed at the first
 # look since the event counts.
 SET_BACK = [
     ("awaiting_input", None, Look(110, at=109), None),
@@ -107,7 +107,7 @@ def test_what_a_transcript_shows_when_the_clock_was_set_back(status, first, look
     assert event == (parse_event(expected) if expected else None)
 
 
-# The tools that a session waits for since 100, what its transcript shows of them, and what that tells.
+# The tools that a session waits for since 100, what its transcript shows of them, and what follows.
 WAITED_FOR = [
     ("a", Look(100.1, at=99, newest=99, pending=frozenset("a")), None),
     ("a", Look(110, at=109, newest=109, has_grown=True, pending=frozenset("a")), None),
@@ -153,7 +153,7 @@ def record(kind, text, at, **fields):
     return json.dumps(one)
 
 
-def test_a_look_is_taken_at_the_newest_record_of_the_sessions_own(tmp_path):
+def test_a_look_reads_the_newest_record_of_the_session_itself(tmp_path):
     path = write(
         tmp_path / "t",
         record("assistant", "Done.", 1000),
@@ -210,7 +210,7 @@ AFTER_THE_CALL = {
     "the other tool's result": ([result("b")], False),
     "the other tool's result with words": ([result("b", words="<system-reminder>")], False),
     "its own result with words": ([result("b", "a", words="<system-reminder>")], True),
-    "a picture of the person's": (
+    "a picture by the person": (
         [json.dumps({"type": "user", "message": {"role": "user", "content": [{"type": "image", "tool_use_id": "b"}]}})],
         True,
     ),
@@ -524,7 +524,7 @@ def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, se
 # person's answer.
 WRITTEN = {
     "its result": (lambda at: [result("a", at=at)], True),
-    "a message of the agent's": (lambda at: [record("assistant", "On.", at, message={"id": "m2"})], True),
+    "a message by the agent": (lambda at: [record("assistant", "On.", at, message={"id": "m2"})], True),
     "a prompt": (lambda at: [record("user", "Stop that.", at)], True),
     "an interruption": (lambda at: [record("user", "[Request interrupted by user]", at)], True),
     "the other tool's result": (lambda at: [result("b", at=at), host_record("mode")], False),
@@ -534,9 +534,9 @@ WRITTEN = {
     ),
     "the host's bookkeeping": (lambda at: [host_record("mode"), host_record("last-prompt")], False),
 }
-# The same where the transcript does not show what the session waits for.
+# The same with a transcript that does not show what the session waits for.
 WRITTEN_FOR_UNKNOWN = {
-    "a record of the host's": (lambda at: [host_record("system", at)], True),
+    "a record by the host": (lambda at: [host_record("system", at)], True),
     "words of the host": (lambda at: [record("user", "feedback", at, isMeta=True)], True),
     "an error of the API": (lambda at: [record("assistant", "API Error", at, isApiErrorMessage=True)], True),
     "a result": (lambda at: [result("z", at=at)], True),
@@ -668,7 +668,7 @@ def test_a_subagents_own_transcript_alone_ends_its_wait(world, tmp_path):
     assert world.status(path) == "running"
 
 
-def test_only_transcripts_that_can_tell_something_are_read(world):
+def test_only_transcripts_that_can_change_a_status_are_read(world):
     read = []
     world.health.look = lambda path, _: read.append(path)
     for number, kind in enumerate(["stop", "session_end", "prompt_submit", "tool_start:ExitPlanMode", "stop_failure"]):
@@ -787,7 +787,7 @@ def test_within_twelve_seconds_a_session_without_a_prompt_is_idle(world):
 
 
 @pytest.mark.parametrize("source", ["compact", None, "of-a-later-version"])
-def test_a_session_that_goes_on_after_a_compaction_or_says_nothing_is_running(world, source):
+def test_a_session_that_goes_on_after_a_compaction_or_without_a_known_source_is_running(world, source):
     world.event("s", "session_start", source=source)
     for _ in range(3):
         world.now += 10
@@ -929,7 +929,7 @@ def test_a_process_whose_start_is_known_is_the_session_while_it_lives(world):
     assert world.health.check() == 1
 
 
-def test_an_older_event_says_nothing_of_the_process(world):
+def test_an_older_event_does_not_change_the_process(world):
     world.event("s", "session_start", pid=6, pid_started=600)
     world.processes[6] = 600
     world.now -= 5

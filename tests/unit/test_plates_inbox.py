@@ -411,7 +411,7 @@ def test_the_end_of_a_run_counts_from_when_it_happened(inbox):
 HOST, USER = os.uname().nodename, getpass.getuser()
 OWN = pid_namespace()
 
-# What an event says, the address that sent it, None for the spool and the Unix socket, and what is taken of it: the
+# What an event contains, the address that sent it, None for the spool and the Unix socket, and what is taken of it: the
 # host, the user, whether its plate is this daemon's to look after, and its process.
 ORIGINS = [
     ({"pid": 5}, None, (HOST, USER, True, 5)),
@@ -425,7 +425,7 @@ ORIGINS = [
     ({"pid": 5, "host": HOST}, "127.0.0.1", (HOST, USER, True, 5)),
     ({"pid": 5, "host": "far"}, "127.0.0.1", ("far", USER, False, 5)),
     ({"pid": 5}, "192.168.1.5", ("192.168.1.5", None, False, None)),
-    ({"pid": 5, "host": HOST, "user": USER}, "192.168.1.5", (HOST, USER, False, 5)),  # anybody can say so
+    ({"pid": 5, "host": HOST, "user": USER}, "192.168.1.5", (HOST, USER, False, 5)),  # anyone can claim that
     ({"pid": 5}, "::ffff:10.0.0.1", ("::ffff:10.0.0.1", None, False, None)),
 ]
 

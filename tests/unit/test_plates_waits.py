@@ -389,7 +389,7 @@ def test_a_subagent_that_stops_waits_no_longer_and_another_one_does(end):
 
 
 @pytest.mark.parametrize("words", ["prompt_submit", "interrupted", "stop_failure", "session_start", "session_end"])
-def test_a_person_who_does_something_else_leaves_no_subagent_waiting(words):
+def test_if_the_person_does_something_else_no_subagent_waits(words):
     situation = play(("sub/tool_start:Bash=a", RUNNING), ("sub/permission_asked:Bash", APPROVAL))
     after, _ = happen(situation, words)
     assert after.waits == ()
@@ -513,7 +513,7 @@ def test_an_end_with_an_id_ends_a_start_without_one_by_its_name():
 
 
 @pytest.mark.parametrize("words", ["tool_call=b", "sub/tool_call", "sub/tool_call=a"])
-def test_an_end_of_another_tool_or_of_a_subagents_ends_nothing_however_little_it_says(words):
+def test_the_end_of_another_tool_or_of_a_subagents_tool_ends_nothing_however_few_fields_it_has(words):
     play(("tool_start:AskUserQuestion=a", INPUT), (words, INPUT), ("tool_call=a", RUNNING))
 
 

@@ -31,7 +31,7 @@ def test_without_front_matter_the_loop_ends():
 
 @pytest.mark.parametrize("key", ["iteration", "max_iterations"])
 @pytest.mark.parametrize("value", ["", "ten", "-1", "1.5", "0x10", "1e3", "+1", "1_000", "\u0661", "true", "9" * 70])
-def test_a_count_that_is_not_a_whole_number_ends_the_loop_and_says_where(key, value):
+def test_a_count_that_is_not_a_whole_number_ends_the_loop_and_its_line_is_reported(key, value):
     found = verdict(facts=asked(line=lambda name: {"iteration": 3, "max_iterations": 4}[name]), **{key: value})
     assert (found.outcome, found.ended) == ("allow", True)
     assert f'{key} is "{value}", not a whole number' in found.why
@@ -111,7 +111,7 @@ def test_at_the_limit_the_loop_ends():
     assert verdict(iteration="1", max_iterations="1").ended
 
 
-def test_a_limit_of_0_is_no_limit():
+def test_a_limit_of_0_means_no_limit():
     assert verdict(iteration="123456", max_iterations="0").outcome == "block"
 
 
@@ -128,7 +128,7 @@ def test_a_paused_session_leaves_the_loop_but_claims_it():
     assert verdict(facts=facts, iteration="10").ended
 
 
-def test_without_the_agents_words_the_loop_ends_and_says_why():
+def test_without_the_agents_words_the_loop_ends_with_the_reason():
     found = verdict(facts=Facts(problem=lambda: "its transcript has no assistant text"))
     assert (found.outcome, found.ended) == ("allow", True)
     assert "no assistant text" in found.why
@@ -148,7 +148,7 @@ def test_otherwise_the_prompt_is_fed_back():
     assert "only when it is true" in found.message
 
 
-def test_without_a_promise_the_message_says_that_the_loop_has_no_end_of_its_own():
+def test_without_a_promise_the_message_warns_that_the_loop_has_no_end_of_its_own():
     for value in (None, "", "  "):
         found = verdict("<promise></promise>", completion_promise=value, max_iterations="0")
         assert (found.outcome, found.why) == ("block", "iteration 4")

@@ -1,4 +1,4 @@
-"""What a line of a transcript says."""
+"""The records in the lines of a transcript."""
 
 import json
 from datetime import datetime, timezone
@@ -73,7 +73,7 @@ RECORDS = [
     ],
     ids=["compact", "ascii", "spaced", "backwards"],
 )
-def test_a_record_says_what_its_object_says(record, write):
+def test_a_record_has_the_values_of_its_object(record, write):
     oracle.assert_same(parse_record(write(record)), record)
 
 

@@ -287,7 +287,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_a_private_key_is_masked_where_a_text_begins_with_it_too():
+def test_a_private_key_at_the_beginning_of_a_text_is_masked_too():
     assert mask(f"{PEM} and more") == f"{MASK} and more"
 
 
@@ -338,7 +338,7 @@ def test_a_command_of_any_letters_is_shown_in_a_few_milliseconds(piece):
 
 
 def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():
-    """Where the package index can be reached."""
+    """Skipped if the package index cannot be reached."""
     script = Path(__file__).parents[2] / "ext" / "secret_rules.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     if "Error" in done.stderr or "error" in done.stderr:
@@ -350,7 +350,7 @@ def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():
     "text",
     ["alter user x identified by ''", "password '' is empty", 'the password "" was refused'],
 )
-def test_empty_quotation_marks_are_no_password(text):
+def test_empty_quotation_marks_are_not_a_password(text):
     assert mask(text) == text
 
 

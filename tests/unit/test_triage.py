@@ -312,7 +312,7 @@ def test_groups_are_in_the_order_of_first_appearance_with_the_first_ones_root_ca
     ]
 
 
-def test_the_reason_says_what_is_done_and_what_to_launch():
+def test_the_reason_lists_what_is_done_and_what_to_launch():
     state = pipeline("triage", entry(0), *(entry(n, "pending") for n in range(1, 9)), batch_size=3)
     reason = verdict(state).reason
     assert "1 of 9 entries are done" in reason
@@ -331,7 +331,7 @@ def test_the_reason_says_what_is_done_and_what_to_launch():
         assert "Plans folder: /plans" in verdict(in_group(**fields)).reason
 
 
-def test_the_reason_names_the_root_cause_where_there_is_one():
+def test_the_reason_names_the_root_cause_if_there_is_one():
     assert "root cause: a cast. Done" in verdict(in_group(root_cause="a cast")).reason
     for nothing in (None, "", 5):
         assert "root cause" not in verdict(in_group(root_cause=nothing)).reason
@@ -362,7 +362,7 @@ def test_the_reason_counts_the_false_positives():
     assert "false positives among the 3 entries: 2." in verdict(pipeline("meta-review", *entries)).reason
 
 
-def test_the_log_says_that_a_phase_is_left_or_goes_on():
+def test_the_log_reports_that_a_phase_is_left_or_goes_on():
     assert verdict(pipeline("triage", entry())).why == "on to aggregation"
     assert verdict(pipeline("triage", entry(0, "pending"))).why == "triage"
 
@@ -395,10 +395,10 @@ def test_a_turn_that_was_blocked_before_may_end():
 
 def test_while_active_a_turn_goes_on_as_long_as_the_state_moves():
     state = pipeline("triage", entry(0, "pending"))
-    assert verdict(state, stop_hook_active=True, while_active=True, moved=lambda: True).outcome == "block"
-    found = verdict(state, stop_hook_active=True, while_active=True, moved=lambda: False)
+    assert verdict(state, stop_hook_active=True, while_active=True, has_changed=lambda: True).outcome == "block"
+    found = verdict(state, stop_hook_active=True, while_active=True, has_changed=lambda: False)
     assert (found.outcome, found.change) == ("allow", None)
-    assert verdict(state, while_active=True, moved=lambda: False).outcome == "block"
+    assert verdict(state, while_active=True, has_changed=lambda: False).outcome == "block"
     assert verdict(state, stop_hook_active=True, while_active=True).outcome == "block"
 
 

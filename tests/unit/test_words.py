@@ -1,8 +1,7 @@
 """The words of the project: what CONTRIBUTING asks for, as far as a search can see it.
 
-The patterns are phrases that made readers stop. They hold for code, tests and documentation. A pattern in lower case is
-searched in any case, and in names too: an underscore counts as a space. An exception names a file, and the text in it
-that stays; None stands for the whole file.
+The patterns are phrases that made readers stop. They hold for code, tests, documentation and the files around them. A
+pattern in lower case is searched in any case, and in names too: an underscore counts as a space.
 """
 
 import ast
@@ -11,73 +10,107 @@ from pathlib import Path
 
 import pytest
 
+from tailhook.cli.output import CommandGroup
 from tailhook.hook import protocols
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "ext", "tests", "benches", "docs", "examples", "plugin")
-ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".md", ".js", ".css", ".html")
+FOLDERS = ("src", "ext", "tests", "benches", "docs", "examples", "plugin", ".ci", ".github")
+ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".md", ".js", ".css", ".html", ".yml", "")
+SINGLE_FILES = (
+    "Makefile",
+    "pyproject.toml",
+    "setup.py",
+    "docs/images/stop.svg",
+    "plugin/.claude-plugin/plugin.json",
+    "plugin/hooks/hooks.json",
+    ".claude-plugin/marketplace.json",
+)
+# Folders of downloads, caches, and inputs of tests that programs wrote. No person writes or reads sentences in them.
+NOT_TEXT = ("/node_modules/", ".egg-info/", "/__pycache__/", "tests/fuzz/corpus/", "tests/unit/__snapshots__/")
+
+# A word before which "where" means "if". The word after it may also be a noun with the verb after that.
+WHERE_IF = (
+    r"\bwhere (?:nothing|something|none?|there (?:is|are|was|were)"
+    r"|(?:it|they) (?:has|have|does|do|is not|are not|is missing|can|cannot|names?)"
+    r"|(?:the|its|a|an|this)(?: [\w-]+){1,2} (?:has|have|had|does not|do not|is missing|is not|can be|cannot))\b"
+)
+# A genitive without its noun: "a file of git's", "a folder of the user's own". "The user's own file" is fine.
+GENITIVE = r"\bof (?:(?:the|an?|one|another) )?\w+'s(?: own)?\s*(?:$|[.,;:)\"|])"
 PLAIN = {  # a phrase: what to write instead
     r"\bfarthest\b": "MAX_..., the last",
     r"\btold\b": "reported, printed, shown, repeated",
     r"\buntold\b": "without a length, unreported",
+    r"(?<!\.)\btells?\b": "returns, prints, reports, distinguishes",  # but not `file.tell()`
+    r"\bsay(s|ing)?\b": "returns, prints, reports, documents, contains",
     r"what is none|that is none": "otherwise None, a malformed ...",
-    r"where there is none": "if there is none",
     r"(?<!there )\bis (?-i:none)\b": "is not a ...",
     r"\bnone of ours\b": "is ignored",
-    r"\b(is|are) no (object|string|array|list|number|folder|file|path|secret|table|whole|json)\b": "is not a ...",
+    r"(?<!there )\b(is|are|was|were) no (?!longer\b|more\b)\w": "is not a ...",
+    r"\b(has|have|had) not (this|that|these|those|the|its|their|an?|such|any|all|one|no)\b": "is missing, is unknown",
     r"\bno utf-8\b": "not valid UTF-8",
-    r"\bwhoever\b|\bsomebody\b|\bof whom\b": "a process, the caller, a user",
+    r"(?<!person )(?<!people )(?<!user )(?<!users )\b(who|whom|whoever|somebody|someone)\b": "a process, the caller",
     r"(?<!user )\bnobody\b(?![`\"])": "no other user, no process",  # not the system's user `nobody`
-    r"\bdef test (who|where)\b": "the thing that is tested, if_..., without_...",
+    WHERE_IF: "if, when, otherwise, unless",
+    r"\bdef test where\b": "if_..., without_...",
     r"\blent\b": "borrowed",
     r"\bof git's\b": "below .git",
+    GENITIVE: "the user's file, a file that the host wrote",
+    r"\bof (the )?(?!its )\w+s own (is|and|in|to|with)\b": "the user's file, a file that the host wrote",  # in names
     r"\bat the most\b": "at most",
     r"\banew\b": "again, from its beginning, overwritten",
     r"\breverse solid(us|i)\b": "backslash",
     r"\b(LONGEST|LARGEST|FARTHEST|FEWEST|MOST)(_[A-Z]+)*\b": "MAX_..., MIN_...",
     r"\b(PATIENCE|SWEEP|OUTLIVED|TAKING_OVER)(_[A-Z]+)*\b": "..._TIMEOUT_S, ..._INTERVAL_S",
 }
-EXCEPTIONS = {
-    ("tests/unit/test_words.py", None),  # the patterns themselves
-    ("tests/support/passages.txt", None),
-    ("src/tailhook/machines/keywords.py", None),  # words that agents write
-    ("tests/support/keywords.py", None),
-    ("tests/unit/test_memory_machine.py", "Nobody picked that."),
+AGENTS = "words that an agent, a person or a model writes, not words about the code"
+INSTRUCTION = "an instruction to the agent: it speaks to the person"
+TELL = "tell the user to run `pipx install .`"
+PATTERNS = "src/tailhook/patterns.py"
+# A file, and the text in it that stays (None for the whole file): why.
+EXCEPTIONS: dict[tuple[str, str | None], str] = {
+    ("tests/unit/test_words.py", None): "the patterns themselves",
+    ("tests/support/passages.txt", None): AGENTS,
+    ("src/tailhook/machines/keywords.py", None): AGENTS,
+    ("tests/support/keywords.py", None): AGENTS,
+    ("tests/unit/test_memory_machine.py", "Nobody picked that."): AGENTS,
+    ("src/tailhook/machines/secret_rules.py", "to permit persons to whom the Software is"): "a licence",
+    **{(page, "Say `<loop-done>COMPLETE</loop-done>`"): AGENTS for page in ("README.md", "docs/library.md", PATTERNS)},
+    (PATTERNS, "Say `hi`"): AGENTS,
+    **{(f"plugin/commands/{name}.md", TELL): INSTRUCTION for name in ("loop", "memory", "ralph", "triage")},
+    ("tests/contract/test_plugin.py", TELL): INSTRUCTION,
+    ("tests/contract/test_idle_process.py", "I will say {DONE} later."): AGENTS,
+    ("tests/contract/test_ralph_complaints.py", 'say "done"'): AGENTS,
+    ("tests/endtoend/model.py", "There is nothing more to say."): AGENTS,
+    ("tests/endtoend/test_claude_status.py", "There is nothing more to say."): AGENTS,
+    ("tests/unit/test_patterns.py", "Say {DONE}"): AGENTS,
 }
 # A name at the top of several modules, and why it is the same thing in all of them.
 SHARED = {
-    "add": "CommandGroup",
-    "decide": "every machine: its decision",
-    "Facts": "every machine: what it decides on",
-    "ask": "MachineHook",
-    "repeat": "MachineHook",
     "main": "the entry points of the command and of the hook",
     "log": "a module's logger",
-    "is_live": "idle and ralph: whether a state is a running loop",
-    "briefing": "idle and ralph: what an agent in a loop must know",
     "code_spans": "the library's function, which is the core's with its own result type",
     "upgrade": "a migration",
     "downgrade": "a migration",
     "revision": "a migration",
     "down_revision": "a migration",
-    **dict.fromkeys(
-        (
-            name
-            for host in (protocols.Host, protocols.TranslatedHost)
-            for name in (*vars(host), *host.__annotations__)
-            if not name.startswith("_")
-        ),
-        "a host's module",
-    ),
+}
+# The interfaces that several modules of a folder implement on purpose.
+INTERFACES = {
+    CommandGroup: "cli",
+    protocols.MachineHook: "hook",
+    protocols.Host: "hook/hosts",
+    protocols.TranslatedHost: "hook/hosts",
+    protocols.DecidingMachine: "machines",
+    protocols.LoopMachine: "machines",
 }
 
 
 def sources():
     """Yield the files whose words count."""
-    for path in [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]:
+    found = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in ENDINGS}
+    for path in sorted({*found, *ROOT.glob("*.md"), *(ROOT / name for name in SINGLE_FILES)}):
         name = path.relative_to(ROOT).as_posix()
-        generated = "docs/decisions/" in name or name == "CHANGELOG.md" or "/node_modules/" in name
-        if path.suffix in ENDINGS and not generated and (name, None) not in EXCEPTIONS:
+        if path.is_file() and not any(part in f"{name}/" for part in NOT_TEXT) and (name, None) not in EXCEPTIONS:
             yield path
 
 
@@ -85,6 +118,15 @@ def stays(path, line):
     """Return whether a line has a text that stays."""
     name = path.relative_to(ROOT).as_posix()
     return any(file == name and text is not None and text in line for file, text in EXCEPTIONS)
+
+
+def test_every_exception_is_needed():
+    patterns = [re.compile(phrase, re.IGNORECASE if phrase.islower() else 0) for phrase in PLAIN]
+    for name, text in EXCEPTIONS:
+        assert (ROOT / name).exists(), name
+        if text is not None:
+            lines = [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if text in line]
+            assert any(pattern.search(line) for line in lines for pattern in patterns), (name, text)
 
 
 @pytest.mark.parametrize("phrase", PLAIN)
@@ -112,6 +154,17 @@ def top_level_names(statements):
             yield from top_level_names([*node.body, *node.orelse, *getattr(node, "finalbody", ())])
 
 
+def members_of(protocol):
+    """Return the names that a protocol has, without those of the protocols that it extends."""
+    return {name for name in (*vars(protocol), *protocol.__annotations__) if not name.startswith("_")}
+
+
+def is_implementation(name, path):
+    """Return whether a module implements an interface with this name."""
+    folder = path.rpartition("/")[0]
+    return any(folder == place and name in members_of(protocol) for protocol, place in INTERFACES.items())
+
+
 def test_a_top_level_name_means_one_thing_in_the_package():
     """And every exception is needed. What a module imports from another one of the package is not its own."""
     modules: dict[str, list[str]] = {}
@@ -119,6 +172,47 @@ def test_a_top_level_name_means_one_thing_in_the_package():
         for name in set(top_level_names(ast.parse(path.read_text(encoding="utf-8")).body)) - {"TYPE_CHECKING"}:
             if not name.startswith("__"):
                 modules.setdefault(name, []).append(path.relative_to(ROOT / "src" / "tailhook").as_posix())
-    shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
+    shared = {
+        name: paths
+        for name, paths in modules.items()
+        if len(paths) > 1 and not all(is_implementation(name, path) for path in paths)
+    }
     assert {name: paths for name, paths in shared.items() if name not in SHARED} == {}
     assert set(SHARED) - set(shared) == set(), "these exceptions are not needed"
+
+
+FOUND = [
+    "the page tells how",
+    "it says so",
+    "what it says",
+    "a file that is no object",
+    "they are no lists",
+    "it has not this",
+    "whoever holds it",
+    "a process who waits",
+    "the first, where there is one",
+    "None where it names none",
+    "empty where the state does not name it",
+    "a file of git's",
+    "a folder of the user's own",
+    "a record of Cursor's: one",
+]
+KEPT = [
+    "there is no object",
+    "it is no longer used",
+    "file.tell()",
+    "a person who types",
+    "the user who owns it",
+    "the place where a value begins",
+    "where the two differ",
+    "the status of the session's own agent",
+    "whose file it is",
+    "a folder of its own",
+    "of the user's files",
+    "it has not changed",
+]
+
+
+@pytest.mark.parametrize("line", [*FOUND, *KEPT])
+def test_the_patterns_find_a_phrase_and_not_its_neighbours(line):
+    assert any(re.search(phrase, line) for phrase in PLAIN) is (line in FOUND)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import iso_time
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, say
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, print_lines
 from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.memory import FLAG_NAME
@@ -37,7 +37,7 @@ class Case:
     """One case of the benchmark.
 
     machine: the machines that are asked, comma-separated.
-    about: what the table says about the case.
+    about: the case's description in the table.
     said: the agent's last words.
     blocks: whether the machine blocks.
     begin: makes the machine's state in a project folder; returns the file that a stop changes or makes there, None if
@@ -115,7 +115,7 @@ CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1 | tail
 WORKING = "Still at work: `make test` fails in two places."
 DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
-    *(Case(name, "no state", WORKING, False, nothing) for name in machines_with("marker_files")),
+    *(Case(name, "no state", WORKING, False, nothing) for name in DECIDING),
     Case("idle", "active", WORKING, True, idle_loop(60)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
@@ -124,7 +124,6 @@ CASES = (
     Case("triage", "waiting", WORKING, True, triage_pipeline),
     Case("memory", "nothing to save", WORKING, False, memory_folder),
     Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
-    Case("gate", "no rules", WORKING, False, nothing),
     Case("gate", "checked", WORKING, False, gate_rules, (EDIT_USE, CHECK_USE)),
     Case("gate", "not checked", WORKING, True, gate_rules, (CHECK_USE, EDIT_USE)),
     Case("plates", "reporting", WORKING, False, nothing),
@@ -173,7 +172,7 @@ def bench(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(facts)
     else:
-        say(*format_times(facts, arguments.max_ratio))
+        print_lines(*format_times(facts, arguments.max_ratio))
     for row in (facts["hooks"][number] for number in slow):
         sys.stderr.write(
             f"tailhook: {row['case']} at {row['transcript']} takes {row['ratio']:.2f} times bare Python, "

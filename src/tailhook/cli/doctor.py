@@ -3,7 +3,7 @@
 import argparse
 from collections import Counter
 
-from tailhook.cli.output import Commands, add_json, coloured, command, print_json, say
+from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
 from tailhook.doctor.checks import check_installation
 from tailhook.doctor.finding import FAILURE, WARNING, Finding
 from tailhook.hook.answer import plain
@@ -31,7 +31,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     for finding in check_installation([arguments.scope] if arguments.scope else SCOPES):
         findings.append(finding)
         if not arguments.json:
-            say(*lines(finding))
+            print_lines(*lines(finding))
     counts = Counter(finding.status for finding in findings)
     failed = counts[FAILURE]
     if arguments.json:
@@ -40,7 +40,7 @@ def doctor(arguments: argparse.Namespace) -> int:
         numbers = [
             f"{counts[status]} {status}{'s' * (counts[status] > 1)}" for status in (FAILURE, WARNING) if counts[status]
         ]
-        say("", f"Found {' and '.join(numbers)}." if numbers else "No problems found.")
+        print_lines("", f"Found {' and '.join(numbers)}." if numbers else "No problems found.")
     return 1 if failed else 0
 
 

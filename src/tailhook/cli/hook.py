@@ -5,7 +5,7 @@ import json
 import sys
 
 from tailhook.cli.install import prepare_daemon
-from tailhook.cli.output import Commands, UsageError, command, say
+from tailhook.cli.output import Commands, UsageError, command, print_lines
 from tailhook.hook.answer import describe, plain
 from tailhook.hook.event import load_config
 from tailhook.hook.hosts import NAMES as HOSTS
@@ -62,4 +62,4 @@ def print_hook_command(arguments: argparse.Namespace) -> None:
         except OSError as error:
             notes = [f"Hooks cannot start the daemon: {plain(describe(error))}"]
         sys.stderr.writelines(f"tailhook: {note}\n" for note in notes)
-    say(json.dumps(hook_command(words)))
+    print_lines(json.dumps(hook_command(words)))

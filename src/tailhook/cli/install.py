@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, say, whole
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, print_lines, whole
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.event import load_config
@@ -110,7 +110,7 @@ def install(arguments: argparse.Namespace) -> None:
     """Show what would change, ask, and change it."""
     file = chosen_file(arguments)
     if arguments.print_only:
-        say(wanted(file, NEW, arguments).rstrip("\n"))
+        print_lines(wanted(file, NEW, arguments).rstrip("\n"))
         return
     path = file.path(arguments.scope)
     while True:
@@ -118,7 +118,7 @@ def install(arguments: argparse.Namespace) -> None:
         receipt = settings.receipt_for(found.target)
         text = wanted(file, found.text or NEW, arguments, receipt and receipt.before)
         if text == found.text:
-            say(f"Nothing to change: the hooks are in {plain(path)}.")
+            print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
             break
         confirm(found, text, arguments)
         with settings.lock(found.target):
@@ -126,15 +126,15 @@ def install(arguments: argparse.Namespace) -> None:
                 continue  # a person or another install has changed it: start again
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
-        say(f"The hooks are in {plain(path)}. Restart running sessions to use them.")
+        print_lines(f"The hooks are in {plain(path)}. Restart running sessions to use them.")
         if file.note:
-            say(file.note)
+            print_lines(file.note)
         if found.text is not None:
-            say(f"Backup of the old file: {plain(settings.backup_path(found.target))}")
+            print_lines(f"Backup of the old file: {plain(settings.backup_path(found.target))}")
         break
     report_cap(file, text)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
-        say(*prepare_daemon())
+        print_lines(*prepare_daemon())
 
 
 def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | None:
@@ -174,7 +174,7 @@ def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Se
 
 
 def machines_in_force(scope: str) -> list[str]:
-    """Return the machines of the configuration that is in force where these settings are."""
+    """Return the machines of the configuration that applies to these settings: the user's or the project's."""
     if scope == "user":
         return configured_machines(read_sections(user_config(), user_bytes))
     return configured_machines(load_config(project_root({})))
@@ -188,7 +188,7 @@ def report_cap(file: HooksFile, text: str) -> None:
     if not host.BLOCK_CAP or is_set:
         return
     count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
-    say(
+    print_lines(
         f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher.",
         f"To remove the host's limit:  {file.install_command} --block-cap 0"
         if file.can_set_cap
@@ -227,7 +227,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
                     if found.reload().text != found.text:
                         continue
                     settings.forget(found.target)
-            say(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
+            print_lines(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
             return
         confirm(found, text, arguments)
         with settings.lock(found.target):
@@ -235,11 +235,11 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 continue
             settings.restore(found, text)
         if text is None:
-            say(f"{plain(path)} contained nothing else and was removed.")
+            print_lines(f"{plain(path)} contained nothing else and was removed.")
         elif receipt and receipt.wrote(found.text):
-            say(f"{plain(path)} is restored, byte for byte.")
+            print_lines(f"{plain(path)} is restored, byte for byte.")
         else:
-            say(
+            print_lines(
                 f"The hooks were removed from {plain(path)}; the rest of it stays.",
                 f"Backup of the old file: {plain(settings.backup_path(found.target))}",
             )
@@ -252,7 +252,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
 def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) -> None:
     """Show the change and ask. Raises CommandError if it is not wanted."""
     where = plain(found.path) + ("" if found.target == found.path else f" (a link to {plain(found.target)})")
-    say(f"{where}:", *difference(found.text or "", text or ""), "")
+    print_lines(f"{where}:", *difference(found.text or "", text or ""), "")
     if arguments.yes:
         return
     if not sys.stdin.isatty():

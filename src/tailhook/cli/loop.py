@@ -126,7 +126,7 @@ def read_goal(arguments: argparse.Namespace) -> str:
 def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
     """Return the state of the loop that the new one is nested in or replaces, None if there is none.
 
-    Only under the lock. Raises CommandError if a loop runs and the arguments do not say what becomes of it.
+    Only under the lock. Raises CommandError if a loop runs and no argument decides what happens to it.
     """
     state = loop.state
     if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):

@@ -13,7 +13,7 @@ from tailhook.machines import whole_number
 
 
 class CommandError(Exception):
-    """A command cannot be done; the message says what happened, where, and what to do."""
+    """A command cannot be done. The message describes what happened, the place, and what to do."""
 
     exit_code = 1
 
@@ -100,7 +100,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
     sys.stdout.write(f"{words}\n")
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines for a person."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
@@ -110,7 +110,7 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
     if arguments.json:
         print_json(facts)
     else:
-        say(*lines)
+        print_lines(*lines)
 
 
 def format_next_stop(outcome: str, why: str) -> str:

@@ -9,7 +9,7 @@ from tailhook import __version__
 from tailhook.cli.output import CommandGroup, attempt
 
 # The modules of this folder that declare commands, in the order of `tailhook --help`.
-GROUPS = ("hook", "loop", "ralph", "triage", "memory", "plates", "board", "bench", "install", "doctor")
+COMMAND_GROUPS = ("hook", "loop", "ralph", "triage", "memory", "plates", "board", "bench", "install", "doctor")
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -32,6 +32,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name in GROUPS:
+    for name in COMMAND_GROUPS:
         cast("CommandGroup", import_module(f"tailhook.cli.{name}")).add(commands)
     return top

@@ -20,7 +20,7 @@ from tailhook.cli.output import (
     group,
     positive,
     print_json,
-    say,
+    print_lines,
 )
 from tailhook.hook.answer import plain
 from tailhook.machines import whole_number
@@ -203,7 +203,7 @@ def silence_stderr() -> None:
 def print_link(link: str) -> None:
     """Print the board's link."""
     if link:
-        say(f"Open the board (the link signs in one browser tab, once): {link}")
+        print_lines(f"Open the board (the link signs in one browser tab, once): {link}")
         sys.stdout.flush()
 
 
@@ -213,17 +213,18 @@ def list_plates(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"plates": plates})
         return
-    if not plates:
-        say("No sessions.")
     from tailhook.board.view import plate_age, read_plate, select_plates
     from tailhook.plates.client import check_running_version
 
     check_running_version()
+    if not plates:
+        print_lines("No sessions.")
     now = time.time()
     for plate in select_plates(map(read_plate, plates), closed=True):
         status = coloured(f"{plate['status'].value:<18}", ANSI_COLOURS[plate["tone"]])
         what = " ".join(filter(None, (plate["git_branch"], plate["last_tool"], plate["todo_progress"])))
-        say(f"{status}{plate_age(plate, now):>4}  {plate['project_path']}  {what}  {plain(plate['session_id'])}")
+        age, session = plate_age(plate, now), plain(plate["session_id"])
+        print_lines(f"{status}{age:>4}  {plate['project_path']}  {what}  {session}")
 
 
 def dismiss(arguments: argparse.Namespace) -> None:
@@ -236,7 +237,7 @@ def dismiss(arguments: argparse.Namespace) -> None:
         advice = "Exactly one must. To see them:  tailhook plates list"
         raise CommandError(f"{count} with {plain(wanted)}. {advice}")
     request_daemon("DELETE", f"/plates/{quote(found[0])}")
-    say(f"Dismissed {plain(found[0])}.")
+    print_lines(f"Dismissed {plain(found[0])}.")
 
 
 def request_daemon(method: str, path: str) -> "list[dict[str, str]]":

@@ -1,4 +1,4 @@
-"""Checks everything that can be wrong with the hooks of each host, and says what to do about it.
+"""Checks everything that can be wrong with the hooks of each host, and reports what to do about it.
 
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
@@ -111,10 +111,9 @@ def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> It
 
     A file of another host than Claude Code is used only if tailhook is in it: other hosts' files may have comments.
     """
-    known = {there.path for there in found}
     for scope in scopes:
         path = file.path(scope) if scope in file.paths else ""
-        if not path or path in known:
+        if not path or any(there.path == path for there in found):  # in the home folder, two scopes have one file
             continue
         try:
             text = Settings(file, path).text

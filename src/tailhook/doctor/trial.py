@@ -1,6 +1,6 @@
 """Runs an installed hook as its host would: in a temporary project, with a temporary home.
 
-Reads and changes nothing of the user's: the trial has its own project, home and state folder, and only the variables
+Does not read or change the user's files: the trial has its own project, home and state folder, and only the variables
 that the host sets.
 """
 

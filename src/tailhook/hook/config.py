@@ -31,7 +31,7 @@ MAX_SECONDS = 2**53  # a larger number cannot be a time
 
 
 def load(project: str) -> "Config":
-    """Return the sections of both files, with the project's values in place of the user's.
+    """Return the sections of both files. A value of the project replaces the user's value of the same key.
 
     Prints a warning for a file that cannot be read; it counts as empty, as does one that is missing.
 

@@ -1,4 +1,4 @@
-"""The idle machine's hook: it finds the loop, has its state decided on, and saves it."""
+"""The idle machine's hook: finds the loop, asks the machine to decide, and saves the new state."""
 
 from tailhook._core import signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S

@@ -97,8 +97,7 @@ def decide_and_save(
     except OSError as error:
         from tailhook.machines import Verdict
 
-        is_named = (error.filename or "").startswith("/")
-        what = describe(error) if is_named else f"{state.path}: {error.strerror or error}"
-        warning = f"tailhook: {what}. The state could not be saved; the agent may stop."
+        what = describe(error).removeprefix(f"{state.path}: ")
+        warning = f"tailhook: {state.path}: the state could not be saved ({what}). The agent may stop."
         return Verdict("allow", f"the state could not be saved: {what}", warning=warning)
     return verdict

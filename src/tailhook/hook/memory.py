@@ -1,4 +1,4 @@
-"""The memory machine's stop: the last messages read, scored, and reported once."""
+"""The memory machine's hook: reads a session's newest messages, scores them, and reports each summary once."""
 
 import posix
 
@@ -161,7 +161,7 @@ def end_of_words(text: bytes, room: int) -> int:
 
 
 def fingerprint_of(words: bytes) -> int:
-    """Return a number that stands for a message, the blank space around it aside."""
+    """Return a fingerprint of a message without the blank space around it."""
     return fingerprint(words.strip())
 
 
@@ -169,11 +169,11 @@ def fingerprint_of(words: bytes) -> int:
 
 
 class Mark:
-    """What a session got a report of already, in the private state folder.
+    """Records what was reported to a session, in a file of the private state folder.
 
     path: the file's path.
-    end: where the transcript ended then, in bytes; 0 if it got no report.
-    said: a fingerprint of the newest words then, which the transcript may have got only later.
+    end: the size of the transcript at the last report, in bytes; 0 if there was no report.
+    said: a fingerprint of the newest message at the last report. The host may have written it to the transcript later.
     summarized: whether its summary was reported.
     is_outdated: whether another hook has made a report since this was read.
     """

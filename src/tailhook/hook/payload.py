@@ -85,7 +85,7 @@ def project_root(payload: "Payload") -> str:
     if root := folder_of(b"CLAUDE_PROJECT_DIR"):
         return root
     cwd = working_folder(payload)
-    return next((folder for folder in upwards(cwd) if exists(f"{folder}/.git")), cwd)
+    return next((folder for folder in walk_up(cwd) if exists(f"{folder}/.git")), cwd)
 
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
@@ -94,7 +94,7 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
     if root:
         yield root
     home = folder_of(b"HOME")
-    for folder in upwards(working_folder(payload)):
+    for folder in walk_up(working_folder(payload)):
         if folder != root:
             yield folder
         if folder == home or exists(f"{folder}/.git"):
@@ -114,8 +114,11 @@ def working_folder(payload: "Payload") -> str:
         raise
 
 
-def upwards(folder: str) -> "Iterator[str]":
-    """Yield `folder` and its parents, up to the root."""
+def walk_up(folder: str) -> "Iterator[str]":
+    """Yield `folder` and its parents, the nearest first and "/" last.
+
+    folder: an absolute path. Links are not resolved.
+    """
     folder = folder.rstrip("/")
     while folder:
         yield folder
@@ -124,7 +127,7 @@ def upwards(folder: str) -> "Iterator[str]":
 
 
 def is_path(name: str) -> bool:
-    """Return whether the system can take `name` as a path: no NUL, no lone surrogate that stands for no byte."""
+    """Return whether the system accepts `name` as a path: it has no NUL, and can be encoded as `os.fsencode` does."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -57,8 +57,7 @@ MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 def report(event: "HookEvent", blocked: bool = False) -> None:
     """Append an event of a session to the spool, wake the daemon, and start it if there is none.
 
-    `tailhook.plates.schemas.Report` says what the fields of an event mean. A field that is empty, zero or false is left
-    out.
+    `tailhook.plates.schemas.Report` describes the fields of an event. A field that is empty, zero or false is left out.
 
     blocked: a machine blocked the stop and sent the agent on.
 
@@ -151,7 +150,7 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
 
 
 def error_of(payload: "Payload") -> str:
-    """Return what the payload says went wrong, or "" if nothing did."""
+    """Return the error that the payload reports, or ""."""
     error = payload.get("error")
     if error and isinstance(error, str):
         from tailhook.machines.quoting import plain_words

@@ -80,6 +80,35 @@ class MachineHook(Protocol):
         ...
 
 
+class DecidingMachine(Protocol):
+    """The module `tailhook.machines.<name>` of a machine that decides about stops. It is pure: no I/O and no clock.
+
+    Facts: a class; what the payload, the transcript and the configuration contain about one stop.
+    """
+
+    Facts: type[Any]
+
+    def decide(self, *args: Any, **kwargs: Any) -> "Verdict[Any]":
+        """Decide what happens when the agent stops.
+
+        Each machine has its own parameters: its state if it has one, in one or several values; a `Facts`; and the time
+        if the decision depends on it.
+        """
+        ...
+
+
+class LoopMachine(DecidingMachine, Protocol):
+    """The module of a machine that repeats its live loop to the agent after a compaction."""
+
+    def is_live(self, *args: Any, **kwargs: Any) -> bool:
+        """Return whether a state, the first argument, is a loop that runs, in whatever session."""
+        ...
+
+    def briefing(self, *args: Any, **kwargs: Any) -> str:
+        """Return what an agent in a loop must know. The first argument is the state of a live loop."""
+        ...
+
+
 class RequiredHooksFileFields(TypedDict):
     """The fields of `tailhook.install.hooks_file.HooksFile`, which describes them, that have no default."""
 
@@ -113,8 +142,8 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     note: str
 
 
-# What a record of another host's transcript says: is it the agent's message, its content (a text, or a list of blocks;
-# anything else is no text), and the names of the tools that it uses, as they stand there.
+# A record of another host's transcript: whether it is the agent's message, its content (a text, or a list of blocks;
+# any other value holds no text), and the names of the tools that it uses, as the host writes them.
 HostMessage = tuple[bool, object, list[Any]]
 
 
@@ -144,7 +173,7 @@ class Host(Protocol):
     SUB_AGENT_FILES: tuple[str, ...]
 
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an answer in the host's words; empty if the host has no word for it."""
+        """Return an answer with the host's names, or an empty one if the host cannot express it."""
         ...
 
 
@@ -183,7 +212,7 @@ class TranslatedHost(Host, Protocol):
         ...
 
     def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
-        """Return what a record of the transcript says, or None if it is no message."""
+        """Return the message that a record of the transcript holds, or None if it is not a message."""
         ...
 
     def read_context(self, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The ralph machine's hook: it finds the state file, has it decided on, and rewrites or removes it."""
+"""The ralph machine's hook: finds the state file, asks the machine to decide, and rewrites or removes the file."""
 
 from tailhook._core import iso_time, promises
 from tailhook.hook.answer import plain

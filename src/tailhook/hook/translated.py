@@ -64,7 +64,7 @@ class TranslatedEvent(HookEvent):
         """
         text = super().last_text_block()
         if self.host.LISTS_ANSWERS or self.is_late:
-            for words, _ in self.newest_message(TAIL_BYTES)[1]:
+            for words, _ in self.newest_message(TAIL_BYTES if text.strip() else MAX_TRANSCRIPT_BYTES)[1]:
                 last = words.decode("utf-8", "surrogatepass")
                 if text.rstrip().endswith(last.strip()):
                     return last
@@ -115,7 +115,7 @@ class TranslatedEvent(HookEvent):
         return "unknown", []
 
     def stopped_at_ms(self) -> float:
-        """Return when the agent stopped, in Unix milliseconds; 0 if the payload does not say."""
+        """Return when the agent stopped, in Unix milliseconds; 0 if the payload has no time."""
         stamp = self.payload.get("timestamp")
         if isinstance(stamp, str):
             return round((unix_time(stamp) or 0) * 1000)

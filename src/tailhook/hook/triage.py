@@ -1,12 +1,12 @@
-"""The triage machine's hook: it finds the pipeline's state, has it decided on, and saves it."""
+"""The triage machine's hook: finds the pipeline's state, asks the machine to decide, and saves the new state."""
 
 from tailhook._core import fingerprint, iso_time
-from tailhook.hook.answer import warn
+from tailhook.hook.answer import describe, warn
 from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, triage
 from tailhook.stores.atomic import read_file, replace_file
-from tailhook.stores.jsonfile import JsonFile, files
+from tailhook.stores.jsonfile import JsonFile, find_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class Pipeline:
 
         try:
             self.state, columns = self.file.columns("entries", choose)
-            if not set(triage.columns_for(self.state)).issubset(paths):  # the phase is said again behind the entries
+            # The member `phase` may occur again after the entries, with another value. The last value counts.
+            if not set(triage.columns_for(self.state)).issubset(paths):
                 paths = triage.ALL_COLUMNS
                 self.state, columns = self.file.columns("entries", lambda state: triage.ALL_COLUMNS)
             if columns is not None:
@@ -100,9 +101,9 @@ def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
     verdict = decide_and_save(pipeline, lambda: decide_pipeline(pipeline, triage_facts(event, pipeline)), save)
     if verdict is not None and verdict.outcome == "block" and while_active(event):
         try:
-            remember(pipeline.file)
+            save_hash(pipeline.file)
         except OSError as error:
-            warn(f"tailhook: {pipeline.path}: {error}. The state's hash could not be saved.")
+            warn(f"tailhook: {pipeline.path}: the state's hash could not be saved ({describe(error)}).")
             if event.payload.get("stop_hook_active") is True:
                 return Verdict("allow", "it cannot be known whether anything changed since the last block")
     return verdict
@@ -117,7 +118,7 @@ def triage_facts(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
         paused=is_paused(event.payload),
         stop_hook_active=event.payload.get("stop_hook_active") is True,
         while_active=while_active(event),
-        moved=lambda: seen(pipeline.file) != fingerprint(pipeline.file.data()),
+        has_changed=lambda: load_hash(pipeline.file) != fingerprint(pipeline.file.data()),
         unbound_acts=event.unbound_acts(),
     )
 
@@ -136,7 +137,7 @@ def find_pipeline(folders: "Sequence[str]", state_dirs: "Sequence[str] | None") 
     state_dirs: the configured folders of states, absolute or below one of `folders`; None for the default ones.
     """
     for folder, names in state_folders(folders, state_dirs or MACHINES["triage"].get("marker_files", ())):
-        for file in files(folder, names, ENDING):
+        for file in find_files(folder, names, ENDING):
             pipeline = Pipeline(file)
             if not pipeline.is_complete():
                 return pipeline
@@ -158,16 +159,16 @@ def while_active(event: "HookEvent") -> bool:
     return bool(event.setting("triage", "while_active") == "progress")
 
 
-# ---- what the last block saw -------------------------------------------------
+# ---- the state at the last block ---------------------------------------------
 
 
-def remember(file: JsonFile) -> None:
-    """Keep a hash of the state in the private state folder. Raises OSError."""
+def save_hash(file: JsonFile) -> None:
+    """Save a hash of the state in the private state folder. Raises OSError."""
     replace_file(file.private_file(".seen"), f"{fingerprint(file.data()):016x}\n".encode())
 
 
-def seen(file: JsonFile) -> int | None:
-    """Return the hash that the last block left, or None."""
+def load_hash(file: JsonFile) -> int | None:
+    """Return the hash of the state that was saved at the last block, or None."""
     try:
         return int(read_file(file.private_file(".seen")), 16)
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ class HooksFile(NamedTuple):
     event_members: further members by event, which replace those of `hook_members`.
     env_member: the member that sets the environment of hooks, "" if there is none.
     cap_member: the member of a stop hook that limits the blocks in a row, "" if it has none.
-    plugins_member: the member that says which plugins are enabled, "" if there is none.
+    plugins_member: the member that lists the enabled plugins, "" if there is none.
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
     project_variables: the variables in which a hook gets the project's folder.

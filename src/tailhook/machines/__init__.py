@@ -24,7 +24,7 @@ class Verdict(Generic[ChangeT]):
 
     outcome: "block", "allow", or "fail" (an allow whose state cannot be brought to its end).
     why: the reason of the decision, for the log and, if `ended`, for the person.
-    change: what to save, of a type of the machine's own; None if nothing changes.
+    change: what to save, in a type that the machine defines; None if nothing changes.
     reason: the words to the agent when blocking.
     warning: a line for stderr, "" for none.
     ended: whether a loop ended here.
@@ -56,7 +56,7 @@ def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> boo
     """Return whether a session may act on a state.
 
     session_id: "" if the payload has none; it owns nothing that names a session.
-    owners: the ids that the state names, None where it names none.
+    owners: an id or None for each place of the state that may name a session.
     unbound_acts: whether any session may act on a state that names none.
     """
     named = [owner for owner in owners if owner is not None]

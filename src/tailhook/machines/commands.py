@@ -4,7 +4,7 @@ Pure. What cannot be taken apart counts as a run if the program's name occurs in
 """
 
 from tailhook.machines import is_visible
-from tailhook.machines.shell import UNKNOWN, ShellReader, is_assignment
+from tailhook.machines.shell import TEXT_COST, UNKNOWN, WORD_LETTERS, Budget, ShellReader, is_assignment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tailhook.machines.shell import SimpleCommand
 
 MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
+MAX_READ_CHARS = 1 << 21  # of all commands that are taken apart for one stop; it takes 2 s at most
+COMMAND_COST = 4  # of looking at a simple command, in characters that are read in the same time
 MAX_WANTED_CHARS = 200  # of a command to look for
 MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
 MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
@@ -125,7 +127,6 @@ SUBCOMMANDS = {
 }
 # Programs that give a text to a shell: the options whose value that is.
 SHELL_OPTIONS = {
-    "env": "-S --split-string",
     "flock": "-c --command",
     "nix-shell": "--command --run",
     "runuser": "-c --command",
@@ -146,7 +147,7 @@ def parse_command(text: str) -> list[str]:
         raise ValueError(f"the command is longer than {MAX_WANTED_CHARS} characters")
     if not all(map(is_visible, text)):
         raise ValueError("the command has control characters or more than one line")
-    reader = ShellReader(text)
+    reader = ShellReader(text, Budget(MAX_WANTED_CHARS))
     reader.read()
     words = [word for command in reader.commands for word in command.words]
     is_plain = reader.is_plain and not reader.is_unknown and not any(UNKNOWN in word for word in words)
@@ -163,7 +164,29 @@ def runs(line: str, wanted: "Sequence[str]") -> bool:
     >>> runs("cd app && FORCE=1 .venv/bin/pytest -q  # all of them", ["pytest"]), runs("echo pytest", ["pytest"])
     (True, False)
     """
-    return may_name(line, program_name(wanted[0])) and runs_in(line, wanted, 0)
+    return ShellLine(line, Budget(MAX_READ_CHARS)).runs(wanted)
+
+
+class ShellLine:
+    """A shell line. It is taken apart once, however many commands are looked for in it, and only if it names one.
+
+    budget: for this line and others. Beyond it, a line runs every program that it names.
+    """
+
+    __slots__ = ("budget", "reader", "text")
+
+    def __init__(self, text: str, budget: Budget) -> None:
+        self.text = text
+        self.budget = budget
+        self.reader: ShellReader | None = None
+
+    def runs(self, wanted: "Sequence[str]") -> bool:
+        """Return whether it runs a command that begins with the wanted words, or could."""
+        if not contains_name(self.text, program_name(wanted[0])):
+            return False
+        if self.reader is None:
+            self.reader = take_apart(self.text, self.budget)
+        return any_runs(self.reader, wanted, 0)
 
 
 def program_name(program: str) -> str:
@@ -172,26 +195,32 @@ def program_name(program: str) -> str:
     return "py" if is_python(name) else name
 
 
-def may_name(line: str, name: str) -> bool:
+def contains_name(line: str, name: str) -> bool:
     """Return whether a line has a program's name in it, quotes left out. It is much faster than `runs`."""
     if name in line:
         return True
     return ("\\" in line or "'" in line or '"' in line) and name in line.replace("\\\n", "").translate(QUOTING)
 
 
-def runs_in(text: str, wanted: "Sequence[str]", depth: int) -> bool:
-    """Return whether a shell text runs the wanted command, or cannot be taken apart.
+def take_apart(text: str, budget: Budget) -> ShellReader:
+    """Return a reader that has read a shell text. It has not if the text is too long or the budget is spent."""
+    reader = ShellReader(text, budget)
+    if len(text) > MAX_COMMAND_CHARS or not budget.spend(TEXT_COST + len(text)):
+        reader.is_unknown = True
+    else:
+        reader.read()
+    return reader
+
+
+def any_runs(reader: ShellReader, wanted: "Sequence[str]", depth: int) -> bool:
+    """Return whether a text that was read runs the wanted command, or could not be taken apart.
 
     depth: of shells around it.
     """
-    if len(text) > MAX_COMMAND_CHARS or depth > MAX_SHELL_DEPTH:
-        return True
-    reader = ShellReader(text)
-    reader.read()
-    return reader.is_unknown or any(command_runs(command, wanted, depth) for command in reader.commands)
+    return reader.is_unknown or any(command_runs(command, wanted, depth, reader.budget) for command in reader.commands)
 
 
-def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int) -> bool:
+def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int, budget: Budget) -> bool:
     """Return whether a simple command, or a command in its arguments, is the wanted one, or could be."""
     todo: list[Sequence[str]] = [command.words]
     for _ in range(MAX_WRAPPERS):
@@ -200,6 +229,8 @@ def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int) 
         words = todo.pop()
         if not words:
             continue
+        if not budget.spend(COMMAND_COST + len(words)):
+            return True
         if begins_with(words, wanted):
             return True
         if is_assignment(words[0]):
@@ -208,7 +239,7 @@ def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int) 
         if UNKNOWN in base_name(words[0]):
             return True
         for text in shell_texts(words, command.stdin):
-            if text is None or runs_in(text, wanted, depth + 1):
+            if text is None or depth == MAX_SHELL_DEPTH or any_runs(take_apart(text, budget), wanted, depth + 1):
                 return True
         todo += inner_commands(words, "/" in wanted[0])
     return True
@@ -228,7 +259,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
         for count, after_option in reached:
             if count == len(wanted):
                 return True
-            if without_dot(word) == without_dot(wanted[count]):
+            if path_of(word) == path_of(wanted[count]):
                 following.add((count + 1, False))
             if word.startswith("-"):
                 following.add((count, "=" not in word and word != "--"))
@@ -236,6 +267,8 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
                 following.add((count, False))
             elif UNKNOWN in word:
                 following.add((count + 1, False))
+        if not following:
+            return False
         reached = following
     return any(count == len(wanted) for count, _ in reached)
 
@@ -247,7 +280,7 @@ def is_program(word: str, wanted: str) -> bool:
     agent's folder; a path that begins elsewhere must end with it.
     """
     if "/" in wanted:
-        path, end = without_dot(word), without_dot(wanted)
+        path, end = path_of(word), path_of(wanted)
         begins_elsewhere = path.startswith(("/", "~", "../", UNKNOWN))
         return "/" in word and (path == end or (begins_elsewhere and path.endswith(f"/{end}")))
     name = base_name(word)
@@ -259,11 +292,13 @@ def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def without_dot(path: str) -> str:
-    """Return a path without "./" in front of it."""
-    while path.startswith("./"):
-        path = path[2:]
-    return path
+def path_of(word: str) -> str:
+    """Return a word without "./" in front of it and without a slash at its end."""
+    end = len(word) - (len(word) > 1 and word.endswith("/"))
+    at = 0
+    while word.startswith("./", at, end):
+        at += 2
+    return word[at:end]
 
 
 def is_python(name: str) -> bool:
@@ -283,7 +318,8 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
     if name in ("find", "fd", "fdfind"):
         return list(executed_by_find(words))
     if name == "nix":
-        return [words[at:] for at, word in enumerate(words, 1) if word in ("-c", "--command")][:1]
+        at = next((at for at, word in enumerate(words, 1) if word in ("-c", "--command")), len(words))
+        return [words[at:]]
     if is_python(name) and (module := python_module(words)):
         return [module]
     if name == "coverage" and "-m" in words:
@@ -296,7 +332,7 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
 
 
 def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
-    """Return the commands that a row of WRAPPERS says are run: one, or two if a subcommand could be a command."""
+    """Return the commands that run according to a row of WRAPPERS: one, or two if a subcommand could be a command."""
     found: list[Sequence[str]] = []
     at = 1
     while True:
@@ -384,6 +420,8 @@ def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[str | No
             yield words[at] if at < len(words) else ""
         elif at == len(words) or any(has_option(word, "-s") for word in options):
             yield stdin  # without a here-document, a pipe or a group around it
+    elif name == "env":
+        yield from split_strings(words)
     elif name == "eval":
         yield " ".join(rest)
     elif name == "trap":
@@ -397,6 +435,33 @@ def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[str | No
         for at, word in enumerate(rest):
             is_group = not word.startswith("--") and word.startswith("-") and word.endswith(option[1:])
             if word == option or (len(option) == 2 and is_group):
-                yield " ".join(rest[at + 1 :] if name == "env" else rest[at + 1 : at + 2])
+                yield " ".join(rest[at + 1 : at + 2])
             elif word.startswith(f"{option}=" if option.startswith("--") else option):
-                yield " ".join([word[len(option) :].removeprefix("="), *(rest[at + 1 :] if name == "env" else ())])
+                yield word[len(option) :].removeprefix("=")
+
+
+def split_strings(words: "Sequence[str]") -> "Iterator[str]":
+    """Yield the text of `env -S` as another `env`: its words stand in front of the other arguments, as options too."""
+    for at in range(1, skip_options(words, 1, "-C -S -u --chdir --split-string --unset")):
+        letters, option, text = words[at].partition("S")
+        rest = words[at + 1 :]
+        if words[at].startswith("--split-string="):
+            text = words[at].partition("=")[2]
+        elif words[at] == "--split-string" or (option and not text and is_flags(letters)):
+            text, rest = "".join(rest[:1]), rest[1:]
+        elif not option or not is_flags(letters):
+            continue
+        yield " ".join(["env", text, *map(quote, rest)])
+        return
+
+
+def quote(word: str) -> str:
+    """Return a word as a shell text."""
+    if word and WORD_LETTERS.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def is_flags(word: str) -> bool:
+    """Return whether a word is a dash and options of `env` without values."""
+    return word.startswith("-") and not word[1:].strip("0iv")

@@ -4,8 +4,10 @@
 Pure: the rules and what happened in the session in; verdict out. `tailhook.hook.gate` reads the transcript.
 """
 
+from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.commands import parse_command, runs
+from tailhook.machines.commands import MAX_READ_CHARS, ShellLine, parse_command
+from tailhook.machines.shell import Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,19 +34,23 @@ class Rule:
         """edited: patterns, in which braces count. Raises ValueError with the reason if the rule is not valid."""
         self.ran = parse_command(ran)
         self.command = ran.strip()
-        self.patterns = [Pattern(one) for value in edited if isinstance(value, str) for one in usual_patterns(value)]
+        self.patterns = [Pattern(text) for value in edited if isinstance(value, str) for text in expand_pattern(value)]
         if not 0 < len(self.patterns) <= MAX_PATTERNS:
             raise ValueError(f'"edited" does not hold 1 to {MAX_PATTERNS} patterns that can match')
 
     def concerns(self, edit: "Edit") -> bool:
-        """Return whether the edited file is one of the rule's."""
+        """Return whether the rule is about the edited file."""
         return any(pattern.matches(path) for pattern in self.patterns for path in edit.paths)
 
 
 class Pattern:
-    """A pattern as `matches_path` takes it, with what a path must begin and end with to match it: most paths do not."""
+    """A pattern, with what a path must begin and end with to match it: most paths do not.
 
-    __slots__ = ("head", "tail", "text")
+    text: as `matches_path` takes it.
+    below: the pattern of what is below the folder that `text` may name; "" if its last name has wildcards.
+    """
+
+    __slots__ = ("below", "head", "tail", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -52,14 +58,24 @@ class Pattern:
         self.tail = text[special[-1] + 1 if special else 0 :].rpartition("/")[2]
         is_relative = "/" in text and not text.startswith("/")
         self.head = text[: special[0] if special else None].rpartition("/")[0] if is_relative else ""
+        names_folder = self.tail and self.tail == text.rpartition("/")[2]
+        self.below = f"{text if '/' in text else f'**/{text}'}/**" if names_folder else ""
 
     def mark(self) -> bytes:
         """Return what a JSON text with a matching path in it contains, unless it has escapes."""
-        return f'{self.tail}"'.encode("utf-8", "surrogatepass")
+        if self.below:
+            return self.tail.encode("utf-8", "surrogatepass")
+        folder = self.text.removesuffix("/**").rpartition("/")[2]
+        is_below = self.text.endswith("/**") and not any(letter in folder for letter in "*?[]")
+        return (folder if is_below else f'{self.tail}"').encode("utf-8", "surrogatepass")
 
     def matches(self, path: str) -> bool:
-        """Return whether a path matches."""
-        return path.endswith(self.tail) and path.startswith(self.head) and matches_path(self.text, path)
+        """Return whether a path matches, or a folder that it is in."""
+        if not path.startswith(self.head):
+            return False
+        if path.endswith(self.tail) and matches_path(self.text, path):
+            return True
+        return bool(self.below) and f"{self.tail}/" in path and matches_path(self.below, path)
 
 
 class Edit:
@@ -79,13 +95,14 @@ class Edit:
 
 
 class Facts:
-    """What the payload, the configuration and the session's state say about one stop.
+    """What the payload, the configuration and the session's state contain about one stop.
 
     rules: the rules that are valid.
     happened: the edits and the shell commands (str) that did not fail, the newest first; read as far as needed.
     paused: whether a background task will wake the agent.
     stop_hook_active: whether this turn was blocked before.
-    blocked: the ids of edits for which a stop was blocked already.
+    blocked: the `block_id`s for which a stop was blocked already. Older versions saved the ids of edits instead, which
+        count for every rule.
     """
 
     __slots__ = ("blocked", "happened", "paused", "rules", "stop_hook_active")
@@ -106,7 +123,7 @@ class Facts:
 
 
 def decide(facts: Facts) -> "Verdict[list[str]]":
-    """Decide whether the agent may stop. The verdict's change is the ids of the edits that are not checked."""
+    """Decide whether the agent may stop. The verdict's change is the `block_id`s of what its reason names."""
     if not facts.rules:
         return Verdict("allow", "no rules")
     if facts.paused:
@@ -116,39 +133,43 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "every edit was checked")
-    missing.sort(key=lambda one: one[1].id in facts.blocked)
-    named = missing[:MAX_NAMED]
-    if named[0][1].id in facts.blocked:
+    new = [(rule, edit) for rule, edit in missing if facts.blocked.isdisjoint((edit.id, block_id(edit, rule)))]
+    if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
+    named = [*new, *(pair for pair in missing if pair not in new)][:MAX_NAMED]
     lines = [
         f"- `{clip_field(rule.command)}`: {clip_field(edit.path)} was edited after its last successful run."
         for rule, edit in named
     ]
     if len(missing) > len(named):
-        lines.append(f"- and {len(missing) - len(named)} more, which the next stop names")
+        lines.append(f"- and {len(missing) - len(named)} more")
     head = (
         "Before you stop, run these commands and fix the problems that they report. They come from gate.rules"
         " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
-    return Verdict("block", why, [edit.id for _, edit in named], "\n".join((head, *lines)))
+    return Verdict("block", why, [block_id(edit, rule) for rule, edit in named], "\n".join((head, *lines)))
+
+
+def block_id(edit: Edit, rule: Rule) -> str:
+    """Return what is remembered of a block for an edit that a rule's command did not check."""
+    return f"{fingerprint(f'{edit.id} {rule.command}'.encode('utf-8', 'surrogatepass')):016x}"
 
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
     """Return the rules whose newest edit is newer than the newest run of their command, each with that edit."""
-    waiting, missing = list(rules), []
-    for one in happened:
-        decided = []
-        for rule in waiting:
-            if isinstance(one, Edit):
-                if rule.concerns(one):
-                    missing.append((rule, one))
-                    decided.append(rule)
-            elif runs(one, rule.ran):
-                decided.append(rule)
-        waiting = [rule for rule in waiting if rule not in decided]
-        if not waiting:
-            break
+    budget, waiting, missing = Budget(MAX_READ_CHARS), list(rules), []
+    for happening in happened:
+        if isinstance(happening, Edit):
+            decided = [rule for rule in waiting if rule.concerns(happening)]
+            missing += [(rule, happening) for rule in decided]
+        else:
+            line = ShellLine(happening, budget)
+            decided = [rule for rule in waiting if line.runs(rule.ran)]
+        if decided:
+            waiting = [rule for rule in waiting if rule not in decided]
+            if not waiting:
+                break
     return missing
 
 
@@ -221,10 +242,10 @@ def without_ends(pattern: str) -> str:
     return pattern.removeprefix("/").removesuffix("/")
 
 
-def usual_patterns(pattern: str) -> list[str]:
+def expand_pattern(pattern: str) -> list[str]:
     """Return what a pattern of the configuration means to `matches_path`; [] for one that cannot match.
 
-    >>> usual_patterns("./src/*.{c,h}"), usual_patterns("docs/"), usual_patterns("!x")
+    >>> expand_pattern("./src/*.{c,h}"), expand_pattern("docs/"), expand_pattern("!x")
     (['src/*.c', 'src/*.h'], ['docs/**'], [])
     """
     if pattern_fault(pattern):  # the other patterns of the rule count all the same
@@ -244,13 +265,13 @@ def expand_braces(pattern: str) -> list[str]:
     """
     todo, done = [pattern], list[str]()
     while todo and len(done) + len(todo) <= MAX_PATTERNS:
-        one = todo.pop(0)
-        choices = first_choices(one)
+        first = todo.pop(0)
+        choices = first_choices(first)
         if choices is None:
-            done.append(one)
+            done.append(first)
         else:
             start, end, words = choices
-            todo[:0] = [f"{one[:start]}{word}{one[end:]}" for word in words]
+            todo[:0] = [f"{first[:start]}{word}{first[end:]}" for word in words]
     return [*done, *todo]
 
 

@@ -15,8 +15,8 @@ DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
-# What an agent says to end a loop of each mode, and the reason recorded for it. The compiled core is
-# built from this table (ext/tables.py): a signal added here is found everywhere.
+# The signals with which an agent ends a loop of each mode, and the reason that is recorded for each. The compiled core
+# is built from this table (ext/tables.py): a signal added here is found everywhere.
 LOOP_SIGNALS = {
     "<loop-done>COMPLETE</loop-done>": "COMPLETE",
     "<loop-done>MAX_ITERATIONS</loop-done>": "MAX_ITERATIONS",
@@ -33,7 +33,7 @@ SIGNALS = {
 
 
 class Facts:
-    """What the payload and the transcript say about one stop.
+    """What the payload and the transcript contain about one stop.
 
     session_id: "" if the payload has none.
     paused: whether a background task will wake the agent.

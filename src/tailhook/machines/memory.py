@@ -82,7 +82,7 @@ def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
 
 
 class Facts:
-    """What the transcript says since the session's last report.
+    """What the transcript contains since the session's last report.
 
     lines: the lines of the last messages that count for a category, in the session's order.
     tool_uses: how many there were.
@@ -179,7 +179,7 @@ class MemorySettings:
 
 def quote_line(line: str) -> str:
     """Return a line as the message quotes it."""
-    from tailhook.machines.quoting import plain_words  # loaded where something is reported
+    from tailhook.machines.quoting import plain_words  # only loaded if something is reported
 
     shown = plain_words(line, MAX_LINE_CHARS, BACKTICK if line.isascii() else invisible_letters())
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -63,7 +63,7 @@ class Event(NamedTuple):
 
 WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, "ExitPlanMode": Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look
-EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript says nothing new about the other statuses
+EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript cannot change the other statuses
 
 # The status after an event, whatever it was before ...
 AFTER = {
@@ -123,7 +123,7 @@ MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server asks o
 
 
 class Detail(NamedTuple):
-    """What the host says about an event besides its kind. A field is "" if the host does not send it.
+    """What the host reports about an event besides its kind. A field is "" if the host does not send it.
 
     tool_use_id: of the tool that the event is about.
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
@@ -262,7 +262,7 @@ def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools
 def tool_call(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
     """Return what is open after a tool's end, and whether that reaches the table."""
     own_waits = [tool for tool in before.waits if not tool.agent_id]
-    if not (detail.tool_use_id or detail.tool or detail.agent_id):  # the host says nothing: it ends whatever there is
+    if not (detail.tool_use_id or detail.tool or detail.agent_id):  # the host names no tool: the event ends any
         return (before.tools, False) if is_late else (tuple(t for t in before.tools if t.agent_id), True)
     ended = ended_tool(before.tools, detail)
     tools = tuple(tool for tool in before.tools if tool is not ended)
@@ -376,7 +376,7 @@ class Look(NamedTuple):
 
     changed: when it was last written, in Unix seconds.
     at: the time in its newest record that holds own words of the session, in Unix seconds; None if there is none.
-    interrupted: that record says that the person interrupted the agent.
+    interrupted: that record reports that the person interrupted the agent.
     turn_over: that record ends a turn.
     newest: the newest time in any record that may belong to what the session waits for, in Unix seconds.
     has_grown: such a record without a time was written since the event.
@@ -409,8 +409,8 @@ def examine(
     A session that waits for a tool whose call is in the transcript waits until the transcript shows that this tool has
     ended. Any other session that waits for a person, or shows an error, waits no longer once its transcript went on: it
     was written more than two seconds after the event, or it has a record that is newer than the event. If the clock was
-    set back, so that the event is still to come, times say nothing; the transcript went on if it differs from the first
-    look since the event.
+    set back, the event lies in the future and times cannot be compared. Then the transcript went on if it differs from
+    the first look since the event.
 
     last_event, now: Unix seconds.
     waits: ids of the tools that the session waits for, as far as it knows them.

@@ -20,7 +20,7 @@ MAX_REPEATED_CHARS = (
 
 
 class Facts:
-    """What the payload and the transcript say about one stop.
+    """What the payload and the transcript contain about one stop.
 
     session_id: "" if the payload has none.
     paused: whether a background task will wake the agent.

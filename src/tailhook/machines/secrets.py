@@ -152,9 +152,10 @@ class Masker:
         )
 
     def word(self, word: str, key: int, near: "Sequence[str]") -> str:
-        """Return a word as it may be shown, and note what it says of the next one.
+        """Return a word as it may be shown. Notes whether the next word is a secret.
 
-        key: where in it a key with a known beginning stands.  near: the words before.
+        key: the index in the word at which a key with a known beginning starts; its length if there is none.
+        near: the words before.
         """
         bare = word.strip(AROUND)
         is_sign = bare in SIGNS
@@ -191,7 +192,7 @@ class Masker:
         return shown
 
     def note(self, word: str, bare: str, names: "Sequence[tuple[str, int]]", is_sign: bool, is_header: bool) -> None:
-        """Note what a word that is not a secret says about the next one."""
+        """Note whether the word after this one, which is not a secret, is a secret."""
         name, value = names[-1] if names else ("", 0)
         is_last = value == len(bare) and word.rstrip(QUOTES)[-1:] in ("=", ":") and word[-2:] not in ("''", '""')
         introduced = is_sign or (bare == "is" and "pass" in self.before.lower())

@@ -4,10 +4,26 @@ Pure. (POSIX.1-2024, shell command language, 2.2 to 2.10; Bash 5.3 manual, 3.1 t
 """
 
 MAX_NESTING = 20  # of substitutions and groups in each other
+TEXT_COST = 30  # of beginning to read a text, in characters that are read in the same time
 UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $x, $(x), <(x)
 BLANKS = " \t\r\v\f"
 WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%~^*?[]")
+QUOTED_LETTERS = frozenset('\\$`"}')  # that may mean something in double quotes or braces
 COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
+
+
+class Budget:
+    """How many characters, or as costly steps, may still be read. All readers of one stop share it."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, count: int) -> bool:
+        """Take characters from it; return whether there were as many."""
+        self.left -= count
+        return self.left >= 0
 
 
 class SimpleCommand:
@@ -33,20 +49,22 @@ class HereDocument:
 
 
 class ShellReader:
-    """Takes a shell text apart.
+    """Takes a shell text apart, in steps that are proportional to its length.
 
     commands: the simple commands that it runs or may run, those in substitutions included.
     is_unknown: whether a part of the text could not be taken apart.
     is_plain: whether there are no redirections, comments, keywords, groups or functions.
     """
 
-    def __init__(self, text: str, at: int = 0, depth: int = 0, is_array: bool = False) -> None:
+    def __init__(self, text: str, budget: Budget, at: int = 0, depth: int = 0, is_array: bool = False) -> None:
         """Prepare to read from an index.
 
+        budget: for the texts that are taken out of this one and read too.
         depth: of readers around this one.
         is_array: whether the words are values of an array: its substitutions are the only commands.
         """
         self.text = text
+        self.budget = budget
         self.at = at
         self.depth = depth
         self.is_array = is_array
@@ -57,6 +75,8 @@ class ShellReader:
         self.word: list[str] | None = None  # the parts of a word that has begun
         self.target = ""  # what the next word is: the "file" of a redirection, or a here-"text"
         self.here: list[HereDocument] = []  # those that begin after this line
+        self.in_test = False  # behind a [[ that is not closed yet: operators mean something else in it
+        self.closings: dict[int, int | None] = {}  # what `matching_parentheses` returns; empty until it is needed
         self.in_pattern = False  # between "in" or ";;" of a case and the ")" of its next pattern
 
     def read(self, closer: str = "") -> None:
@@ -92,7 +112,8 @@ class ShellReader:
         """Add a part to the word, which begins if there is none."""
         if self.word is None:
             self.word = []
-        self.word.append(part)
+        if part:
+            self.word.append(part)
 
     def end_word(self) -> None:
         """Put the word, if one has begun, where it belongs."""
@@ -110,6 +131,7 @@ class ShellReader:
             self.is_plain = False
         else:
             words.append(word)
+            self.in_test = word != "]]" if self.in_test else word == "[[" and len(words) == 1
             if len(words) == 2 and words[0] == "function":
                 words.clear()
             elif len(words) == 3 and words[0] == "case" and word == "in":
@@ -123,12 +145,14 @@ class ShellReader:
         words = self.command.words
         if words and not self.is_array:
             self.commands.append(self.command)
-            self.is_unknown = self.is_unknown or self.is_in_test()
-        self.command, self.target = SimpleCommand(), ""
+            self.is_unknown = self.is_unknown or self.in_test
+        self.command, self.target, self.in_test = SimpleCommand(), "", False
 
-    def is_in_test(self) -> bool:
-        """Return whether the command is a [[ that is not closed yet: operators mean something else in it."""
-        return self.command.words[:1] == ["[["] and "]]" not in self.command.words
+    def reader_of(self, text: str) -> "ShellReader":
+        """Return a reader of a text that was taken out of this one."""
+        reader = ShellReader(text, self.budget, 0, self.depth + 1)
+        reader.is_unknown = reader.is_unknown or not self.budget.spend(TEXT_COST + len(text))
+        return reader
 
     def include(self, reader: "ShellReader") -> None:
         """Add what another reader found."""
@@ -177,10 +201,15 @@ class ShellReader:
         text = self.text
         while self.at < len(text) and not self.is_unknown:
             letter = text[self.at]
-            if letter == closer:
+            if letter not in QUOTED_LETTERS:
+                start = self.at
+                while self.at < len(text) and text[self.at] not in QUOTED_LETTERS:
+                    self.at += 1
+                self.add(text[start : self.at])
+            elif letter == closer:
                 self.at += 1
                 return
-            if letter == "\\" and closer != "}":
+            elif letter == "\\" and closer != "}":
                 following = text[self.at + 1 : self.at + 2]
                 self.add("" if following == "\n" else following if following in '$`"\\' else letter + following)
                 self.at += 2
@@ -205,7 +234,7 @@ class ShellReader:
             while end < len(text) and text[end] != "`":
                 end += 2 if text[end] == "\\" else 1
             inside = text[at + 1 : end].replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\")
-            reader = ShellReader(inside, 0, self.depth + 1)
+            reader = self.reader_of(inside)
             reader.read()
             self.include(reader)
             self.is_unknown = self.is_unknown or end >= len(text)
@@ -215,7 +244,10 @@ class ShellReader:
                 self.read_group(at + 2)
         elif following == "{":
             kept, self.word, self.at = self.word, None, at + 2
+            self.depth += 1
+            self.is_unknown = self.is_unknown or self.depth > MAX_NESTING
             self.read_double_quoted("}")
+            self.depth -= 1
             self.word = kept
         elif following.isalpha() or following == "_":
             self.at += 1
@@ -232,13 +264,14 @@ class ShellReader:
     def read_expansions(self, text: str) -> None:
         """Take the commands from the substitutions in a text whose quotes do not count: a here-document, arithmetic."""
         if "$" in text or "`" in text:
-            reader = ShellReader(text, 0, self.depth + 1)
+            reader = self.reader_of(text)
             reader.read_double_quoted("")
             self.include(reader)
 
     def read_group(self, start: int, is_array: bool = False) -> None:
         """Read commands from an index to the closing parenthesis, and past it."""
-        reader = ShellReader(self.text, start, self.depth + 1, is_array)
+        reader = ShellReader(self.text, self.budget, start, self.depth + 1, is_array)
+        reader.closings = self.closings
         reader.read(")")
         self.include(reader)
         self.at = reader.at + 1
@@ -247,14 +280,13 @@ class ShellReader:
         """Read past an arithmetic expression if one begins at `at`: ((…)). Returns whether one does."""
         if not self.text.startswith("((", at):
             return False
-        depth, end = 2, at + 2
-        while end < len(self.text) and depth:
-            depth += (self.text[end] == "(") - (self.text[end] == ")")
-            end += 1
-        if depth or self.text[end - 2] != ")":
+        if not self.closings:
+            self.closings.update(matching_parentheses(self.text))
+        end = self.closings[at]
+        if end is None or self.text[end - 1] != ")":
             return False
-        self.read_expansions(self.text[at + 2 : end - 2])
-        self.at = end
+        self.read_expansions(self.text[at + 2 : end - 1])
+        self.at = end + 1
         return True
 
     # ---- operators ---------------------------------------------------------------
@@ -274,7 +306,7 @@ class ShellReader:
                 self.is_unknown = True
             return
         self.end_word()
-        if self.is_in_test():
+        if self.in_test:
             self.at += 1
             return
         self.end_command()
@@ -290,13 +322,15 @@ class ShellReader:
     def read_parenthesis(self) -> None:
         """Read a group, the values of an array, the head of a function, or a pattern, at an opening parenthesis."""
         words, text, at = self.command.words, self.text, self.at
-        word = "".join(self.word) if self.word is not None else None
+        word = self.word
+        last = word[-1][-1] if word else ""
         self.is_plain = False
-        if self.is_in_test():
+        if self.in_test:
             self.read_pattern()
-        elif word is not None and word.endswith("=") and is_assignment(word):
+        elif word and last == "=" and is_assignment("".join(word)):
             self.read_group(at + 1, is_array=True)
-        elif word is not None and word[-1:] in ("@", "!", "?", "*", "+"):
+            self.end_word()
+        elif word and last in "@!?*+":
             self.read_pattern()
         elif (word is not None or words) and text[at + 1 : at + 99].lstrip(BLANKS)[:1] == ")":
             self.word = None  # the head of a function
@@ -332,7 +366,7 @@ class ShellReader:
         if word.isdigit() or (word[:1] == "{" and word[-1:] == "}"):
             self.word = None  # the number of a file
         self.end_word()
-        if self.is_in_test():
+        if self.in_test:
             self.at += 1
         elif text.startswith("<<<", self.at):
             self.at += 3
@@ -395,6 +429,19 @@ def line_end(text: str, at: int) -> int:
     """Return the index of the next newline, or the text's length."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end
+
+
+def matching_parentheses(text: str) -> "dict[int, int | None]":
+    """Return where each opening parenthesis is closed, None if it is not. Quotes do not count."""
+    found: dict[int, int | None] = {}
+    opened: list[int] = []
+    for at, letter in enumerate(text):
+        if letter == "(":
+            found[at] = None
+            opened.append(at)
+        elif letter == ")" and opened:
+            found[opened.pop()] = at
+    return found
 
 
 def is_assignment(word: str) -> bool:

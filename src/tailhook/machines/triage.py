@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
-BATCH_SIZE = 5  # entries that one turn investigates, where the state does not say
+BATCH_SIZE = 5  # entries that one turn investigates, if the state has no `batch_size`
 MAX_FOLDER_CHARS = 60  # of a group's id that are its folder's name
 MAX_LIST_CHARS = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
 
@@ -43,9 +43,10 @@ def columns_for(state: "dict[str, Any]") -> "tuple[tuple[str, ...], ...]":
 
 
 class Entries:
-    """The pipeline's entries, as columns: `status[n]` is the status of entry n, None where it has none.
+    """The pipeline's entries, as columns: `status[n]` is the status of entry n, or None if it has no status.
 
-    paths: the columns' paths.  columns: a list each.  What the phase does not look at is an empty list.
+    paths: the columns' paths.
+    columns: the values of each column. A column that the phase does not look at is an empty list.
     """
 
     __slots__ = ("group_id", "is_true_positive", "name", "root_cause", "route", "status")
@@ -86,7 +87,7 @@ class Entries:
 
 
 class Facts:
-    """What the payload and the configuration say about one stop.
+    """What the payload and the configuration contain about one stop.
 
     path: the state file, absolute.
     plans: the folder of the fix plans.
@@ -94,11 +95,20 @@ class Facts:
     paused: whether a background task will wake the agent.
     stop_hook_active: whether this turn was blocked before.
     while_active: whether such a turn is blocked again as long as the state changes.
-    moved: returns whether the state has changed since the last block.
+    has_changed: returns whether the state has changed since the last block.
     unbound_acts: whether any session may act on a state that names no session.
     """
 
-    __slots__ = ("moved", "path", "paused", "plans", "session_id", "stop_hook_active", "unbound_acts", "while_active")
+    __slots__ = (
+        "has_changed",
+        "path",
+        "paused",
+        "plans",
+        "session_id",
+        "stop_hook_active",
+        "unbound_acts",
+        "while_active",
+    )
 
     def __init__(
         self,
@@ -108,7 +118,7 @@ class Facts:
         paused: bool = False,
         stop_hook_active: bool = False,
         while_active: bool = False,
-        moved: "Callable[[], bool]" = lambda: True,
+        has_changed: "Callable[[], bool]" = lambda: True,
         unbound_acts: bool = True,
     ) -> None:
         self.path = path
@@ -117,12 +127,12 @@ class Facts:
         self.paused = paused
         self.stop_hook_active = stop_hook_active
         self.while_active = while_active
-        self.moved = moved
+        self.has_changed = has_changed
         self.unbound_acts = unbound_acts
 
 
 class BrokenError(Exception):
-    """The state is not what it should be; the message says in what."""
+    """The state is not valid. The message names the member that is wrong."""
 
 
 def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
@@ -139,7 +149,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Sta
         return Verdict("allow", "another session's pipeline")
     if facts.paused:
         return Verdict("allow", "paused: a background task is running")
-    if facts.stop_hook_active and not facts.moved():
+    if facts.stop_hook_active and not facts.has_changed():
         return Verdict("allow", "nothing changed since the last block")
     phase = state.get("phase")
     try:
@@ -334,9 +344,14 @@ def in_group(group: Group, facts: Facts) -> "Verdict[StateEdits] | None":
 # ---- verdicts ----------------------------------------------------------------
 
 
-def instruct(where: str, reason: str, edits: "list[StateEdit] | None" = None) -> "Verdict[StateEdits]":
-    """Send the agent on."""
-    return Verdict("block", f"on to {where}" if edits else where, edits, reason)
+def instruct(phase: str, reason: str, edits: "list[StateEdit] | None" = None) -> "Verdict[StateEdits]":
+    """Return the verdict that makes the agent continue.
+
+    phase: the phase or sub-phase that the agent works on next.
+    reason: the instruction to the agent.
+    edits: the changes of the state that begin the phase; None if it has begun.
+    """
+    return Verdict("block", f"on to {phase}" if edits else phase, edits, reason)
 
 
 def complete(why: str, edits: "Sequence[StateEdit]" = ()) -> "Verdict[StateEdits]":
@@ -352,7 +367,7 @@ def broken(what: str, facts: Facts) -> "Verdict[StateEdits]":
     return Verdict("allow", what, warning=words, message=words)
 
 
-# ---- what the state says -----------------------------------------------------
+# ---- the state's sections ----------------------------------------------------
 
 
 def required(entries: Entries | None) -> Entries:
@@ -489,19 +504,19 @@ def files_of(sub_phase: str, group: Group, plans: int, reviews: int) -> str:
     folder = folder_name(group.name, group.groups)
     synthesis = f"{folder}/synthesis.md"
     if sub_phase == "planning":
-        return f"write {numbered(folder, 'plan', plans + 1, REQUIRED_PLANS)}."
+        return f"write {list_files(folder, 'plan', plans + 1, REQUIRED_PLANS)}."
     if sub_phase == "synthesis":
-        return f"read {numbered(folder, 'plan', 1, REQUIRED_PLANS)}; write {synthesis}."
+        return f"read {list_files(folder, 'plan', 1, REQUIRED_PLANS)}; write {synthesis}."
     if sub_phase == "review":
-        return f"read {synthesis}; write {numbered(folder, 'review', reviews + 1, REQUIRED_REVIEWS)}."
-    return f"read {synthesis}, {numbered(folder, 'review', 1, REQUIRED_REVIEWS)}; write {folder}/task.md."
+        return f"read {synthesis}; write {list_files(folder, 'review', reviews + 1, REQUIRED_REVIEWS)}."
+    return f"read {synthesis}, {list_files(folder, 'review', 1, REQUIRED_REVIEWS)}; write {folder}/task.md."
 
 
-def numbered(folder: str, stem: str, first: int, last: int) -> str:
-    """Return the names of numbered files, from the plans' folder."""
+def list_files(folder: str, stem: str, first: int, last: int) -> str:
+    """Return the paths of numbered files, relative to the plans' folder: `folder/stem_1.md, folder/stem_2.md`."""
     return ", ".join(f"{folder}/{stem}_{number}.md" for number in range(first, last + 1))
 
 
 def instruction(facts: Facts, *lines: str) -> str:
-    """Return the words to the agent: where it stands, what to launch, what to write, and where."""
+    """Return an instruction to the agent, with the path of the state file at its end."""
     return "\n".join((*lines, f"State file: {clip_field(facts.path)}"))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from statistics import median
@@ -105,14 +105,29 @@ class Hub:
         self.queues: set[asyncio.Queue[ServerSentEvent | None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
+        self.changed_since: dict[object, set[str]] = {}  # sessions that changed since a `load` began, by that load
 
-    def load(self, paths: list[tuple[str, str]]) -> None:
-        """Note the projects' paths of all plates in the database.
+    async def load(self, read: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
+        """Read the projects' paths of all plates in the database, and forget other sessions.
 
-        paths: pairs of session id and project path.
+        read: returns pairs of session id and project path. A session that changes meanwhile keeps what is known of it.
         """
-        self.names.load(paths)
+        this_load = object()
+        changed = self.changed_since[this_load] = set()
+        try:
+            found = await read()
+        finally:
+            del self.changed_since[this_load]
+        names = ProjectNames()
+        names.load((session_id, path) for session_id, path in found if session_id not in changed)
+        names.load((session_id, path) for session_id, path in self.names.paths.items() if session_id in changed)
+        self.names = names
         self.is_loaded.set()
+
+    def note_change(self, session_id: str) -> None:
+        """Note that what is read of a session meanwhile is older than what is known."""
+        for changed in self.changed_since.values():
+            changed.add(session_id)
 
     def changed(self, plate: Plate) -> None:
         """Publish a plate that changed. Can be called in any thread."""
@@ -126,6 +141,7 @@ class Hub:
 
     def publish_plate(self, plate: Plate) -> None:
         """Send a plate, and the names of other sessions if this plate changes them."""
+        self.note_change(plate["session_id"])
         renamed = self.names.put(plate["session_id"], plate["project_path"])
         if self.queues:
             self.put(ServerSentEvent(encode(self.describe(plate)), event="plate"))
@@ -133,6 +149,7 @@ class Hub:
 
     def publish_removal(self, session_id: str) -> None:
         """Send that a plate is gone, and the names of other sessions if this changes them."""
+        self.note_change(session_id)
         renamed = self.names.remove(session_id)
         if self.queues:
             self.put(ServerSentEvent(encode({"session_id": session_id}), event="removed"))

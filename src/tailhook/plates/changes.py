@@ -94,7 +94,7 @@ def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
 
 
 def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
-    """Store what an event says about its session. Returns whether it says something that is stored.
+    """Store the facts about the session that an event reports. Returns whether it reports a fact that is stored.
 
     only_empty: whether columns that have a value stay as they are.
     """
@@ -110,7 +110,7 @@ def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
 
 
 def set_process(plate: Plate, report: Report, kind: EventKind) -> None:
-    """Store what the event says about the session's process.
+    """Store what the event reports about the session's process.
 
     A guessed process is confirmed when a second event names it too: a wrapper shell around one hook has exited by then.
     If a closed plate is opened again, its old process no longer counts.

@@ -73,16 +73,18 @@ def check_version(version: str, statuses: object) -> None:
     """Raise VersionError if the daemon is of another version. It outlives an upgrade of tailhook.
 
     version: from `GET /health`.
-    statuses: the answer to `GET /statuses`, which older daemons of the same version give as a list.
+    statuses: what `GET /statuses` answered. Older daemons of the same version do not have this route.
     """
-    if version != __version__ or not isinstance(statuses, dict):
+    if version != __version__ or not isinstance(statuses, dict) or "groups" not in statuses:
         raise VersionError(version)
 
 
 def check_running_version() -> None:
     """Raise VersionError if the running daemon is of another version, and AwayError if no daemon answers."""
     version = request("GET", "/health")["version"]
-    check_version(version, request("GET", "/statuses") if version == __version__ else None)
+    with connect() as client:
+        statuses = client.get("/statuses").json()
+    check_version(version, statuses)
 
 
 def ensure_daemon() -> None:
@@ -130,8 +132,13 @@ def find_replaceable(version: str) -> int:
 
 
 def numbers_in(version: str) -> list[int]:
-    """Return the numbers in a version, which sort as the versions do."""
-    return [int(digits) for digits in re.findall(r"\d+", version)]
+    """Return the numbers of a version's release, which sort as the releases do.
+
+    >>> numbers_in("0.10.2rc1")
+    [0, 10, 2]
+    """
+    release = re.match(r"[\d.]*", version)
+    return [int(digits) for digits in re.findall(r"\d+", release[0])] if release else []
 
 
 def find_lock_owner() -> tuple[int, str]:

@@ -33,9 +33,9 @@ from tailhook.plates.tables import (
 )
 from tailhook.stores.processes import uptime_ms
 
-CHANNEL = "tailhook_plates"  # of PostgreSQL's NOTIFY between daemons
+CHANNEL = "tailhook_plates"  # the channel on which daemons send NOTIFY to each other
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
-# Events that the daemon finds itself. They have no hook, so their lag says nothing.
+# Events that the daemon finds itself. No hook sent them, so they have no lag.
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]
@@ -116,7 +116,7 @@ class Database:
     def record(self, report: Report, place: SpoolOffset | None = None, owner: str | None = None) -> bool:
         """Store an event and change its plate. Returns False if the event was stored before.
 
-        place: where the event stood in the spool. The offset moves in the same transaction.
+        place: the event's position in the spool. The offset moves in the same transaction.
         owner: the spool's id of the daemon that looks after the plate from now on, or None.
         """
         with self.writing:
@@ -137,7 +137,7 @@ class Database:
         return stored.is_new
 
     def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
-        """Apply an event of the daemon's own to a plate. Returns False if the plate changed since it was read.
+        """Apply an event that the daemon made to a plate. Returns False if the plate changed since it was read.
 
         at: when it happened; now if not given.
         tool: the tool that the event is about, if any.

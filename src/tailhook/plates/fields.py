@@ -95,7 +95,7 @@ class PeriodOut(TypedDict):
     """A time in which a session did one thing. Each period begins where the one before ends.
 
     start, end: Unix milliseconds. end: null if it lasts.
-    lane: who is at work: the agent, or you, for whom it waits.
+    lane: "agent" if the agent works, "you" if it waits for the person.
     tool: the tool that ran, or "".
     label: what the session did, or what you have to do.
     tone: how the status is shown.

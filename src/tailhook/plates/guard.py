@@ -89,7 +89,7 @@ class LimitBody:
 
 
 class Guard:
-    """Lets a request in if it names a host of the daemon's, comes from no other page, and has a token.
+    """Accepts a request if it names one of the daemon's hosts, does not come from another page, and has a token.
 
     The web board's own files need no token, because a browser asks for them before it has one; nothing secret is in
     them. Browsers have secrets in place of the token.

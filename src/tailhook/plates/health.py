@@ -69,7 +69,7 @@ class Since(NamedTuple):
     """The event after which a transcript is examined.
 
     at: when the newest event happened, in Unix seconds.
-    size: bytes of the transcript at that event; None if the hook did not say.
+    size: bytes of the transcript at that event; None if the hook did not report it.
     calls: ids of the tools that the session waits for.
     is_agents: the transcript is a sub-agent's own.
     """
@@ -420,7 +420,7 @@ def open_transcript(path: str) -> io.FileIO:
 
 
 def ends_turn(record: Record) -> bool:
-    """Return whether the message says that the agent has ended its turn."""
+    """Return whether the message ends the agent's turn."""
     return record.role == "assistant" and message_of(record).get("stop_reason") == "end_turn"
 
 

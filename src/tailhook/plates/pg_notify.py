@@ -15,7 +15,7 @@ RELISTEN_DELAY_S = 1.0  # after a lost connection
 
 async def listen(database: Database, hub: Hub) -> None:
     """Publish every change that another daemon announces, for ever."""
-    import psycopg  # installed where PostgreSQL is used
+    import psycopg  # only installed if PostgreSQL is used
 
     url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     while True:
@@ -23,7 +23,7 @@ async def listen(database: Database, hub: Hub) -> None:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 # Changes that were announced before are missed, so listeners have to begin again.
-                hub.load(await asyncio.to_thread(database.project_paths))
+                await hub.load(lambda: asyncio.to_thread(database.project_paths))
                 hub.put(None)
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.on_notify, note.payload)

@@ -103,8 +103,8 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
             if not with_port or kind == paths.WITH_PORT or time.monotonic() > end:
                 if pid:
                     link_sockets(runtime, Path(theirs))
-                who = f" (process {pid}). To end it:  kill {pid}" if pid else f"; its process is unknown ({path})"
-                raise RunningError(f"a daemon is running already{who}")
+                advice = f" (process {pid}). To end it:  kill {pid}" if pid else f"; its process is unknown ({path})"
+                raise RunningError(f"a daemon is running already{advice}")
             if pid not in (0, signalled):
                 signalled = pid
                 with contextlib.suppress(ProcessLookupError):
@@ -273,14 +273,18 @@ class Daemon:
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
         """Load the projects' names; then read the spool after each wake-up, and at an interval."""
-        found: list[tuple[str, str]] = []
-        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
-        self.hub.load(found)
+        await self.hub.load(self.read_project_paths)
         while True:
             woken.clear()
             await self.retry("the spool", self.inbox.ingest)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(woken.wait(), POLL_INTERVAL_S)
+
+    async def read_project_paths(self) -> list[tuple[str, str]]:
+        """Return the project paths of all plates, by session. Retries until the database can be read."""
+        found: list[tuple[str, str]] = []
+        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
+        return found
 
     async def check_health(self) -> None:
         """Run the health check at an even interval."""

@@ -14,7 +14,8 @@ LABELS = {Status.RUNNING: "thinking", Status.AWAITING_INPUT: "answer", Status.AW
 def find_periods(events: Sequence[Mapping[str, Any]]) -> list[PeriodOut]:
     """Return what a session did when: periods without gaps between them. The last one lasts, unless it is closed.
 
-    A tool's period ends with the next event that says what the session does, because hosts report no end of some tools.
+    A tool's period ends with the next event that shows what the session does, because hosts do not report the end of
+    some tools.
 
     events: rows of the table `events`, oldest first.
     """

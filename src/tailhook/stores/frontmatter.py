@@ -29,10 +29,11 @@ NULLS = ("", "null", "Null", "NULL", "~")
 
 
 class FrontMatter:
-    """A file's text with front matter.  ValueError if it has none.
+    """A file's text with front matter. Raises ValueError if it has none.
 
-    Keys are looked up as in a dict; the first of several of one name counts. Values are strings, without their quotes.
-    What stands deeper than the first key (a nested mapping, the text of a block scalar) holds no keys.
+    Keys are looked up as in a dict. If a key occurs more than once, the first one counts. Values are strings without
+    their quotes. Lines that are indented deeper than the first key (a nested mapping, the text of a block scalar)
+    hold no keys.
     """
 
     __slots__ = ("body", "spans", "text", "top")
@@ -48,7 +49,7 @@ class FrontMatter:
         if end < 0:
             raise ValueError("no front matter: the second --- is missing")
         self.text = text
-        self.top = top  # where the first key stands, or would
+        self.top = top  # where the first key begins; if there is none, where a key is added
         self.body = text[end + 4 :].strip()
         self.spans: dict[str, tuple[int, int]] = {}
         start, depth = top, -1
@@ -133,7 +134,7 @@ class FrontMatterFile:
         return self.data != before
 
     def parse(self, data: bytes) -> None:
-        """Note what the file's bytes say, and when it was modified. Raises OSError."""
+        """Set `page` from the file's bytes, and `changed` from its modification time. Raises OSError."""
         try:
             self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
             self.page = FrontMatter(data.decode("utf-8", "surrogateescape"))
@@ -151,7 +152,7 @@ class FrontMatterFile:
             raise
 
     def replace(self, text: str) -> None:
-        """Put `text` in place of the file's. Only under the lock. Raises OSError."""
+        """Replace the file's text with `text`. Only under the lock. Raises OSError."""
         replace_file(self.name, text.encode("utf-8", "surrogateescape"), self.folder)
 
     def remove(self) -> None:

@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     Columns = tuple[tuple[str, ...], ...]
 
 BOM = b"\xef\xbb\xbf"
-HOLE = b'"(the rows of the array)"'  # stands for them while the rest is edited
+PLACEHOLDER = b'"(the rows of the array)"'  # replaces the array's rows while the rest of the file is edited
 ROWS_PIECE_BYTES = 64 << 10  # bytes that are laid out at a time
 MAX_FILE_BYTES = 64 << 20  # a larger file is refused: a clone may bring one of any size
 
 
 class JsonFile:
-    """One file.  Raises OSError when it cannot be opened, or not without following a link.
+    """A state in a JSON file: reads it, edits it, and notices when another process has changed it.
 
-    path: str, absolute.
+    path: the file's absolute path.
+    folder: a descriptor of its folder, which is duplicated.
+    name: the file's name in that folder.
+
+    Raises OSError if the file does not exist.
     """
 
     __slots__ = ("folder", "name", "path", "read_from", "span", "stamp")
@@ -98,22 +102,22 @@ class JsonFile:
                 raise OSError("the file has changed since it was read")
             start, end = self.span or (0, 0)
             before, after = posix.pread(fd, start, 0), posix.pread(fd, facts.st_size - end, end)
-            hole = HOLE
-            while hole in before or hole in after:
-                hole = hole[:-1] + b' "'
-            rest = (before + hole + after if self.span else after).removeprefix(BOM)
+            placeholder = PLACEHOLDER
+            while placeholder in before or placeholder in after:
+                placeholder = placeholder[:-1] + b' "'
+            rest = (before + placeholder + after if self.span else after).removeprefix(BOM)
             try:
                 rest = edit_json(rest, [(path, write_json(value)) for path, value in edits])
             except KeyError as error:
                 raise OSError(f"the member {error} is missing") from None
-            before, hole, after = (JsonIndenter().feed(rest) + b"\n").partition(hole)
-            replace_pieces(self.name, text_around(before, rows(fd, start, end if hole else start), after), self.folder)
+            before, found, after = (JsonIndenter().feed(rest) + b"\n").partition(placeholder)
+            replace_pieces(self.name, text_around(before, rows(fd, start, end if found else start), after), self.folder)
         finally:
             posix.close(fd)
         self.stamp = self.stamp_now()
 
     def open(self) -> int:
-        """Return a descriptor to read from. Raises OSError."""
+        """Return a descriptor to read from. Raises OSError, also if the file is a symbolic link."""
         return posix.open(self.name, posix.O_RDONLY | SAFE, dir_fd=self.folder)
 
 
@@ -135,8 +139,8 @@ def rows(fd: int, start: int, end: int) -> "Iterator[bytes]":
         yield layout.feed(piece)
 
 
-def files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFile]":
-    """Yield the files of folder/names… whose names have that ending, in the order of their names' bytes.
+def find_files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFile]":
+    """Yield the files in folder/names… whose names have that ending, in the order of their names' bytes.
 
     Leaves symbolic links out, and yields nothing if one of `names` is a symbolic link.
     """

@@ -144,7 +144,7 @@ UNDERLINE = re.compile(r"[ \t]*(=+|-+)[ \t]*")
 
 
 def knowing_lines(rule):
-    """Correct 4, 5, 6: tell a rule whether a block may start on this line."""
+    """Return a rule that decides correctly whether a block may start on a line (4, 5, 6)."""
 
     def wrapped(state, start, end, silent):
         if not silent:

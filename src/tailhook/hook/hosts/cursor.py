@@ -68,12 +68,12 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return a block as a message that follows up; there is no word for anything else."""
+    """Return a block as a follow-up message. Cursor cannot express any other answer."""
     return {"followup_message": fields["reason"]} if "decision" in fields else {}
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:
-    """Return whether it is a record of Cursor's: every one has a role, and none has a type."""
+    """Return whether Cursor wrote the record: each of its records has a role, and none has a type."""
     return isinstance(record.get("role"), str) and isinstance(record.get("message"), dict) and "type" not in record
 
 

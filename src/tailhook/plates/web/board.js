@@ -49,7 +49,7 @@ function store(plate) {
   plates.set(plate.session_id, plate);
   if (known && needsAttention(plate) && before?.status !== plate.status) {
     const words = `${line(plate.name)}: ${plate.status_words}`;
-    say(words);
+    announce(words);
     if (!before || !needsAttention(before)) alert(plate, words, () => openDetails(plate)); // once while it waits
   }
   plateChanged(plate);
@@ -57,7 +57,7 @@ function store(plate) {
 }
 
 function connected() {
-  if (!$("#away").hidden) say("The daemon answers again.");
+  if (!$("#away").hidden) announce("The daemon answers again.");
   $("#away").hidden = true;
   setConnection("live", "live");
 }
@@ -189,7 +189,7 @@ function drawEmpty(total, shown, filter) {
 
 // ---- what the person does ----
 
-function say(words) {
+function announce(words) {
   $("#said").textContent = words;
 }
 
@@ -200,10 +200,10 @@ async function dismiss(id) {
     if (!answer.ok && answer.status !== 404) throw new Error((await answer.json()).error);
     plates.delete(id);
     if ($("#details").open && shownDetails() === id) $("#details").close();
-    say(`${name} dismissed`);
+    announce(`${name} dismissed`);
     drawSoon();
   } catch (error) {
-    say(`${name} could not be dismissed: ${error.message}`);
+    announce(`${name} could not be dismissed: ${error.message}`);
   }
 }
 
