@@ -6,6 +6,7 @@ __all__ = [
     "MissingExtraError",
     "PatternSet",
     "Record",
+    "Scan",
     "SourceError",
     "Span",
     "TailhookError",
@@ -16,12 +17,14 @@ __all__ = [
     "Usage",
     "code_spans",
     "open",
+    "scan",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import Record, ToolUse
     from tailhook.errors import MissingExtraError, SourceError, TailhookError
+    from tailhook.fleet.scan import Scan, scan
     from tailhook.messages import TranscriptMessage
     from tailhook.patterns import Match, PatternSet, Span, code_spans
     from tailhook.records import ToolResult, Usage
@@ -31,6 +34,8 @@ _HOMES = {
     "MissingExtraError": "errors",
     "SourceError": "errors",
     "TailhookError": "errors",
+    "Scan": "fleet.scan",
+    "scan": "fleet.scan",
     "TranscriptMessage": "messages",
     "Match": "patterns",
     "PatternSet": "patterns",

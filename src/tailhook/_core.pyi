@@ -1,6 +1,6 @@
 """The compiled core. Offsets and sizes are in bytes unless a function documents another unit."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib.machinery import ModuleSpec
 from io import FileIO
@@ -511,6 +511,119 @@ def folder_fault(folder: bytes) -> tuple[bool, str]:
 
     folder: an absolute path. A part that cannot be looked at counts as missing.
     """
+
+# ---- scans ---------------------------------------------------------------------
+
+@final
+class ArrowBatch:
+    """Rows of a table in Arrow's memory layout, which Arrow's consumers take without a copy.  (ext/arrow/batch.pxi)
+
+    names: of the columns.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+    def columns(self) -> list[list[Any]]:
+        """Return the values of each column: str, int, bool, aware datetime or list of str, and None for a null.
+
+        >>> make_batch("usage", ("model", "input_tokens"), [("m", 3), (None, None)]).columns()
+        [['m', None], [3, None]]
+        """
+
+def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> ArrowBatch:
+    """Return rows of Python values as a batch. Raises ValueError for a column that no table has.
+
+    names: of the columns.  rows: values as `ArrowBatch.columns` returns them, in the order of the names.
+    """
+
+def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
+    """Return an Arrow PyCapsule stream of batches that all have the columns of `schema`.
+
+    An exception of the iterator is the stream's error.
+    """
+
+@final
+class ScanProgram:
+    """A question as `RangeScan` runs it. It can be pickled; its tables are compiled already.  (ext/scan/face.pxi)
+
+    table: "records" or "matches", or what rows are joined from: "usage", "tools", "sessions".
+    columns: of the rows.
+    searches: for matches, (table of the automaton, whether a match stands alone on its line, the number of its first
+        name, how many names it has) for each.
+    names: of the matches.
+    gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
+    roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
+    code: which matches count: -1 all, 0 those outside code, 1 those in code.
+    context: characters around a match.
+    since, until: microseconds since 1970; None for no limit.
+    all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
+
+    Raises ValueError for an unknown table or column, and for bytes that are not the table of an automaton.
+    """
+
+    def __new__(
+        cls,
+        *,
+        table: str,
+        columns: Sequence[str],
+        searches: Sequence[tuple[bytes, bool, int, int]] = (),
+        names: Sequence[str] = (),
+        gate: bytes | None = None,
+        roles: Sequence[str] = (),
+        code: int = -1,
+        context: int = 0,
+        since: int | None = None,
+        until: int | None = None,
+        projects: Sequence[str] = (),
+        sessions: Sequence[str] = (),
+        all_text: bool = False,
+        sidechains: bool = False,
+    ) -> ScanProgram: ...
+
+@final
+class RangeScan:
+    """Scans ranges of files, one after another, into batches of rows.  (ext/scan/run.pxi)
+
+    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. One thread at a time
+    may use it; while it reads, it does not hold the interpreter lock.
+
+    >>> scan = RangeScan(ScanProgram(table="records", columns=["type", "offset"]))
+    >>> scan.begin("t.jsonl", "session", "claude-code")
+    >>> scan.feed(b'{"type":"user"}\n{"type":"assistant"}\n')
+    >>> scan.end_file()
+    >>> [batch.columns() for batch in scan.finish()]
+    [[['user', 'assistant'], [0, 16]]]
+    """
+
+    is_done: bool
+    counts: dict[str, int]
+    def __new__(cls, program: ScanProgram) -> RangeScan: ...
+    def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
+        """Begin a range of a file. Raises ValueError if it begins before the file.
+
+        path: for the rows.  session_id: of records that name none.  end: None for the end of the file.
+        """
+
+    def feed(self, data: bytes) -> None:
+        """Scan the next bytes. The first ones are at the offset `start` - 1, or 0.
+
+        Raises RuntimeError if another thread is feeding it.
+        """
+
+    def feed_line(self, line: bytes, offset: int) -> None:
+        """Scan one line without its newline, as if it stood at `offset`."""
+
+    def read(self, fd: int) -> None:
+        """Read the range from a regular file, in blocks of 1 MiB. Raises OSError."""
+
+    def end_file(self) -> None:
+        """Scan the last line if it has no newline."""
+
+    def finish(self) -> list[ArrowBatch]:
+        """Return the batches: at least one, which may be empty."""
 
 # ---- modules -----------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from random import Random
 
 from support.oracles.scan_records import head_of
-
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS
@@ -14,15 +13,13 @@ EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by whi
 
 def conditions_of(question):
     """Return what the product calls the conditions of a question for the oracle."""
-    return Conditions(
-        question.roles or (), question.since, question.until, question.project, question.sessions or ()
-    )
+    return Conditions(question.roles or (), question.since, question.until, question.project, question.sessions or ())
 
 
 def searches_of(question):
     """Return the searches of a question for the oracle."""
     found = [Search({name: [text] for name, text in question.patterns.items()})] if question.patterns else []
-    return found + [signals()] * question.signals + [categories()] * question.categories
+    return [*found, *[signals()] * question.signals, *[categories()] * question.categories]
 
 
 def scan_rows(table, files, question, random=None):
@@ -47,7 +44,7 @@ def scan_rows(table, files, question, random=None):
             yield from scan_file(program, path, data, random)
 
     batches = answer(table, COLUMNS[table], conditions_of(question), read)
-    rows = [dict(zip(batch.names, row)) for batch in batches for row in zip(*batch.columns())]
+    rows = [dict(zip(batch.names, row, strict=True)) for batch in batches for row in zip(*batch.columns(), strict=True)]
     keys = EXACT.get(table)
     return sorted(rows, key=lambda row: [row[key] for key in keys]) if keys else rows
 
@@ -70,4 +67,4 @@ def scan_file(program, path, data, random):
 def ranges(size, random, cuts):
     """Return ranges that cover a file."""
     edges = sorted({0, *(random.randrange(max(1, size)) for _ in range(cuts))})
-    return list(zip(edges, [*edges[1:], None]))
+    return list(zip(edges, [*edges[1:], None], strict=True))

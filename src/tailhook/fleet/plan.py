@@ -64,8 +64,8 @@ def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem
     problems: gets the sources that cannot be read.
     """
     found: dict[str, SourceFile] = {}
-    for source in map(os.fspath, sources):
-        for path in paths_of(source, problems):
+    for source in sources:
+        for path in paths_of(os.fspath(source), problems):
             try:
                 facts = path.stat()
             except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import product
+from typing import Any
 
 from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
@@ -59,7 +60,7 @@ def categories() -> Search:
 
 
 def make_program(
-    table: str, columns: Sequence[str], searches: Sequence[Search], conditions: Conditions, **options: object
+    table: str, columns: Sequence[str], searches: Sequence[Search], conditions: Conditions, **options: Any
 ) -> ScanProgram:
     """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
 

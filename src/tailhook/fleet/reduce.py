@@ -79,6 +79,7 @@ class UsageCounter:
 
     def add(self, one: Occurrence) -> None:
         """Add a record."""
+        group: tuple[str, ...]
         if one.message_id:
             group, request = ("message", one.message_id), one.request_id or None
         elif one.request_id:

@@ -1,0 +1,112 @@
+"""Writes the rows of a scan: as JSON lines, CSV, Parquet or Arrow, to a stream or to a file that appears whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from tailhook._core import ArrowBatch
+from tailhook.errors import MissingExtraError
+
+FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+BINARY_FORMATS = ("parquet", "arrow")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
+
+    Raises OSError, also if the disk is full.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def plain_value(value: object) -> object:
+    """Return a value as JSON and CSV have it: a time as ISO 8601 in UTC."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value
+
+
+def row_values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of batches as tuples."""
+    for batch in batches:
+        yield from zip(*batch.columns(), strict=True)
+
+
+def write_jsonl(batches: Iterable[ArrowBatch], columns: Sequence[str], file: BinaryIO) -> None:
+    """Write an object for each row, and flush after each batch."""
+    for batch in batches:
+        for row in zip(*batch.columns(), strict=True):
+            file.write(
+                orjson.dumps(dict(zip(columns, map(plain_value, row), strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+            )
+        file.flush()
+
+
+def write_csv(batches: Iterable[ArrowBatch], columns: Sequence[str], file: BinaryIO) -> None:
+    """Write a line with the names, and one for each row (RFC 4180). A list is JSON."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    for row in row_values(batches):
+        writer.writerow(
+            orjson.dumps(value).decode() if isinstance(value, list) else plain_value(value) for value in row
+        )
+    text.flush()
+    text.detach()
+
+
+def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO) -> None:
+    """Write Arrow's IPC file format. Raises MissingExtraError without pyarrow."""
+    pyarrow = import_pyarrow()
+    found = pyarrow.schema(schema)
+    with pyarrow.ipc.new_file(file, found) as writer:
+        for batch in batches:
+            writer.write_batch(pyarrow.record_batch(batch))
+
+
+def write_parquet(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO) -> None:
+    """Write Parquet. Raises MissingExtraError without pyarrow."""
+    pyarrow = import_pyarrow()
+    with pyarrow.parquet.ParquetWriter(file, pyarrow.schema(schema), compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(pyarrow.record_batch(batch))
+
+
+def import_pyarrow() -> Any:
+    """Return the module. Raises MissingExtraError."""
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as error:
+        message = f"Parquet and Arrow files need pyarrow ({error}). Install it:  pip install 'tailhook[scan]'"
+        raise MissingExtraError(message) from error
+    return pyarrow
+
+
+TEXT_WRITERS: dict[str, Callable[[Iterable[ArrowBatch], Sequence[str], BinaryIO], None]] = {
+    "jsonl": write_jsonl,
+    "csv": write_csv,
+}
+FILE_WRITERS: dict[str, Callable[[Iterable[ArrowBatch], ArrowBatch, BinaryIO], None]] = {
+    "arrow": write_arrow,
+    "parquet": write_parquet,
+}
