@@ -80,11 +80,9 @@ def file_session(fd: int, path: str) -> str:
 def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Iterator[TaskResult]:
     """Yield the results of the tasks in their order. At most AHEAD * workers of them wait to be asked for.
 
-    When the caller stops, tasks that have not begun do not begin.
+    When the caller stops, tasks that have not begun do not begin. A single worker is a thread, too: the core does not
+    look for signals while it scans, but the thread that waits for it does.
     """
-    if workers == 1:
-        yield from (scan_task(program, task) for task in tasks)
-        return
     pool = ThreadPoolExecutor(workers, thread_name_prefix="tailhook-scan")
     waiting: deque[Future[TaskResult]] = deque()
     try:

@@ -1,4 +1,7 @@
-"""Writes the rows of a scan: as JSON lines, CSV, Parquet or Arrow, to a stream or to a file that appears whole."""
+"""Writes the rows of a scan as JSON lines, CSV, Parquet or Arrow, to a stream or to a file that appears whole.
+
+tailhook/fleet/table.py draws them as a table.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,24 @@ from typing import Any, BinaryIO
 import orjson
 
 from tailhook._core import ArrowBatch
-from tailhook.errors import MissingExtraError
+from tailhook.errors import MissingExtraError, TailhookError
 
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 BINARY_FORMATS = ("parquet", "arrow")
+
+
+class OutputError(TailhookError, OSError):
+    """A file cannot be written."""
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
 
-    Raises OSError, also if the disk is full.
+    Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is not a regular file: rows are only written to one")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
@@ -44,19 +53,12 @@ def plain_value(value: object) -> object:
     return value
 
 
-def row_values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of batches as tuples."""
-    for batch in batches:
-        yield from zip(*batch.columns(), strict=True)
-
-
 def write_jsonl(batches: Iterable[ArrowBatch], columns: Sequence[str], file: BinaryIO) -> None:
     """Write an object for each row, and flush after each batch."""
     for batch in batches:
         for row in zip(*batch.columns(), strict=True):
-            file.write(
-                orjson.dumps(dict(zip(columns, map(plain_value, row), strict=True)), option=orjson.OPT_APPEND_NEWLINE)
-            )
+            fields = dict(zip(columns, map(plain_value, row), strict=True))
+            file.write(orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE))
         file.flush()
 
 
@@ -65,11 +67,12 @@ def write_csv(batches: Iterable[ArrowBatch], columns: Sequence[str], file: Binar
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(columns)
-    for row in row_values(batches):
-        writer.writerow(
-            orjson.dumps(value).decode() if isinstance(value, list) else plain_value(value) for value in row
-        )
-    text.flush()
+    for batch in batches:
+        for row in zip(*batch.columns(), strict=True):
+            writer.writerow(
+                orjson.dumps(value).decode() if isinstance(value, list) else plain_value(value) for value in row
+            )
+        text.flush()
     text.detach()
 
 

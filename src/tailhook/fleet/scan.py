@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,26 +15,12 @@ from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS, LARGE
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
+from tailhook.fleet.redact import EXAMINED_CHARS, needed_columns, redacted
+from tailhook.fleet.report import Progress, Report, Watch
 from tailhook.patterns import PatternSet, by_name
 
 CONTEXT_CHARS = 80
 Source = str | os.PathLike[str]
-
-
-class Report(NamedTuple):
-    """What a scan read.
-
-    seconds: None while it runs.
-    problems: sources that could not be read.
-    """
-
-    files: int
-    bytes: int
-    records: int
-    broken_lines: int
-    long_lines: int
-    seconds: float | None
-    problems: tuple[Problem, ...]
 
 
 class Scan:
@@ -45,6 +32,7 @@ class Scan:
     >>> _ = pathlib.Path(folder.name, "s.jsonl").write_text(said)
     >>> [(row.session_id, row.name, row.context) for row in scan(folder.name, patterns=["done"]).rows()]
     [('s', 'done', 'All done.')]
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -55,34 +43,78 @@ class Scan:
         columns: Sequence[str],
         conditions: Conditions,
         workers: int,
+        watch: Watch | None = None,
+        redacted_context: int | None = None,
     ) -> None:
+        """watch: is called before the first task and after each.  redacted_context: characters; None: not redacted."""
         self.sources = sources
         self.table = table
         self.programs = programs
         self.columns = tuple(columns)
         self.conditions = conditions
         self.workers = workers
+        self.watch = watch
+        self.redacted_context = redacted_context
         self.counts: Counter[str] = Counter()
+        self.unknown_types: Counter[tuple[str, str]] = Counter()
         self.problems: list[Problem] = []
+        self.progress = Progress(0, 0, 0, 0)
+        self.seconds: float | None = None
 
     def __iter__(self) -> Iterator[ArrowBatch]:
         """Yield the rows as batches, in the order of the files and of their lines."""
-        self.counts, self.problems = Counter(), []
-        files = find_files(default_folders() if self.sources is None else self.sources, self.problems)
-        yield from answer(self.table, self.columns, self.conditions, lambda table: self.read(table, files))
+        self.counts, self.unknown_types, self.problems, self.seconds = Counter(), Counter(), [], None
+        started = time.monotonic()
+        try:
+            files = find_files(default_folders() if self.sources is None else self.sources, self.problems)
+            passes = len(self.programs)
+            self.advance(Progress(0, 0, passes * len(files), passes * sum(file.size for file in files)))
+            columns = self.columns if self.redacted_context is None else needed_columns(self.columns)
+            found = answer(self.table, columns, self.conditions, lambda table: self.read(table, files))
+            if self.redacted_context is not None:
+                found = redacted(found, self.table, self.columns, self.redacted_context)
+            yield from found
+        finally:
+            self.seconds = time.monotonic() - started
 
     def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
-        for result in run_tasks(self.programs[table], make_tasks(files), self.workers):
-            self.counts.update(result.counts)
-            self.problems += result.problems
+        sizes = {file.path: file.size for file in files}
+        tasks = list(make_tasks(files))
+        for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
+            if table == self.table:  # sessions read all files again for their usage, which counts once
+                self.counts.update(result.counts)
+            self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+            done = sum(part.end is None for part in task)
+            size = sum((sizes[part.path] if part.end is None else part.end) - part.start for part in task)
+            self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
             yield from (batch for batch in result.batches if len(batch))
+
+    def advance(self, progress: Progress) -> None:
+        """Keep how far the scan is, and report it."""
+        self.progress = progress
+        if self.watch is not None:
+            self.watch(progress)
+
+    @property
+    def report(self) -> Report:
+        """What was read so far, of the newest iteration."""
+        counts = self.counts
+        return Report(
+            *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
+            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+        )
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows as named tuples."""
-        row = NamedTuple("Row", [(name, Any) for name in self.columns])  # type: ignore[misc]
+        row = self.row_type()
         for batch in self:
             yield from map(row._make, zip(*batch.columns(), strict=True))
+
+    def row_type(self) -> Any:
+        """Return the class of the named tuples that `rows` yields."""
+        fields: Any = [(name, Any) for name in self.columns]
+        return NamedTuple("Row", fields)
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
@@ -111,6 +143,8 @@ def scan(
     all_text: bool = False,
     sidechains: bool = False,
     workers: int | None = None,
+    progress: Watch | None = None,
+    redact: bool = False,
 ) -> Scan:
     """Return a question about transcripts.
 
@@ -124,6 +158,8 @@ def scan(
     context: for matches, how many characters around one.
     all_text, sidechains: for matches, search all text, or also what sub-agents say, instead of own words only.
     workers: threads; None for one per processor.
+    progress: is called with a Progress before the first file is read and after each task of about 64 MiB.
+    redact: mask secrets in contexts, texts, commands and tools' inputs.
 
     Raises ValueError for what no scan can answer, and TypeError for a wrong type.
     """
@@ -147,18 +183,20 @@ def scan(
     )
     options = {
         "code": -1 if in_code is None else int(in_code),
-        "context": context,
+        "context": context + EXAMINED_CHARS * redact,
         "all_text": all_text,
         "sidechains": sidechains,
     }
+    read = needed_columns(chosen) if redact else chosen
     made = {
-        name: programs.make_program(name, chosen, searches if name == "matches" else (), conditions, **options)
+        name: programs.make_program(name, read, searches if name == "matches" else (), conditions, **options)
         for name in (table, *(["usage"] if table == "sessions" else []))
     }
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     found = None if sources is None else list(sources)
-    return Scan(found, table, made, chosen, conditions, workers or os.cpu_count() or 1)
+    redacted_context = context if redact else None
+    return Scan(found, table, made, chosen, conditions, workers or os.cpu_count() or 1, progress, redacted_context)
 
 
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:

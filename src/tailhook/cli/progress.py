@@ -1,0 +1,65 @@
+"""A progress bar of a scan on stderr, if both outputs are a terminal and rich is installed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from tailhook.fleet.report import Progress
+
+REDRAW_INTERVAL_S = 0.1
+
+
+class ProgressBar:
+    """Draws how far a scan is: files, bytes, rate, and the time that is left.
+
+    No thread draws it, so rows can be written to the same terminal while it is hidden.
+    """
+
+    def __init__(self) -> None:
+        """Raises ImportError without rich."""
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import Progress as RichProgress
+
+        self.bar: Any = RichProgress(
+            BarColumn(),
+            TextColumn("{task.fields[files]:,} of {task.fields[all_files]:,} files"),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=sys.stderr),
+            transient=True,
+            auto_refresh=False,
+        )
+        self.task = self.bar.add_task("scan", total=None, files=0, all_files=0)
+        self.drawn_at = time.monotonic()  # a scan that takes less than the interval shows no bar
+
+    def __call__(self, progress: Progress) -> None:
+        """Draw it, at most ten times a second."""
+        self.bar.update(
+            self.task,
+            completed=progress.bytes,
+            total=progress.all_bytes,
+            files=progress.files,
+            all_files=progress.all_files,
+        )
+        if time.monotonic() - self.drawn_at >= REDRAW_INTERVAL_S:
+            self.bar.start()
+            self.bar.refresh()
+            self.drawn_at = time.monotonic()
+
+    def hide(self) -> None:
+        """Remove it from the terminal."""
+        self.bar.stop()
+
+
+def make_bar() -> ProgressBar | None:
+    """Return a progress bar, or None if there is no terminal for it or rich is not installed."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return None
+    try:
+        return ProgressBar()
+    except ImportError:
+        return None

@@ -1,0 +1,306 @@
+"""`tailhook scan`: rows of many transcripts, on a terminal, in a pipe or in a file."""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
+from tailhook.cli.rows import CONTEXT_CHARS, write
+from tailhook.cli.times import time_argument
+from tailhook.hook.answer import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook._core import ArrowBatch
+    from tailhook.cli.progress import ProgressBar
+    from tailhook.fleet.report import Report
+    from tailhook.fleet.scan import Scan
+
+TABLES = ("matches", "records", "tools", "usage", "sessions")
+FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+BINARY_FORMATS = ("parquet", "arrow")
+MAX_PROBLEMS = 20  # sources that could not be read, of which each gets a line
+INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
+FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
+DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    about = "search many transcripts, or list their records, tool uses, usage or sessions"
+    parser = command(commands, "scan", scan, about, "tailhook scan --pattern todo=TODO --since 7d")
+    add_sources(parser)
+    parser.add_argument("--table", choices=TABLES, default="matches", help="what a row is (default: matches)")
+    find = parser.add_argument_group("what to find, for the table matches")
+    find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
+    find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
+    find.add_argument("--signals", action="store_true", help="the texts that end an idle loop")
+    find.add_argument("--categories", action="store_true", help="the keywords of the memory machine")
+    where = find.add_mutually_exclusive_group()
+    for flag, code, words in (
+        ("--outside-code", False, "only outside of Markdown code (default)"),
+        ("--in-code", True, "only in code"),
+        ("--anywhere", None, "both"),
+    ):
+        where.add_argument(flag, dest="code", action="store_const", const=(code,), help=words)
+    find.add_argument("--context", type=whole, metavar="N", help="characters around a match (default: 80)")
+    find.add_argument("--all-text", action="store_true", help="search all text, not only what person and agent wrote")
+    find.add_argument("--sidechains", action="store_true", help="search what sub-agents wrote, too")
+    which = parser.add_argument_group("which rows")
+    which.add_argument("--role", action="append", default=[], metavar="R", help="of this role: user, assistant, human")
+    add_conditions(which)
+    which.add_argument("--limit", type=positive, metavar="N", help="at most N rows")
+    out = parser.add_argument_group("output")
+    out.add_argument("--count", action="store_true", help="print only how many rows there are")
+    out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
+    out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
+    out.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
+    out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format")
+    out.add_argument("--redact", action="store_true", help="mask secrets in texts")
+    add_workers(parser)
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name transcripts."""
+    about = "files, folders or globs (default: the transcripts of all installed hosts)"
+    parser.add_argument("sources", nargs="*", metavar="SOURCES", help=about)
+    parser.set_defaults(add_words=lambda arguments, words: arguments.sources.extend(words))
+
+
+def add_conditions(parser: Any) -> None:
+    """Add the flags that choose rows of any table."""
+    about = "{} this time: 2026-11-01, ISO 8601, 7d, 12h, today, yesterday"
+    parser.add_argument("--since", type=time_argument, metavar="T", help=about.format("not before"))
+    parser.add_argument("--until", type=time_argument, metavar="T", help=about.format("before"))
+    parser.add_argument("--project", metavar="P", help="of this folder, or one below it")
+    parser.add_argument("--session", action="append", default=[], metavar="ID", help="of this session")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of how a scan runs."""
+    parser.add_argument("--workers", type=positive, metavar="N", help="threads (default: one for each processor)")
+
+
+# ---- the question --------------------------------------------------------------
+
+
+def scan(arguments: argparse.Namespace) -> int:
+    """Print the rows. Return 1 if a source could not be read."""
+    check_flags(arguments)
+    asked = asked_columns(arguments)
+    found = make_scan(
+        arguments,
+        table=arguments.table,
+        patterns=read_patterns(arguments) or (),
+        signals=arguments.signals,
+        categories=arguments.categories,
+        roles=arguments.role,
+        columns=asked and list(dict.fromkeys([*asked, *extra_columns(arguments, asked)])),
+        in_code=arguments.code[0] if arguments.code else False,
+        context=CONTEXT_CHARS if arguments.context is None else arguments.context,
+        all_text=arguments.all_text,
+        sidechains=arguments.sidechains,
+        redact=arguments.redact,
+    )
+    return run(found, lambda batches: write(arguments, found, asked or found.columns, batches), arguments.table)
+
+
+def check_flags(arguments: argparse.Namespace) -> None:
+    """Set the format. Raises UsageError for flags that do not go together."""
+    if arguments.table != "matches":
+        for name in FOR_MATCHES:
+            if getattr(arguments, name) not in (None, False, []):
+                flag = "--outside-code, --in-code and --anywhere" if name == "code" else f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag}: only for --table matches")
+    elif not (arguments.pattern or arguments.patterns or arguments.signals or arguments.categories):
+        advice = "give --pattern NAME=TEXT, --patterns FILE, --signals or --categories"
+        raise UsageError(f"nothing to find: {advice}, or another --table")
+    if arguments.count and (arguments.output or arguments.format):
+        raise UsageError("--count prints a number: leave out --format and -o")
+    if arguments.format is None:
+        ending = Path(arguments.output or "").suffix.removeprefix(".")
+        usual = "table" if sys.stdout.isatty() and not arguments.output else "jsonl"
+        arguments.format = ending if ending in FORMATS[1:] else usual
+    if arguments.format in BINARY_FORMATS and not arguments.output:
+        raise UsageError(f"--format {arguments.format} needs -o FILE")
+
+
+def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the patterns by name. Raises CommandError or UsageError."""
+    found: dict[str, list[str]] = {}
+    for word in arguments.pattern:
+        add_pattern(found, word, f"--pattern {word}")
+    for name in arguments.patterns:
+        try:
+            text = Path(name).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise CommandError(f"{name} is not valid UTF-8") from None
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                add_pattern(found, line, f"{name}, line {number}")
+        if not found:
+            raise CommandError(f"{name} has no patterns: write one NAME=TEXT a line")
+    return found
+
+
+def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:
+    """Add NAME=TEXT. Raises UsageError."""
+    name, sign, text = word.partition("=")
+    if not (sign and name and text):
+        raise UsageError(f"{place}: write NAME=TEXT")
+    found.setdefault(name, []).append(text)
+
+
+def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
+    """Return the columns to print, or None for all of them. Raises UsageError."""
+    from tailhook.fleet.columns import COLUMNS
+    from tailhook.fleet.table import SHOWN
+
+    known = COLUMNS[arguments.table]
+    sort = (arguments.sort or "").removesuffix(":desc")
+    asked = None
+    if arguments.columns is not None:
+        asked = [name.strip() for name in arguments.columns.split(",") if name.strip()]
+    elif arguments.format == "table":
+        asked = list(SHOWN[arguments.table])
+    for name in [*(asked or ()), *([sort] if sort else ())]:
+        if name not in known:
+            raise UsageError(f"the table {arguments.table} has no column {name!r}. It has {', '.join(known)}")
+    if asked == []:
+        raise UsageError("--columns names no column")
+    return asked
+
+
+def extra_columns(arguments: argparse.Namespace, asked: list[str]) -> list[str]:
+    """Return the columns that are needed and not printed."""
+    from tailhook.fleet.table import HIGHLIGHT
+
+    sort = [arguments.sort.removesuffix(":desc")] if arguments.sort else []
+    is_highlighted = arguments.format == "table" and "context" in asked and not arguments.redact
+    return [*sort, *(HIGHLIGHT if is_highlighted else ())]
+
+
+def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
+    """Return the scan that flags ask for: those that `add_*` adds, and a question. Raises UsageError."""
+    from tailhook.fleet.scan import scan as make
+
+    try:
+        return make(
+            arguments.sources or None,
+            since=arguments.since,
+            until=arguments.until,
+            project=None if arguments.project is None else folder_argument(arguments.project),
+            sessions=arguments.session,
+            workers=arguments.workers,
+            **question,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def folder_argument(word: str) -> str:
+    """Return a folder as records name it: absolute. One of another system stays as it is."""
+    return word if DRIVE.match(word) else str(Path(os.path.abspath(Path(word).expanduser())))  # noqa: PTH100 - no links
+
+
+# ---- the run -------------------------------------------------------------------
+
+
+def run(scan: "Scan", write: "Any", rows_are: str) -> int:
+    """Write the rows of a scan, then what the scan reports. Return the exit code.
+
+    write: takes the batches, and returns how many rows were written, or None.
+    rows_are: what the rows are called in the summary.
+
+    If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
+    are not waited for.
+    """
+    from tailhook.cli.progress import make_bar
+
+    bar = make_bar()
+    scan.watch = bar
+    count = None
+    try:
+        try:
+            count = write(hiding(scan, bar))
+            sys.stdout.flush()
+        finally:
+            if bar is not None:
+                bar.hide()
+    except KeyboardInterrupt:
+        files = f"{scan.progress.files:,} of {scan.progress.all_files:,} files"
+        sys.stderr.write(f"tailhook: interrupted after {files}\n")
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the exit fails to flush
+        raise
+    report = scan.report
+    for line in report_lines(scan, report):
+        sys.stderr.write(f"tailhook: {plain(line)}\n")
+    if sys.stdout.isatty() and sys.stderr.isatty() and count is not None:
+        sys.stderr.write(f"{coloured(summary(report, count, rows_are), 2)}\n")
+    return 1 if report.skipped else 0
+
+
+def hiding(batches: "Iterable[ArrowBatch]", bar: "ProgressBar | None") -> "Iterator[ArrowBatch]":
+    """Yield the batches; the progress bar is removed from the terminal before each."""
+    for batch in batches:
+        if bar is not None:
+            bar.hide()
+        yield batch
+
+
+def report_lines(scan: "Scan", report: "Report") -> list[str]:
+    """Return what a person has to know of a scan, apart from its rows."""
+    lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
+    if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
+        lines.append(f"{more:,} more sources could not be read")
+    if scan.sources is None and not scan.progress.all_files and not report.skipped:
+        lines.append("there are no transcripts of an installed host: name files or folders")
+    if report.broken_lines:
+        lines.append(f"{report.broken_lines:,} lines are not valid records")
+    if report.long_lines:
+        lines.append(f"{report.long_lines:,} lines are longer than 16 MiB and were skipped")
+    if report.unknown_types:
+        kinds = ", ".join(f"{kind} ({number:,} times)" for kind, number in sorted(count_kinds(report).items()))
+        lines.append(f"records of unknown types: {kinds}")
+    return lines
+
+
+def count_kinds(report: "Report") -> dict[str, int]:
+    """Return how many records of each unknown type there are, in all versions of the host."""
+    found: dict[str, int] = {}
+    for (kind, _), number in report.unknown_types.items():
+        found[kind] = found.get(kind, 0) + number
+    return found
+
+
+def summary(report: "Report", count: int, rows_are: str) -> str:
+    """Return a line about a scan that has ended."""
+    seconds = max(report.seconds or 0, 1e-3)
+    rows = f"{count:,} {rows_are if count != 1 else one_of(rows_are)}"
+    size, rate = readable(report.bytes), readable(report.bytes / seconds)
+    return f"{rows}; {report.files:,} file{'s' * (report.files != 1)}, {size} in {seconds:.2f} s ({rate}/s)"
+
+
+def one_of(rows_are: str) -> str:
+    """Return the name of one row."""
+    return {"matches": "match", "usage": "usage"}.get(rows_are, rows_are.removesuffix("s"))
+
+
+def readable(size: float) -> str:
+    """Return a number of bytes as a person reads it.
+
+    >>> readable(940), readable(1.23e9)
+    ('940 B', '1.2 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,48 @@
+"""Times among a command's arguments: ISO 8601, `7d`, `yesterday`."""
+
+import argparse
+import re
+from datetime import datetime, timedelta, timezone
+
+from tailhook._core import unix_time
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+AGO = re.compile(r"(\d{1,6})([smhdw])")
+HAS_ZONE = re.compile(r"[T ].*([Zz]|[+-]\d\d(:?\d\d)?)$")
+DAYS = {"today": 0, "yesterday": 1}
+FORMS = "2026-11-01, 2026-11-01T09:30, 7d, 12h, today or yesterday"
+
+
+def time_argument(word: str) -> datetime:
+    """Parse an argument as a time, counted from now. Raises ArgumentTypeError."""
+    found = parse_time(word, datetime.now(timezone.utc))
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a time. Write it as {FORMS}")
+    return found
+
+
+def parse_time(word: str, now: datetime) -> datetime | None:
+    """Return the time that a word means, in UTC, or None.
+
+    A date is its midnight. A time without a zone, a date, and the words `today` and `yesterday` are of this
+    computer's time zone. `7d` is seven times 24 hours ago.
+
+    now: aware.
+
+    >>> now = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+    >>> print(parse_time("2026-11-01T09:30+01:00", now), parse_time("36h", now))
+    2026-11-01 08:30:00+00:00 2026-11-21 00:00:00+00:00
+    """
+    try:
+        if ago := AGO.fullmatch(word):
+            return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        if word in DAYS:
+            day = now.astimezone().date() - timedelta(days=DAYS[word])
+            return datetime(day.year, day.month, day.day).astimezone(timezone.utc)
+        seconds = unix_time(word)
+        if seconds is None:
+            return None
+        found = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        return found if HAS_ZONE.search(word) else found.replace(tzinfo=None).astimezone(timezone.utc)
+    except OverflowError:  # not in the years 1 to 9999
+        return None

@@ -1,0 +1,101 @@
+"""`tailhook usage`: tokens by day, model, project and so on; what they cost, with a price list."""
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
+from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
+from tailhook.hook.answer import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook._core import ArrowBatch
+    from tailhook.fleet.prices import PriceList
+    from tailhook.fleet.scan import Scan
+    from tailhook.fleet.totals import Total
+
+GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
+NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    about = "add up the tokens of all sessions, each response counted once"
+    parser = command(commands, "usage", usage, about, "tailhook usage --by model --since 30d")
+    add_sources(parser)
+    parser.add_argument("--by", choices=GROUPINGS, default="day", help="what a line is (default: day, in local time)")
+    add_conditions(parser)
+    parser.add_argument("--prices", metavar="FILE", help="a price list of LiteLLM: adds the cost")
+    add_workers(parser)
+    add_json(parser)
+
+
+def usage(arguments: argparse.Namespace) -> int:
+    """Print the totals. Return 1 if a source could not be read."""
+    from tailhook.fleet.prices import read_prices
+    from tailhook.fleet.totals import NEEDED
+
+    prices = None if arguments.prices is None else read_prices(arguments.prices)
+    scan = make_scan(arguments, table="usage", columns=NEEDED)
+    return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
+
+
+def print_totals(
+    arguments: argparse.Namespace, scan: "Scan", prices: "PriceList | None", batches: "Iterable[ArrowBatch]"
+) -> int:
+    """Add up and print. Return the number of responses."""
+    from tailhook.fleet.totals import add_up
+
+    groups, whole, unpriced = add_up(named_rows(scan, batches), arguments.by, prices)
+    if arguments.json:
+        print_json(
+            {
+                "by": arguments.by,
+                "groups": [{arguments.by: name, **total_facts(total, prices)} for name, total in groups.items()],
+                "total": total_facts(whole, prices),
+                "unpriced_models": [{"model": name, "responses": one.responses} for name, one in unpriced.items()],
+                "skipped": [problem._asdict() for problem in scan.problems],
+            }
+        )
+        return whole.responses
+    if groups:
+        print_lines(*table_lines(arguments.by, groups, whole, prices))
+    for name, total in unpriced.items():
+        count = f"{total.responses:,} response{'s' * (total.responses != 1)}"
+        print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
+    return whole.responses
+
+
+def named_rows(scan: "Scan", batches: "Iterable[ArrowBatch]") -> Iterable[Any]:
+    """Yield rows as named tuples."""
+    row = scan.row_type()
+    for batch in batches:
+        yield from map(row._make, zip(*batch.columns(), strict=True))
+
+
+def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
+    """Return a total for a program. The cost is in US dollars, rounded to millionths."""
+    facts: dict[str, Any] = {"responses": total.responses, **dict(zip(TOKENS, total.tokens, strict=True))}
+    if prices is not None:
+        facts |= {"cost": float(round(total.cost, 6)), "unpriced_responses": total.unpriced}
+    return facts
+
+
+def table_lines(by: str, groups: "dict[str | None, Total]", whole: "Total", prices: "PriceList | None") -> list[str]:
+    """Return the totals as a table."""
+    heads = (by, *HEADS, *(("cost",) if prices else ()))
+    rows = [figures(plain(name or NO_NAME.get(by, "unknown")), total, prices) for name, total in groups.items()]
+    last = figures("total", whole, prices)
+    widths = [max(map(len, column)) for column in zip(heads, *rows, last, strict=True)]
+    drawn = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (heads, *rows, last)]
+    return [coloured(drawn[0], 1), *drawn[1:-1], coloured(drawn[-1], 1)]
+
+
+def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str, ...]:
+    """Return the cells of a line."""
+    counts = (total.responses, *total.tokens, sum(total.tokens))
+    cost = (f"${total.cost:,.2f}",) if prices else ()
+    return (name, *(f"{count:,}" for count in counts), *cost)

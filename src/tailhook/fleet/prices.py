@@ -1,0 +1,102 @@
+"""What responses cost, by a price list of LiteLLM (model_prices_and_context_window.json). None is built in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tailhook.errors import TailhookError
+
+# The names of a token's price in the list, in the order of `Tokens`.
+RATES = (
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+)
+# The list has a model under its name, or behind the name of the company that sells it: these come first.
+MAKERS = ("anthropic", "openai", "gemini", "github_copilot")
+TIER = re.compile(r"_above_(\d+)k_tokens$")
+
+
+class PriceError(TailhookError):
+    """A price list cannot be used."""
+
+
+class Tokens(NamedTuple):
+    """Tokens of one or several responses."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_creation: int = 0
+
+    def plus(self, other: Tokens) -> Tokens:
+        """Return the sums."""
+        return Tokens(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+class PriceList:
+    """The prices of models, in US dollars."""
+
+    def __init__(self, models: Mapping[str, Any]) -> None:
+        """models: the members of the list, by name."""
+        self.models = {name: facts for name, facts in models.items() if isinstance(facts, dict) and RATES[0] in facts}
+        self.sold_as: dict[str, str] = {}
+        for name in sorted(self.models, reverse=True):
+            self.sold_as[name.rpartition("/")[2]] = name
+
+    def facts(self, model: str) -> Mapping[str, Any] | None:
+        """Return what the list has of a model, or None."""
+        for name in (model, *(f"{maker}/{model}" for maker in MAKERS), self.sold_as.get(model, "")):
+            if name in self.models:
+                return self.models[name]
+        return None
+
+    def cost(self, model: str | None, tokens: Tokens) -> Decimal | None:
+        """Return the price of one response, or None if the list lacks its model.
+
+        Some models have higher prices for a long prompt: cached tokens are a part of the prompt. What is written to a
+        cache counts at the price for five minutes; transcripts' sums do not show which part is kept for an hour.
+
+        >>> PriceList({"m": {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06}}).cost("m", Tokens(10, 2))
+        Decimal('0.000060')
+        """
+        facts = None if model is None else self.facts(model)
+        if facts is None:
+            return None
+        prompt = tokens.input + tokens.cache_read + tokens.cache_creation
+        sizes = [int(found[1]) for name in facts if name.startswith(RATES[0]) and (found := TIER.search(name))]
+        passed = max((size for size in sizes if prompt > size * 1000), default=None)
+        ending = "" if passed is None else f"_above_{passed}k_tokens"
+        return sum(
+            (count * price_of(facts, name, ending) for count, name in zip(tokens, RATES, strict=True)), Decimal(0)
+        )
+
+
+def price_of(facts: Mapping[str, Any], name: str, ending: str) -> Decimal:
+    """Return the price of a token. Tokens of a cache that have no price cost what other tokens of a prompt cost."""
+    names = (name,) if name == RATES[1] else (name, RATES[0])
+    for key in (f"{one}{end}" for one in names for end in (ending, "")):
+        value = facts.get(key)
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            return Decimal(str(value))
+    return Decimal(0)
+
+
+def read_prices(path: str | os.PathLike[str]) -> PriceList:
+    """Read a price list. Raises OSError, and PriceError if the file is not such a list."""
+    try:
+        found = json.loads(Path(path).read_bytes(), parse_float=Decimal)
+    except ValueError as error:
+        raise PriceError(f"{os.fspath(path)} is not valid JSON: {error}") from None
+    prices = PriceList(found if isinstance(found, dict) else {})
+    if not prices.models:
+        advice = "give LiteLLM's model_prices_and_context_window.json"
+        raise PriceError(f"{os.fspath(path)} has no prices of tokens: {advice}")
+    return prices

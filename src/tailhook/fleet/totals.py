@@ -1,0 +1,92 @@
+"""Adds up the responses of a scan of the table usage, by day, model, project and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, tzinfo
+from decimal import Decimal
+from typing import Any
+
+from tailhook.fleet.prices import PriceList, Tokens
+
+COLUMNS = ("session_id", "agent_id", "project", "model", "timestamp")
+TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+NEEDED = (*COLUMNS, *TOKEN_COLUMNS)
+
+
+class Total:
+    """The sums of a group of responses.
+
+    cost: in US dollars; without those of models whose price is unknown.
+    unpriced: responses of such models.
+    """
+
+    __slots__ = ("cost", "responses", "tokens", "unpriced")
+
+    def __init__(self) -> None:
+        self.responses = self.unpriced = 0
+        self.tokens = Tokens()
+        self.cost = Decimal(0)
+
+    def add(self, tokens: Tokens, cost: Decimal | None) -> None:
+        """Add a response.  cost: None if its price is unknown."""
+        self.responses += 1
+        self.tokens = self.tokens.plus(tokens)
+        self.unpriced += cost is None
+        self.cost += cost or 0
+
+
+def group_key(by: str, row: Any, zone: tzinfo | None) -> str | None:
+    """Return the name of a row's group, or None if the row lacks what it is grouped by.
+
+    zone: in which days begin; None for this computer's.
+    """
+    if by not in TIME_KEYS:
+        return getattr(row, KEY_COLUMNS[by]) or None
+    return None if row.timestamp is None else TIME_KEYS[by](row.timestamp.astimezone(zone))
+
+
+def week_of(time: datetime) -> str:
+    """Return the week of ISO 8601, which begins on Monday.
+
+    >>> week_of(datetime(2027, 1, 3))
+    '2026-W53'
+    """
+    year, week, _ = time.isocalendar()
+    return f"{year}-W{week:02}"
+
+
+TIME_KEYS: dict[str, Callable[[datetime], str]] = {
+    "day": lambda time: f"{time:%Y-%m-%d}",
+    "week": week_of,
+    "month": lambda time: f"{time:%Y-%m}",
+}
+KEY_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
+GROUPINGS = (*TIME_KEYS, *KEY_COLUMNS)
+
+
+def add_up(
+    rows: Iterable[Any], by: str, prices: PriceList | None, zone: tzinfo | None = None
+) -> tuple[dict[str | None, Total], Total, dict[str | None, Total]]:
+    """Return the totals of each group, sorted by name, the total of all, and those of models without a price.
+
+    rows: with the columns NEEDED.
+    by: one of GROUPINGS.
+    prices: None: nothing has a price, and no model is reported to lack one.
+    """
+    groups: dict[str | None, Total] = {}
+    unpriced: dict[str | None, Total] = {}
+    whole = Total()
+    for row in rows:
+        tokens = Tokens(*(getattr(row, name) or 0 for name in TOKEN_COLUMNS))
+        cost = Decimal(0) if prices is None else prices.cost(row.model, tokens)
+        groups.setdefault(group_key(by, row, zone), Total()).add(tokens, cost)
+        whole.add(tokens, cost)
+        if cost is None:
+            unpriced.setdefault(row.model, Total()).add(tokens, cost)
+    return dict(sorted(groups.items(), key=by_name)), whole, dict(sorted(unpriced.items(), key=by_name))
+
+
+def by_name(item: tuple[str | None, Total]) -> tuple[bool, str]:
+    """Return what sorts groups: those without a name come last."""
+    return (item[0] is None, item[0] or "")
