@@ -13,6 +13,7 @@ from fuzz.targets import TARGETS
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from support.host import tailhook
+from support.library_sample import write_sample
 
 from tailhook.cli.parser import parser
 from tailhook.hook.config import KEYS
@@ -25,6 +26,8 @@ DECIDES = ROOT / "docs" / "how-a-hook-decides.md"
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 BENCHMARK = ROOT / "docs" / "benchmark.md"
 BOARD = ROOT / "docs" / "board.md"
+SCAN = ROOT / "docs" / "scan.md"
+USAGE = ROOT / "docs" / "usage.md"
 IDLE = ROOT / "docs" / "machines" / "idle.md"
 RALPH = ROOT / "docs" / "machines" / "ralph.md"
 PLATES = ROOT / "docs" / "machines" / "plates.md"
@@ -175,7 +178,10 @@ def test_the_readme_lists_every_command_with_all_its_flags():
     assert missing == set()
 
 
-@pytest.mark.parametrize(("page", "command"), [(INSTALLING, "install"), (BENCHMARK, "bench"), (BOARD, "board")])
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(INSTALLING, "install"), (BENCHMARK, "bench"), (BOARD, "board"), (SCAN, "scan"), (USAGE, "usage")],
+)
 def test_the_page_of_a_command_lists_all_its_flags(page, command):
     listed = {flag for cells in rows(page) for flag in FLAG.findall(cells[0]) if cells[0].startswith("`--")}
     assert listed - {"--json"} == flags(resolve([command])[0])
@@ -331,6 +337,21 @@ def test_the_tree_names_every_folder():
 
 
 # ---- samples -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [SCAN, USAGE], ids=lambda page: page.stem)
+def test_the_samples_of_scans_are_what_is_printed(tmp_path, page):
+    folder = tmp_path / ".claude" / "projects"
+    folder.mkdir(parents=True)
+    write_sample(folder)
+    price = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}
+    (tmp_path / "prices.json").write_text(json.dumps({"anthropic/sonnet": price}))
+    samples = [content for info, content in fences(page) if info == "console" and content.startswith("$ tailhook ")]
+    assert len(samples) > 2
+    for sample in samples:
+        line, *shown = sample.splitlines()
+        done = tailhook(*shlex.split(line)[2:], env={"HOME": str(tmp_path), "TZ": "UTC"}, cwd=tmp_path)
+        assert (done.stdout.splitlines(), done.stderr) == (shown, ""), line
 
 
 def test_the_sample_of_a_loop_that_is_started_is_what_is_printed(tmp_path):

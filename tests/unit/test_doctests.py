@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, those of the core's stub and of the page on the library too."""
+"""Every example in a docstring runs, those of the core's stub and of the pages on the library too."""
 
 import ast
 import doctest
@@ -15,6 +15,7 @@ import tailhook
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "library.md"
+SCAN_PAGE = ROOT / "docs" / "scan.md"
 STUB = Path(tailhook.__file__).with_name("_core.pyi")
 MODULES = [
     module.name
@@ -63,6 +64,12 @@ def test_the_examples_of_the_stub_run(docstring):
 
 def test_the_examples_of_the_page_on_the_library_run():
     result = run(PAGE.read_text(), "library.md", {})
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_the_examples_of_the_page_on_scans_run():
+    result = run(SCAN_PAGE.read_text(), "scan.md", {})
     assert result.attempted > 5
     assert result.failed == 0
 

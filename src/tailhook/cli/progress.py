@@ -8,7 +8,7 @@ from typing import Any
 
 from tailhook.fleet.report import Progress
 
-REDRAW_INTERVAL_S = 0.1
+DRAW_INTERVAL_S = 0.1
 
 
 class ProgressBar:
@@ -45,7 +45,7 @@ class ProgressBar:
             files=progress.files,
             all_files=progress.all_files,
         )
-        if time.monotonic() - self.drawn_at >= REDRAW_INTERVAL_S:
+        if time.monotonic() - self.drawn_at >= DRAW_INTERVAL_S:
             self.bar.start()
             self.bar.refresh()
             self.drawn_at = time.monotonic()

@@ -8,20 +8,22 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tailhook.cli.output import coloured
+from tailhook.cli.output import CommandError, coloured
+from tailhook.fleet.columns import CONTEXT_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
     from tailhook.fleet.scan import Scan
 
-CONTEXT_CHARS = 80
 
-
-def write(
+def write_chosen(
     arguments: argparse.Namespace, scan: "Scan", columns: "Iterable[str]", batches: "Iterable[ArrowBatch]"
 ) -> int | None:
-    """Write the rows as the flags ask. Return how many there are, or None if that is what was printed."""
+    """Write the rows as the flags ask. Return how many there are, or None if that is what was printed.
+
+    Raises CommandError and OSError for an output that cannot be written.
+    """
     from tailhook.fleet.output import whole_file
 
     counter = RowCounter(scan, batches)
@@ -35,11 +37,18 @@ def write(
             pass
         sys.stdout.write(f"{counter.rows}\n")
         return None
-    if arguments.output:
-        with whole_file(Path(arguments.output)) as file:
-            write_rows(arguments, scan, tuple(columns), chosen, file)
-    else:
-        write_rows(arguments, scan, tuple(columns), chosen, sys.stdout.buffer)
+    try:
+        if arguments.output:
+            with whole_file(Path(arguments.output)) as file:
+                write_rows(arguments, scan, tuple(columns), chosen, file)
+        else:
+            write_rows(arguments, scan, tuple(columns), chosen, sys.stdout.buffer)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename or not error.strerror:
+            raise
+        raise CommandError(f"{arguments.output or 'standard output'}: {error.strerror}") from error
     return counter.rows
 
 
@@ -117,9 +126,9 @@ def only_columns(scan: "Scan", columns: tuple[str, ...], batches: "Iterable[Arro
 
 def look(file: BinaryIO) -> Any:
     """Return how a table is drawn in a file: with colours, links and cut lines on a terminal."""
-    from tailhook.fleet.table import Look
+    from tailhook.fleet.table import TableLook
 
     if not file.isatty():
-        return Look(None, coloured("x", 1) != "x" and file is sys.stdout.buffer)
+        return TableLook(None, coloured("x", 1) != "x" and file is sys.stdout.buffer)
     is_simple = os.environ.get("TERM") == "dumb"
-    return Look(shutil.get_terminal_size().columns, coloured("x", 1) != "x", not is_simple)
+    return TableLook(shutil.get_terminal_size().columns, coloured("x", 1) != "x", not is_simple)

@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
-from tailhook.cli.rows import CONTEXT_CHARS, write
+from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
+from tailhook.fleet.columns import BINARY_FORMATS, COLUMNS, CONTEXT_CHARS, FORMATS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
     from tailhook.cli.progress import ProgressBar
-    from tailhook.fleet.report import Report
+    from tailhook.fleet.report import ScanReport
     from tailhook.fleet.scan import Scan
 
-TABLES = ("matches", "records", "tools", "usage", "sessions")
-FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
-BINARY_FORMATS = ("parquet", "arrow")
+ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
 MAX_PROBLEMS = 20  # sources that could not be read, of which each gets a line
-INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
+EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -32,9 +31,9 @@ DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 def add(commands: Commands) -> None:
     """Declare the command."""
     about = "search many transcripts, or list their records, tool uses, usage or sessions"
-    parser = command(commands, "scan", scan, about, "tailhook scan --pattern todo=TODO --since 7d")
+    parser = command(commands, "scan", print_scan, about, "tailhook scan --pattern todo=TODO --since 7d")
     add_sources(parser)
-    parser.add_argument("--table", choices=TABLES, default="matches", help="what a row is (default: matches)")
+    parser.add_argument("--table", choices=tuple(COLUMNS), default="matches", help="what a row is (default: matches)")
     find = parser.add_argument_group("what to find, for the table matches")
     find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
     find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
@@ -88,7 +87,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 # ---- the question --------------------------------------------------------------
 
 
-def scan(arguments: argparse.Namespace) -> int:
+def print_scan(arguments: argparse.Namespace) -> int:
     """Print the rows. Return 1 if a source could not be read."""
     check_flags(arguments)
     asked = asked_columns(arguments)
@@ -106,7 +105,8 @@ def scan(arguments: argparse.Namespace) -> int:
         sidechains=arguments.sidechains,
         redact=arguments.redact,
     )
-    return run(found, lambda batches: write(arguments, found, asked or found.columns, batches), arguments.table)
+    rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
+    return run(found, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
@@ -157,7 +157,6 @@ def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:
 
 def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
-    from tailhook.fleet.columns import COLUMNS
     from tailhook.fleet.table import SHOWN
 
     known = COLUMNS[arguments.table]
@@ -235,9 +234,9 @@ def run(scan: "Scan", write: "Any", rows_are: str) -> int:
         files = f"{scan.progress.files:,} of {scan.progress.all_files:,} files"
         sys.stderr.write(f"tailhook: interrupted after {files}\n")
         sys.stderr.flush()
-        os._exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the exit fails to flush
+        os._exit(EXIT_INTERRUPTED)
+    except (OSError, CommandError):  # of the output: else the exit tries again to write what is left, and fails
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
     report = scan.report
     for line in report_lines(scan, report):
@@ -255,7 +254,7 @@ def hiding(batches: "Iterable[ArrowBatch]", bar: "ProgressBar | None") -> "Itera
         yield batch
 
 
-def report_lines(scan: "Scan", report: "Report") -> list[str]:
+def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
     """Return what a person has to know of a scan, apart from its rows."""
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
@@ -272,7 +271,7 @@ def report_lines(scan: "Scan", report: "Report") -> list[str]:
     return lines
 
 
-def count_kinds(report: "Report") -> dict[str, int]:
+def count_kinds(report: "ScanReport") -> dict[str, int]:
     """Return how many records of each unknown type there are, in all versions of the host."""
     found: dict[str, int] = {}
     for (kind, _), number in report.unknown_types.items():
@@ -280,17 +279,12 @@ def count_kinds(report: "Report") -> dict[str, int]:
     return found
 
 
-def summary(report: "Report", count: int, rows_are: str) -> str:
+def summary(report: "ScanReport", count: int, rows_are: str) -> str:
     """Return a line about a scan that has ended."""
     seconds = max(report.seconds or 0, 1e-3)
-    rows = f"{count:,} {rows_are if count != 1 else one_of(rows_are)}"
+    rows = f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
     size, rate = readable(report.bytes), readable(report.bytes / seconds)
     return f"{rows}; {report.files:,} file{'s' * (report.files != 1)}, {size} in {seconds:.2f} s ({rate}/s)"
-
-
-def one_of(rows_are: str) -> str:
-    """Return the name of one row."""
-    return {"matches": "match", "usage": "usage"}.get(rows_are, rows_are.removesuffix("s"))
 
 
 def readable(size: float) -> str:

@@ -15,13 +15,13 @@ FORMS = "2026-11-01, 2026-11-01T09:30, 7d, 12h, today or yesterday"
 
 def time_argument(word: str) -> datetime:
     """Parse an argument as a time, counted from now. Raises ArgumentTypeError."""
-    found = parse_time(word, datetime.now(timezone.utc))
+    found = resolve_time(word, datetime.now(timezone.utc))
     if found is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not a time. Write it as {FORMS}")
     return found
 
 
-def parse_time(word: str, now: datetime) -> datetime | None:
+def resolve_time(word: str, now: datetime) -> datetime | None:
     """Return the time that a word means, in UTC, or None.
 
     A date is its midnight. A time without a zone, a date, and the words `today` and `yesterday` are of this
@@ -30,7 +30,7 @@ def parse_time(word: str, now: datetime) -> datetime | None:
     now: aware.
 
     >>> now = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
-    >>> print(parse_time("2026-11-01T09:30+01:00", now), parse_time("36h", now))
+    >>> print(resolve_time("2026-11-01T09:30+01:00", now), resolve_time("36h", now))
     2026-11-01 08:30:00+00:00 2026-11-21 00:00:00+00:00
     """
     try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
+from tailhook.fleet.columns import USAGE_GROUPINGS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan
     from tailhook.fleet.totals import Total
 
-GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
     about = "add up the tokens of all sessions, each response counted once"
     parser = command(commands, "usage", usage, about, "tailhook usage --by model --since 30d")
     add_sources(parser)
-    parser.add_argument("--by", choices=GROUPINGS, default="day", help="what a line is (default: day, in local time)")
+    parser.add_argument("--by", choices=USAGE_GROUPINGS, default="day", help="what a line is (default: day)")
     add_conditions(parser)
     parser.add_argument("--prices", metavar="FILE", help="a price list of LiteLLM: adds the cost")
     add_workers(parser)

@@ -1,6 +1,11 @@
-"""The tables of a scan and their columns, in their order (docs/scan-rows.md)."""
+"""The tables of a scan and their columns, in their order (docs/scan-rows.md), and what else a question chooses from."""
 
 from collections.abc import Mapping
+
+CONTEXT_CHARS = 80  # before and after a match, unless a question asks for another number
+FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+BINARY_FORMATS = ("parquet", "arrow")
+USAGE_GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
 
 # Columns that are only there if they are asked for: they can be as large as the transcripts.
 LARGE = ("text", "input")

@@ -19,9 +19,6 @@ import orjson
 from tailhook._core import ArrowBatch
 from tailhook.errors import MissingExtraError, TailhookError
 
-FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
-BINARY_FORMATS = ("parquet", "arrow")
-
 
 class OutputError(TailhookError, OSError):
     """A file cannot be written."""

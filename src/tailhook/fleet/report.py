@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tailhook.fleet.plan import Problem
 
 
-class Report(NamedTuple):
+class ScanReport(NamedTuple):
     """What a scan read.
 
     files, bytes: that were read; the bytes are those of the transcripts, decompressed.

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from tailhook._core import ArrowBatch, ScanProgram, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer
-from tailhook.fleet.columns import COLUMNS, LARGE
+from tailhook.fleet.columns import COLUMNS, CONTEXT_CHARS, LARGE
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
 from tailhook.fleet.redact import EXAMINED_CHARS, needed_columns, redacted
-from tailhook.fleet.report import Progress, Report, Watch
+from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
 
-CONTEXT_CHARS = 80
 Source = str | os.PathLike[str]
 
 
@@ -97,10 +96,10 @@ class Scan:
             self.watch(progress)
 
     @property
-    def report(self) -> Report:
+    def report(self) -> ScanReport:
         """What was read so far, of the newest iteration."""
         counts = self.counts
-        return Report(
+        return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
             *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
         )

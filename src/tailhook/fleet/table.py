@@ -29,16 +29,16 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 HIGHLIGHT = ("start", "end")  # the columns that are needed to highlight a match in its context
 LONG = ("context", "text", "command", "input")  # columns that get the room that others leave
 ENDS = ("path", "project", "file")  # of which the end is shown if they are too long
-MAX_CELL = 36  # of other columns
+MAX_CELL = 36  # of other columns with text; on a narrow terminal a quarter of it
 MIN_LAST_CELL = 24
 MIN_SIDE = 8  # characters before a match that stay if its context is cut
-COLOURS = {"path": 35, "name": 32, "role": 36, "type": 36, "model": 36}
+COLUMN_COLOURS = {"path": 35, "name": 32, "role": 36, "type": 36, "model": 36}
 MATCH_COLOUR = "1;31"
 HEAD_COLOUR = "1"
-BLANKS = re.compile(r"\s+")
+BLANK_RUN = re.compile(r"\s+")
 
 
-class Look(NamedTuple):
+class TableLook(NamedTuple):
     """How a table is drawn.
 
     width: of the terminal in cells; None: nothing is cut.
@@ -55,13 +55,13 @@ class Look(NamedTuple):
         return f"\x1b[{code}m{text}\x1b[0m" if self.colours and text else text
 
 
-PLAIN = Look()
+PLAIN_LOOK = TableLook()
 
 
 class TableWriter:
     """Writes batches as a table. The first batch decides how wide the columns are."""
 
-    def __init__(self, shown: Sequence[str], look: Look = PLAIN, context: int | None = None) -> None:
+    def __init__(self, shown: Sequence[str], look: TableLook = PLAIN_LOOK, context: int | None = None) -> None:
         """shown: the columns; a batch may have more of them.
 
         context: how many characters of contexts are before a match, if there are so many; None: nothing is highlighted.
@@ -90,8 +90,9 @@ class TableWriter:
             texts = [text_of(row[name]) for row in rows]
             widest = max(map(cells, texts))
             self.is_right[name] = any(isinstance(row[name], int) and not isinstance(row[name], bool) for row in rows)
-            if self.look.width is not None and name not in LONG:
-                widest = min(widest, MAX_CELL)
+            has_text = any(isinstance(row[name], str | list) for row in rows)
+            if self.look.width is not None and has_text and name not in LONG:
+                widest = min(widest, MAX_CELL, self.look.width // 4)
             self.widths[name] = max(len(name), widest)
         if self.look.width is None:
             return
@@ -109,7 +110,7 @@ class TableWriter:
         text = text_of(row[name])
         if width is not None:
             text = cut_start(text, width) if name in ENDS else cut_end(text, width)
-        shown = self.look.colour(text, COLOURS[name]) if name in COLOURS else text
+        shown = self.look.colour(text, COLUMN_COLOURS[name]) if name in COLUMN_COLOURS else text
         if name == "path" and self.look.links and row[name]:
             shown = f"\x1b]8;;{link_of(row[name])}\x1b\\{shown}\x1b]8;;\x1b\\"
         return self.pad(name, text, shown)
@@ -154,7 +155,7 @@ def text_of(value: object) -> str:
 
 def one_line(text: str) -> str:
     """Return a text on one line, with runs of blank space as one blank and escapes for what steers a terminal."""
-    text = BLANKS.sub(" ", text)
+    text = BLANK_RUN.sub(" ", text)
     return text if text.isprintable() else "".join(one if is_visible(one) else ascii(one)[1:-1] for one in text)
 
 

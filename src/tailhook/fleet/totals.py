@@ -9,9 +9,8 @@ from typing import Any
 
 from tailhook.fleet.prices import PriceList, Tokens
 
-COLUMNS = ("session_id", "agent_id", "project", "model", "timestamp")
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
-NEEDED = (*COLUMNS, *TOKEN_COLUMNS)
+NEEDED = ("session_id", "agent_id", "project", "model", "timestamp", *TOKEN_COLUMNS)
 
 
 class Total:
@@ -62,7 +61,6 @@ TIME_KEYS: dict[str, Callable[[datetime], str]] = {
     "month": lambda time: f"{time:%Y-%m}",
 }
 KEY_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
-GROUPINGS = (*TIME_KEYS, *KEY_COLUMNS)
 
 
 def add_up(
@@ -71,7 +69,7 @@ def add_up(
     """Return the totals of each group, sorted by name, the total of all, and those of models without a price.
 
     rows: with the columns NEEDED.
-    by: one of GROUPINGS.
+    by: one of USAGE_GROUPINGS (columns.py).
     prices: None: nothing has a price, and no model is reported to lack one.
     """
     groups: dict[str | None, Total] = {}
@@ -84,9 +82,9 @@ def add_up(
         whole.add(tokens, cost)
         if cost is None:
             unpriced.setdefault(row.model, Total()).add(tokens, cost)
-    return dict(sorted(groups.items(), key=by_name)), whole, dict(sorted(unpriced.items(), key=by_name))
+    return dict(sorted(groups.items(), key=name_order)), whole, dict(sorted(unpriced.items(), key=name_order))
 
 
-def by_name(item: tuple[str | None, Total]) -> tuple[bool, str]:
+def name_order(item: tuple[str | None, Total]) -> tuple[bool, str]:
     """Return what sorts groups: those without a name come last."""
     return (item[0] is None, item[0] or "")

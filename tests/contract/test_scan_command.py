@@ -1,0 +1,653 @@
+"""`tailhook scan` as a whole process: every flag, every format, every way in which it can fail."""
+
+import csv
+import io
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support.host import ENVIRONMENT, tailhook
+from support.library_sample import asked, said, text, write_sample
+from support.terminal import Terminal
+
+import tailhook as library
+from tailhook.fleet.columns import COLUMNS, LARGE
+
+DONE = "<loop-done>COMPLETE</loop-done>"
+TABLES = pytest.mark.parametrize("table", COLUMNS)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with two sessions, of which one has a sub-agent."""
+    found = tmp_path / "transcripts"
+    found.mkdir()
+    write_sample(found)
+    return found
+
+
+@pytest.fixture
+def scan(tmp_path, folder):
+    """Run `tailhook scan` in a folder of its own, on the sample or on other sources."""
+
+    def run(*words, sources=("transcripts",), exit_code=0, **env):
+        home = {"HOME": str(tmp_path), "TZ": "UTC", **env}
+        done = tailhook("scan", *words, *map(str, sources), env=home, cwd=tmp_path)
+        assert done.returncode == exit_code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def rows(scan):
+    """Run it and return its rows."""
+
+    def run(*words, **options):
+        return [json.loads(line) for line in scan(*words, **options).stdout.splitlines()]
+
+    return run
+
+
+def plain(row):
+    """Return a row of the library as JSON has it."""
+    return {
+        name: value.isoformat(timespec="milliseconds").replace("+00:00", "Z") if hasattr(value, "isoformat") else value
+        for name, value in row._asdict().items()
+    }
+
+
+def write_records(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+
+
+# ---- the question --------------------------------------------------------------
+
+
+@TABLES
+def test_the_rows_are_those_of_the_library(rows, tmp_path, monkeypatch, table):
+    monkeypatch.chdir(tmp_path)
+    question = {"patterns": {"found": "it"}} if table == "matches" else {}
+    wanted = [plain(row) for row in library.scan("transcripts", table, **question).rows()]
+    assert wanted
+    found = rows("--table", table, *(["--pattern", "found=it"] if table == "matches" else []))
+    assert found == wanted
+    assert list(found[0]) == [name for name in COLUMNS[table] if name not in LARGE]
+
+
+def test_a_pattern_has_a_name_and_a_name_may_have_several_texts(rows):
+    found = rows("--pattern", "word=first", "--pattern", "word=Notes", "--pattern", "other=fixed")
+    assert [(row["name"], row["context"]) for row in found] == [
+        ("word", "I run it first."),
+        ("other", "Is it fixed?"),
+        ("word", "Notes."),
+    ]
+
+
+def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):
+    (tmp_path / "patterns.txt").write_text("\ufeffword=first\n\nsigns=a=b\r\nother=fixed\n")
+    assert [row["name"] for row in rows("--patterns", "patterns.txt")] == ["word", "other"]
+    (tmp_path / "more.txt").write_text("notes=Notes\n")
+    found = rows("--patterns", "patterns.txt", "--patterns", "more.txt", "--pattern", "it=it")
+    assert {row["name"] for row in found} == {"word", "other", "notes", "it"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"word=first\nno sign\n", "patterns.txt, line 2: write NAME=TEXT"),
+        (b"=text\n", "patterns.txt, line 1: write NAME=TEXT"),
+        (b"name=\n", "patterns.txt, line 1: write NAME=TEXT"),
+        (b"\n \n", "patterns.txt has no patterns: write one NAME=TEXT a line"),
+        (b"name=\xff\n", "patterns.txt is not valid UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_one_of_patterns_is_refused(scan, tmp_path, data, message):
+    (tmp_path / "patterns.txt").write_bytes(data)
+    exit_code = 2 if "NAME=TEXT" in message and "line" in message and "has no" not in message else 1
+    assert scan("--patterns", "patterns.txt", exit_code=exit_code).stderr == f"tailhook: {message}\n"
+
+
+def test_signals_count_outside_of_code_unless_it_is_asked_for(rows):
+    assert [row["line"] for row in rows("--signals")] == [3]
+    assert [row["line"] for row in rows("--signals", "--outside-code")] == [3]
+    pattern = ("--pattern", f"done={DONE}")
+    assert [(row["line"], row["in_code"]) for row in rows(*pattern, "--in-code")] == [(1, True)]
+    assert [row["line"] for row in rows(*pattern, "--anywhere")] == [1, 3]
+
+
+def test_categories_are_keywords_of_the_memory_machine(rows, tmp_path, folder):
+    write_records(folder / "s-3.jsonl", [said(1, "m-9", text("We chose A. TODO: test it."), 1)])
+    assert [row["name"] for row in rows("--categories")] == ["DECISION", "TECH_DEBT"]
+
+
+def test_own_words_are_searched_unless_more_is_asked_for(rows):
+    assert rows("--pattern", "x=Found it") == []
+    assert [row["agent_id"] for row in rows("--pattern", "x=Found it", "--sidechains")] == ["a-1"]
+    assert rows("--pattern", "x=being continued") == []
+    assert len(rows("--pattern", "x=being continued", "--all-text")) == 1
+
+
+def test_a_context_has_as_many_characters_as_are_asked_for(rows):
+    assert [row["context"] for row in rows("--pattern", "x=run", "--context", "2")] == ["I run i"]
+    assert [row["context"] for row in rows("--pattern", "x=run", "--context", "0")] == ["run"]
+
+
+def test_a_role_can_be_chosen_for_matches_and_records(rows):
+    assert [row["role"] for row in rows("--pattern", "x=it", "--role", "user")] == ["user"]
+    found = rows("--table", "records", "--role", "user", "--role", "assistant")
+    assert {row["role"] for row in found} == {"user", "assistant"}
+    assert len(found) == len(rows("--table", "records")) - 1
+
+
+def test_rows_can_be_chosen_by_time_project_and_session(rows, scan, tmp_path):
+    in_time = ("--since", "2026-11-22T09:00:07Z", "--until", "2026-11-22T09:00:09+00:00")
+    assert [row["offset"] > 0 for row in rows("--table", "records", *in_time)] == [True]
+    assert rows("--table", "records", "--since", "2026-11-23") == []
+    assert rows("--table", "records", "--until", "2026-11-22") == []
+    assert [row["session_id"] for row in rows("--table", "sessions", "--project", "/home/me/notes")] == ["s-2"]
+    assert [row["session_id"] for row in rows("--table", "sessions", "--project", "/home/me")] == ["s-1", "s-2"]
+    assert rows("--table", "sessions", "--project", "/home/m") == []
+    assert {row["session_id"] for row in rows("--table", "records", "--session", "s-2")} == {"s-2"}
+    both = rows("--table", "sessions", "--session", "s-2", "--session", "s-1")
+    assert len(both) == 2
+
+
+def test_a_project_may_be_named_from_the_current_folder(rows, tmp_path, folder):
+    here = {**asked(1, "Here."), "cwd": str(tmp_path / "work" / "deep"), "sessionId": "here"}
+    write_records(folder / "here.jsonl", [here])
+    for name in ("work", "./work/deep/", str(tmp_path / "work"), "~/work"):
+        assert [row["session_id"] for row in rows("--table", "sessions", "--project", name)] == ["here"]
+
+
+def test_a_project_of_another_system_is_compared_as_it_is(rows, folder):
+    write_records(folder / "w.jsonl", [{**asked(1, "Here."), "cwd": "C:\\src\\app", "sessionId": "w"}])
+    assert [row["session_id"] for row in rows("--table", "sessions", "--project", "C:\\src")] == ["w"]
+
+
+def test_a_time_may_be_counted_from_now(rows, folder):
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    write_records(folder / "now.jsonl", [{**asked(1, "Now."), "timestamp": now, "sessionId": "now"}])
+    for since in ("1h", "60m", "7d", "2w", "3600s", "yesterday"):
+        assert "now" in {row["session_id"] for row in rows("--table", "sessions", "--since", since)}
+    assert "now" not in {row["session_id"] for row in rows("--table", "sessions", "--until", "1h")}
+
+
+def test_sources_are_files_folders_and_globs(rows, folder):
+    def sessions(*sources):
+        return [row["session_id"] for row in rows("--table", "sessions", sources=sources)]
+
+    assert sessions("transcripts/s-2.jsonl") == ["s-2"]
+    assert sessions("transcripts/s-*.jsonl") == ["s-1", "s-2"]
+    assert sessions("transcripts", folder / "s-1.jsonl") == ["s-1", "s-2"]
+    shutil.copytree(folder, folder.parent / "home" / "projects" / "p")
+    found = rows("--table", "sessions", sources=(), CLAUDE_CONFIG_DIR=str(folder.parent / "home"))
+    assert [row["session_id"] for row in found] == ["s-1", "s-2"]
+
+
+def test_without_sources_and_without_transcripts_a_hint_is_printed(scan):
+    done = scan("--table", "records", sources=())
+    assert done.stdout == ""
+    assert done.stderr == "tailhook: there are no transcripts of an installed host: name files or folders\n"
+
+
+def test_sources_may_stand_behind_flags(rows):
+    assert len(rows("--table", "sessions", "--limit", "1")) == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2", "5"])
+def test_the_rows_do_not_depend_on_the_workers(scan, workers):
+    usual = scan("--table", "records").stdout
+    assert scan("--table", "records", "--workers", workers).stdout == usual
+
+
+# ---- output --------------------------------------------------------------------
+
+
+def test_a_limit_ends_the_rows(rows):
+    everything = rows("--table", "records")
+    for limit in (1, 5, len(everything), 1000):
+        assert rows("--table", "records", "--limit", str(limit)) == everything[:limit]
+
+
+def test_a_count_is_a_number(scan, rows):
+    assert scan("--table", "records", "--count").stdout == f"{len(rows('--table', 'records'))}\n"
+    assert scan("--pattern", "x=absent", "--count").stdout == "0\n"
+    assert scan("--table", "records", "--count", "--limit", "2").stdout == "2\n"
+
+
+def test_rows_are_sorted_by_a_column_with_nulls_at_the_end(rows):
+    found = rows("--table", "tools", "--sort", "duration_ms:desc", "--columns", "name")
+    assert found == [{"name": "Bash"}, {"name": "Edit"}]
+    models = [row["model"] for row in rows("--table", "records", "--sort", "model")]
+    assert models[0] == "sonnet"
+    assert models[-1] is None
+    assert [row["model"] for row in rows("--table", "records", "--sort", "model:desc")] == models
+    assert rows("--table", "records", "--sort", "offset:desc", "--limit", "1")[0]["offset"] > 0
+
+
+def test_columns_are_printed_in_the_order_in_which_they_are_named(rows):
+    found = rows("--table", "records", "--columns", "text,type, session_id", "--session", "s-2")
+    assert [list(row) for row in found] == [["text", "type", "session_id"]] * 2
+    assert [row["text"] for row in found] == ["What is in this folder?", "Notes."]
+    (edit, *_) = [row for row in rows("--table", "tools", "--columns", "name,input,file") if row["name"] == "Edit"]
+    assert json.loads(edit["input"]) == {"file_path": edit["file"]}
+
+
+def test_csv_has_the_names_and_then_the_rows(scan, rows):
+    text = scan("--table", "records", "--format", "csv").stdout
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert [row["uuid"] for row in found] == [row["uuid"] or "" for row in rows("--table", "records")]
+    assert {row["tools"] for row in found} >= {"[]", '["Bash"]'}
+    assert scan("--table", "records", "--format", "csv", "--session", "none").stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
+@TABLES
+def test_a_file_has_the_rows_that_are_printed(scan, rows, tmp_path, table, ending):
+    question = ["--table", table, *(["--pattern", "x=it"] if table == "matches" else [])]
+    done = scan(*question, "-o", f"out.{ending}")
+    assert (done.stdout, done.stderr) == ("", "")
+    wanted = rows(*question)
+    assert len(read_rows(tmp_path / f"out.{ending}")) == len(wanted) > 0
+    if ending != "csv":
+        assert read_rows(tmp_path / f"out.{ending}") == wanted
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out.{ending}", "transcripts"]
+
+
+def read_rows(path):
+    """Return the rows of a file, with times as JSON has them."""
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    if path.suffix == ".csv":
+        return list(csv.DictReader(io.StringIO(path.read_text(), newline="")))
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else pyarrow.ipc.open_file(path).read_all()
+    return [
+        {
+            name: value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            if hasattr(value, "isoformat")
+            else value
+            for name, value in row.items()
+        }
+        for row in table.to_pylist()
+    ]
+
+
+def test_a_file_without_rows_has_their_columns(scan, tmp_path):
+    scan("--table", "records", "--session", "none", "-o", "out.parquet")
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert (table.num_rows, table.column_names[:2]) == (0, ["path", "offset"])
+
+
+def test_the_format_of_a_file_may_be_chosen(scan, tmp_path):
+    scan("--table", "sessions", "-o", "out.txt")
+    assert json.loads((tmp_path / "out.txt").read_text().splitlines()[0])["session_id"] == "s-1"
+    scan("--table", "sessions", "-o", "out.txt", "--format", "csv")
+    assert (tmp_path / "out.txt").read_text().startswith("host,session_id")
+    scan("--table", "sessions", "-o", "out.txt", "--format", "table")
+    assert "\x1b" not in (tmp_path / "out.txt").read_text()
+
+
+def test_a_table_in_a_pipe_has_no_colours_and_no_links(scan):
+    shown = scan("--pattern", "x=it", "--format", "table").stdout.splitlines()
+    assert shown[0].split() == ["timestamp", "path", "role", "name", "context"]
+    assert shown[1].startswith("2026-11-22 09:00:02 transcripts/s-1.jsonl ")
+    assert shown[1].endswith("I run it first.")
+    assert "\x1b" not in "".join(shown)
+
+
+def test_text_that_steers_a_terminal_is_shown_as_escapes(scan, folder):
+    write_records(folder / "s-4.jsonl", [said(1, "m", text("It is \x1b]0;mine\x07 TODO\nnow"), 1)])
+    (line,) = scan("--pattern", "x=TODO", "--format", "table").stdout.splitlines()[1:]
+    assert line.endswith("It is \\x1b]0;mine\\x07 TODO now")
+
+
+def test_secrets_are_masked(rows, folder):
+    said_so = said(1, "m", text("Then TODO: export API_TOKEN=abc123def and deploy."), 1)
+    used = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "login --token abc123def"}}
+    write_records(folder / "s-4.jsonl", [said_so, said(2, "n", used, 1)])
+    (found,) = rows("--pattern", "x=TODO", "--redact")
+    assert found["context"] == "Then TODO: export API_TOKEN=[secret] and deploy."
+    found = rows("--table", "records", "--columns", "text", "--redact")
+    assert "Then TODO: export API_TOKEN=[secret] and deploy." in [row["text"] for row in found]
+    found = rows("--table", "tools", "--columns", "command,input", "--redact", "--sort", "command:desc")
+    assert found[1] == {"command": "login --token [secret]", "input": '{"command":"login --token [secret]"}'}
+    assert "abc123def" not in json.dumps(found)
+
+
+# ---- what is refused -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            [],
+            "nothing to find: give --pattern NAME=TEXT, --patterns FILE, --signals or --categories, or another --table",
+        ),
+        (["--pattern", "TODO"], "--pattern TODO: write NAME=TEXT"),
+        (["--table", "tools", "--pattern", "a=b"], "--pattern: only for --table matches"),
+        (["--table", "tools", "--patterns", "f"], "--patterns: only for --table matches"),
+        (["--table", "tools", "--signals"], "--signals: only for --table matches"),
+        (["--table", "tools", "--categories"], "--categories: only for --table matches"),
+        (["--table", "usage", "--in-code"], "--outside-code, --in-code and --anywhere: only for --table matches"),
+        (["--table", "usage", "--context", "3"], "--context: only for --table matches"),
+        (["--table", "records", "--all-text"], "--all-text: only for --table matches"),
+        (["--table", "records", "--sidechains"], "--sidechains: only for --table matches"),
+        (["--table", "usage", "--role", "user"], "rows of the table usage have no role"),
+        (["--signals", "--columns", "model"], "the table matches has no column 'model'. It has path, "),
+        (["--signals", "--columns", ","], "--columns names no column"),
+        (["--signals", "--sort", "nothing"], "the table matches has no column 'nothing'. It has path, "),
+        (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
+        (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
+        (["--signals", "--count", "-o", "f"], "--count prints a number: leave out --format and -o"),
+        (["--signals", "--count", "--format", "csv"], "--count prints a number: leave out --format and -o"),
+    ],
+)
+def test_flags_that_make_no_question_are_refused(scan, words, message):
+    done = scan(*words, exit_code=2)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"tailhook: {message}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--table", "lines"], "invalid choice: 'lines'"),
+        (["--in-code", "--anywhere"], "not allowed with argument"),
+        (["--since", "soon"], "argument --since: 'soon' is not a time. Write it as 2026-11-01, "),
+        (["--until", "2026-13-01"], "argument --until: '2026-13-01' is not a time"),
+        (["--limit", "0"], "'0' is not a whole number of 1 or more"),
+        (["--workers", "0"], "'0' is not a whole number of 1 or more"),
+        (["--context", "-1"], "--context"),
+        (["--format", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_an_argument_that_is_not_valid_is_refused(scan, words, message):
+    assert message in scan("--signals", *words, exit_code=2).stderr
+
+
+# ---- sources that cannot be read -----------------------------------------------
+
+
+def test_a_missing_source_is_reported_and_the_others_are_scanned(scan):
+    sources = ("absent.jsonl", "transcripts", "absent-*.jsonl")
+    done = scan("--table", "sessions", sources=sources, exit_code=1)
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == (
+        "tailhook: absent.jsonl: No such file or directory\ntailhook: absent-*.jsonl: no file matches\n"
+    )
+
+
+def test_a_link_that_leads_to_no_file_is_reported(scan, folder):
+    (folder / "s-0.jsonl").symlink_to("gone.jsonl")
+    done = scan("--table", "sessions", exit_code=1)
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == "tailhook: transcripts/s-0.jsonl: No such file or directory\n"
+
+
+def test_what_is_not_a_regular_file_is_reported(scan, folder):
+    os.mkfifo(folder / "s-0.jsonl")
+    done = scan("--table", "sessions", exit_code=1)
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == "tailhook: transcripts/s-0.jsonl: it is not a regular file\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_and_a_folder_without_permission_are_reported(scan, folder):
+    (folder / "s-2.jsonl").chmod(0)
+    (folder / "closed").mkdir(mode=0)
+    done = scan("--table", "sessions", exit_code=1)
+    assert len(done.stdout.splitlines()) == 1
+    assert sorted(done.stderr.splitlines()) == [
+        "tailhook: transcripts/closed: Permission denied",
+        "tailhook: transcripts/s-2.jsonl: Permission denied",
+    ]
+
+
+def test_many_sources_that_cannot_be_read_are_counted(scan):
+    done = scan("--table", "sessions", sources=[f"absent-{number}" for number in range(30)], exit_code=1)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "tailhook: 10 more sources could not be read"
+
+
+def test_a_compressed_file_that_is_cut_off_is_reported(scan, folder):
+    import gzip
+
+    data = gzip.compress(b'{"type":"user"}\n' * 1000)
+    (folder / "s-3.jsonl.gz").write_bytes(data[:-20])
+    done = scan("--table", "records", "--count", exit_code=1)
+    assert done.stderr.startswith("tailhook: transcripts/s-3.jsonl.gz: ")
+    assert "is cut off" in done.stderr
+
+
+def test_lines_that_are_not_records_are_counted(scan, rows, folder):
+    whole = len(rows("--table", "records"))
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "binary.jsonl").write_bytes(bytes(range(256)) * 10)
+    line = json.dumps(asked(1, "Torn."))
+    (folder / "torn.jsonl").write_text(f"{line}\n{line[:40]}")
+    done = scan("--table", "records")
+    assert len(done.stdout.splitlines()) == whole + 1
+    assert done.stderr == f"tailhook: {len(bytes(range(256)).splitlines()[:1]) * 10 + 2} lines are not valid records\n"
+
+
+def test_a_file_that_vanishes_while_the_scan_runs_is_reported(folder):
+    paths = [folder / "s-1.jsonl", folder / "s-2.jsonl"]
+    scan = library.scan(paths, "records", progress=lambda progress: paths[0].unlink(missing_ok=True))
+    assert {row.session_id for row in scan.rows()} == {"s-2"}
+    assert [(problem.path, problem.reason) for problem in scan.report.skipped] == [
+        (str(paths[0]), "No such file or directory")
+    ]
+
+
+def test_a_file_that_is_truncated_while_the_scan_runs_gives_whole_lines(folder):
+    path = folder / "s-1.jsonl"
+    scan = library.scan(path, "records", progress=lambda progress: os.truncate(path, 300))
+    assert len(list(scan.rows())) <= 1
+    assert scan.report.skipped == ()
+
+
+# ---- outputs that cannot be written ---------------------------------------------
+
+
+def test_a_full_disk_at_the_output_is_reported(tmp_path, folder):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tailhook", "scan", "--table", "records", folder],
+            env={**ENVIRONMENT, "HOME": str(tmp_path)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, folder, ending):
+    (tmp_path / f"out.{ending}").write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-m", "tailhook", "scan", "--table", "records", folder, "-o", f"out.{ending}"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"tailhook: out.{ending}: File too large\n"
+    assert (tmp_path / f"out.{ending}").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out.{ending}", "transcripts"]
+
+
+def test_an_output_that_is_not_a_file_is_refused(scan, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert scan("--signals", "-o", "out", exit_code=1).stderr == (
+        "tailhook: out is not a regular file: rows are only written to one\n"
+    )
+    assert "No such file or directory" in scan("--signals", "-o", "absent/out.jsonl", exit_code=1).stderr
+
+
+def test_a_reader_that_leaves_ends_the_scan_without_a_message(tmp_path, many):
+    done = subprocess.run(
+        f"{sys.executable} -m tailhook scan --table records {many} | head -n 2",
+        shell=True,
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["pyarrow", "rich"])
+def test_without_the_extra_only_its_formats_are_refused(tmp_path, folder, module):
+    (tmp_path / f"{module}.py").write_text("raise ImportError('not installed')")
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    assert tailhook("scan", "--table", "sessions", str(folder), env=home, cwd=tmp_path).returncode == 0
+    done = tailhook("scan", "--table", "sessions", str(folder), "-o", "out.parquet", env=home, cwd=tmp_path)
+    if module == "pyarrow":
+        assert done.returncode == 1
+        assert "pip install 'tailhook[scan]'" in done.stderr
+        assert not (tmp_path / "out.parquet").exists()
+    else:
+        assert done.returncode == 0
+
+
+# ---- long scans ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Return a folder with many names of one file: 20 GB to read, without needing the space."""
+    found = tmp_path_factory.mktemp("many")
+    line = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
+    (found / "0000.jsonl").write_text(line * (5_000_000 // len(line)))
+    for number in range(1, 4000):
+        os.link(found / "0000.jsonl", found / f"{number:04}.jsonl")
+    return found
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_ends_the_scan_at_once_with_what_is_finished(tmp_path, many, workers):
+    words = ["scan", "--table", "records", "--columns", "path,offset", "--workers", workers, many]
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tailhook", *words],
+            env={**ENVIRONMENT, "HOME": str(tmp_path)},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    wait_until(lambda: (tmp_path / "out").stat().st_size > 0)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - started < 2  # 0.2 s on a computer that has time
+    assert process.returncode == 130
+    assert errors.startswith("tailhook: interrupted after ")
+    assert errors.endswith(" of 4,000 files\n")
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert [sorted(json.loads(line)) for line in (lines[0], lines[-1])] == [["offset", "path"]] * 2
+
+
+def test_an_interrupt_leaves_no_file(tmp_path, many):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tailhook", "scan", "--table", "records", many, "-o", "out.jsonl"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: list(tmp_path.glob(".out.jsonl*")))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# ---- on a terminal -------------------------------------------------------------
+
+
+def in_terminal(tmp_path, *words, **env):
+    """Start `tailhook scan` in a terminal."""
+    settings = {**ENVIRONMENT, "HOME": str(tmp_path), "TERM": "xterm-256color", "TZ": "UTC", "COLUMNS": "100", **env}
+    return Terminal([sys.executable, "-m", "tailhook", "scan", *map(str, words)], settings, tmp_path)
+
+
+def test_a_terminal_shows_a_table_with_highlighted_matches_links_and_a_summary(tmp_path, folder):
+    shown = in_terminal(tmp_path, "--pattern", "x=it", folder)
+    assert shown.wait() == 0
+    assert "\x1b[1mtimestamp" in shown.seen
+    assert "I run \x1b[1;31mit\x1b[0m first." in shown.seen
+    link = f"\x1b]8;;{(folder / 's-1.jsonl').as_uri()}\x1b\\\x1b[35m"
+    assert link in shown.seen
+    assert "2 matches; 3 files, " in shown.seen
+    assert "/s)" in shown.seen
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_without_colours_shows_none(tmp_path, folder, env):
+    shown = in_terminal(tmp_path, "--pattern", "x=it", folder, **env)
+    assert shown.wait() == 0
+    assert "I run it first." in shown.seen
+    assert "\x1b[" not in shown.seen
+
+
+def test_a_line_of_a_table_is_cut_to_the_terminal_with_the_match_in_it(tmp_path, folder):
+    words = "word " * 15
+    write_records(folder / "s-4.jsonl", [said(1, "m", text(f"{words}TODO {words}"), 1)])
+    shown = in_terminal(tmp_path, "--pattern", "x=TODO", folder, NO_COLOR="1", TERM="dumb")
+    assert shown.wait() == 0
+    (line,) = [line for line in shown.seen.splitlines() if "TODO" in line]
+    assert len(line) <= 100
+    assert "…" in line
+
+
+def test_a_long_scan_shows_a_progress_bar_that_rows_do_not_disturb(tmp_path, many):
+    shown = in_terminal(tmp_path, "--pattern", "x=absent", many)
+    shown.until("of 4,000 files")
+    shown.until("/s")
+    os.kill(shown.pid, signal.SIGINT)
+    assert shown.wait() == 130
+    assert "tailhook: interrupted after " in shown.seen
+
+
+def test_a_terminal_without_rich_shows_the_rows(tmp_path, folder):
+    (tmp_path / "rich.py").write_text("raise ImportError('not installed')")
+    shown = in_terminal(tmp_path, "--pattern", "x=it", folder, PYTHONPATH=str(tmp_path))
+    assert shown.wait() == 0
+    assert "2 matches; " in shown.seen
+
+
+@TABLES
+def test_a_terminal_shows_every_table(tmp_path, folder, table):
+    words = ["--pattern", "x=it"] if table == "matches" else ["--table", table]
+    shown = in_terminal(tmp_path, *words, folder)
+    assert shown.wait() == 0
+    assert "Traceback" not in shown.seen
+    assert "3 files" in shown.seen

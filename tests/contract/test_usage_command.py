@@ -1,0 +1,173 @@
+"""`tailhook usage` as a whole process: totals by everything, prices, and what can fail."""
+
+import json
+from random import Random
+
+import pytest
+from support.host import tailhook
+from support.library_sample import said, text, write_sample
+from support.oracles.scan import Question, rows
+from support.transcript_trees import grow_tree
+
+from tailhook.cli.usage import TOKENS
+from tailhook.fleet import totals
+from tailhook.fleet.columns import USAGE_GROUPINGS
+
+SONNET = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}
+
+
+@pytest.fixture
+def usage(tmp_path):
+    """Run `tailhook usage` on the folder `transcripts`, which gets the sample unless it exists."""
+
+    def run(*words, sources=("transcripts",), exit_code=0, **env):
+        folder = tmp_path / "transcripts"
+        if not folder.exists():
+            folder.mkdir()
+            write_sample(folder)
+        done = tailhook("usage", *words, *sources, env={"HOME": str(tmp_path), "TZ": "UTC", **env}, cwd=tmp_path)
+        assert done.returncode == exit_code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def facts(done):
+    return json.loads(done.stdout)
+
+
+def test_every_grouping_is_one_of_time_or_of_a_column():
+    assert (*totals.TIME_KEYS, *totals.KEY_COLUMNS) == USAGE_GROUPINGS
+    assert totals.TOKEN_COLUMNS == TOKENS
+
+
+@pytest.mark.parametrize("by", USAGE_GROUPINGS)
+def test_the_totals_are_those_of_the_reference(usage, tmp_path, by):
+    for seed in range(3):
+        tree = grow_tree(Random(seed))
+        folder = tmp_path / "transcripts" / str(seed)
+        for name, data in tree.files:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        responses = rows("usage", tree.files, Question())
+        wanted = {}
+        for response in responses:
+            total = wanted.setdefault(key_of(by, response), [0] * 5)
+            for place, count in enumerate((1, *(response[name] or 0 for name in TOKENS))):
+                total[place] += count
+        found = facts(usage("--by", by, "--json", sources=[str(folder)]))
+        assert {
+            group[by]: [group["responses"], *(group[name] for name in TOKENS)] for group in found["groups"]
+        } == wanted
+        assert found["total"]["responses"] == len(responses)
+
+
+def key_of(by, response):
+    time = response["timestamp"]
+    if by in ("day", "week", "month") and time is None:
+        return None
+    if by == "week":
+        return "{}-W{:02}".format(*time.isocalendar()[:2])
+    if by in ("day", "month"):
+        return f"{time:%Y-%m-%d}" if by == "day" else f"{time:%Y-%m}"
+    return response[{"session": "session_id", "agent": "agent_id"}.get(by, by)] or None
+
+
+def test_the_table_has_a_line_for_each_day_and_the_total(usage):
+    assert usage().stdout.splitlines() == [
+        "day         responses  input  output  cache read  cache creation  all tokens",
+        "2026-11-22          5     20     183       4,500               0       4,703",
+        "total               5     20     183       4,500               0       4,703",
+    ]
+
+
+def test_responses_of_the_main_conversation_have_no_agent(usage):
+    lines = usage("--by", "agent").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:3]] == ["a-1", "main conversation"]
+
+
+def test_a_day_is_one_of_this_computers_time_zone(usage):
+    assert facts(usage("--json", TZ="XXX+10"))["groups"][0]["day"] == "2026-11-21"
+
+
+def test_responses_can_be_chosen_by_time_project_and_session(usage):
+    assert facts(usage("--json", "--since", "2026-11-22T09:00:04Z"))["total"]["responses"] == 3
+    assert facts(usage("--json", "--until", "2026-11-22T09:00:04Z"))["total"]["responses"] == 2
+    assert facts(usage("--json", "--project", "/home/me/notes"))["total"]["output_tokens"] == 5
+    assert facts(usage("--json", "--session", "s-2", "--workers", "1"))["total"]["output_tokens"] == 5
+    assert usage("--since", "1h").stdout == ""
+
+
+# ---- prices --------------------------------------------------------------------
+
+
+def test_prices_add_a_cost(usage, tmp_path):
+    (tmp_path / "prices.json").write_text(json.dumps({"sample_spec": {}, "anthropic/sonnet": SONNET}))
+    lines = usage("--prices", "prices.json").stdout.splitlines()
+    cost = 20 * 3e-06 + 183 * 15e-06 + 4500 * 3e-07
+    assert lines[0].endswith("  cost")
+    assert lines[-1].endswith(f"${cost:.2f}")
+    found = facts(usage("--prices", "prices.json", "--json", "--by", "model"))
+    assert found["groups"][0]["cost"] == found["total"]["cost"] == round(cost, 6)
+    assert found["unpriced_models"] == []
+
+
+def test_a_model_without_a_price_is_named(usage, tmp_path):
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
+    lines = usage("--prices", "prices.json").stdout.splitlines()
+    assert lines[-1] == "No price for sonnet: 5 responses without a cost."
+    found = facts(usage("--prices", "prices.json", "--json"))
+    assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
+    assert (found["total"]["cost"], found["total"]["unpriced_responses"]) == (0, 5)
+
+
+def test_a_response_without_a_model_has_no_price(usage, tmp_path):
+    record = said(1, "m", text("x"), 3)
+    del record["message"]["model"]
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text(json.dumps(record))
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
+    last = usage("--prices", "prices.json").stdout.splitlines()[-1]
+    assert last == "No price for a response without a model: 1 response without a cost."
+    assert "unknown" in usage("--by", "model").stdout
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("{", "prices.json is not valid JSON: "),
+        ("[]", "prices.json has no prices of tokens: give LiteLLM's model_prices_and_context_window.json"),
+        ('{"sonnet": {}}', "prices.json has no prices of tokens: "),
+        (None, "prices.json: No such file or directory"),
+    ],
+)
+def test_a_file_that_is_not_a_price_list_is_refused(usage, tmp_path, data, message):
+    if data is not None:
+        (tmp_path / "prices.json").write_text(data)
+    done = usage("--prices", "prices.json", exit_code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"tailhook: {message}")
+
+
+# ---- what can fail -------------------------------------------------------------
+
+
+def test_a_missing_source_is_reported_and_the_others_count(usage):
+    done = usage("--json", sources=["absent", "transcripts"], exit_code=1)
+    assert done.stderr == "tailhook: absent: No such file or directory\n"
+    assert facts(done)["total"]["responses"] == 5
+    assert facts(done)["skipped"] == [{"path": "absent", "reason": "No such file or directory"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--by", "hour"], "invalid choice: 'hour'"),
+        (["--since", "soon"], "'soon' is not a time"),
+        (["--workers", "none"], "'none' is not a whole number"),
+    ],
+)
+def test_an_argument_that_is_not_valid_is_refused(usage, words, message):
+    assert message in usage(*words, exit_code=2).stderr

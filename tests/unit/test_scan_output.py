@@ -1,0 +1,162 @@
+"""What a scan reports, masks and draws."""
+
+from datetime import datetime, timezone
+
+import pytest
+from support.library_sample import write_sample
+from support.oracles.scan import Question, rows
+
+import tailhook
+from tailhook._core import make_batch
+from tailhook.fleet.redact import mask_context, mask_json
+from tailhook.fleet.report import Progress
+from tailhook.fleet.table import TableLook, TableWriter, cells, cut_end, cut_start
+
+# ---- the report and the progress -----------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_sample(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", ["records", "tools", "usage", "sessions"])
+def test_a_report_counts_each_file_once(folder, table):
+    scan = tailhook.scan(folder, table)
+    assert scan.report.seconds is None
+    assert scan.report[:5] == (0, 0, 0, 0, 0)
+    list(scan)
+    assert (scan.report.files, scan.report.bytes) == (3, sum(path.stat().st_size for path in folder.rglob("*.jsonl")))
+    assert scan.report.seconds >= 0
+    assert scan.report.skipped == ()
+    list(scan)
+    assert scan.report.files == 3  # the newest iteration counts
+
+
+def test_a_report_counts_records_and_broken_lines(folder):
+    (folder / "torn.jsonl").write_bytes(b'{"type":"user"}\n{"type":\n\n[]\n')
+    scan = tailhook.scan(folder, "records")
+    found = sum(len(batch) for batch in scan)
+    assert (scan.report.records, scan.report.broken_lines) == (found, 2)
+
+
+def test_progress_goes_from_nothing_to_all(folder):
+    seen = []
+    whole = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
+    list(tailhook.scan(folder, "records", progress=seen.append))
+    assert seen == [Progress(0, 0, 3, whole), Progress(3, whole, 3, whole)]
+    seen.clear()
+    list(tailhook.scan(folder, "sessions", progress=seen.append))
+    assert seen[-1] == Progress(6, 2 * whole, 6, 2 * whole)
+
+
+def test_an_exception_of_the_callback_ends_the_scan(folder):
+    def stop(progress):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        list(tailhook.scan(folder, "records", progress=stop))
+
+
+# ---- secrets -------------------------------------------------------------------
+
+KEY = "ghp_0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    ("words", "context", "masked"),
+    [
+        ("set password: hunter2 TODO now", 100, "set password: [secret] TODO now"),
+        ("set password: hunter2 TODO now", 8, "[secret] TODO now"),  # its name is before the context
+        ("set password: hunter2 TODO now", 5, "TODO now"),  # a word that is cut is left out
+        (f"TODO {KEY}", 10, "TODO"),
+        (f"{KEY}TODO", 3, "[secret]"),
+        ("one TODO two three", 7, "one TODO two"),
+        ("TODO", 0, "TODO"),
+        ("a\tTODO\nb", 2, "a\tTODO\nb"),
+        ("a TODO b\x1ec", 20, "a TODO b c"),
+    ],
+)
+def test_a_context_has_no_secret_even_if_its_edge_cuts_one(words, context, masked):
+    assert mask_context(words, words.index("TODO"), 4, context) == masked
+
+
+def test_a_context_is_examined_from_before_its_beginning(tmp_path):
+    far = "x " * 3000
+    words = f"{far}password: hunter2 TODO {far}"
+    (tmp_path / "s.jsonl").write_text('{"type":"user","message":{"role":"user","content":"' + words + '"}}')
+    (row,) = tailhook.scan(tmp_path, patterns=["TODO"], context=8, redact=True).rows()
+    assert row.context == "[secret] TODO x x x x"
+    assert words[row.start : row.end] == "TODO"
+    (row,) = tailhook.scan(tmp_path, patterns=["TODO"], context=8, redact=True, columns=["context"]).rows()
+    assert row._fields == ("context",)
+
+
+def test_strings_of_json_are_masked_by_their_names_and_texts():
+    assert mask_json('{"apiKey":"abc","n":1,"l":[{"password":["x y"]},"run --token abc",null,true]}') == (
+        '{"apiKey":"[secret]","n":1,"l":[{"password":["[secret]"]},"run --token [secret]",null,true]}'
+    )
+    assert mask_json('{"password": "hunter2"') == '{"password": [secret]'
+
+
+def test_without_secrets_redacted_rows_are_the_rows(folder):
+    for table, columns in (("records", ["offset", "text"]), ("tools", ["name", "command", "input"])):
+        plain = [tuple(row) for row in tailhook.scan(folder, table, columns=columns).rows()]
+        masked = [tuple(row) for row in tailhook.scan(folder, table, columns=columns, redact=True).rows()]
+        if table == "tools":
+            plain = [(*row[:2], row[2].replace(": ", ":")) for row in plain]
+        assert masked == plain
+    files = [(str(path), path.read_bytes()) for path in sorted(folder.rglob("*.jsonl"))]
+    wanted = rows("matches", files, Question(patterns={"it": "it"}, sidechains=True))
+    found = [row._asdict() for row in tailhook.scan(folder, patterns=["it"], sidechains=True, redact=True).rows()]
+    assert found == wanted
+
+
+# ---- tables --------------------------------------------------------------------
+
+TIME = datetime(2026, 11, 22, 9, tzinfo=timezone.utc)
+
+
+def drawn(names, values, look, context=None, shown=None, table="matches"):
+    return list(TableWriter(shown or names, look, context).lines(make_batch(table, tuple(names), values)))
+
+
+def test_numbers_stand_right_and_texts_left():
+    lines = drawn(["name", "start"], [("a", 5), ("longer", 12345)], TableLook())
+    assert lines == ["name    start", "a           5", "longer 12,345"]
+
+
+def test_later_batches_have_the_columns_of_the_first():
+    writer = TableWriter(["name", "role"])
+    first, second = (make_batch("matches", ("name", "role"), [(name, "user")]) for name in ("a", "bcdefg"))
+    assert list(writer.lines(first)) == ["name role", "a    user"]
+    assert list(writer.lines(second)) == ["bcdefg user"]
+    assert list(writer.lines(make_batch("matches", ("name", "role"), []))) == []
+
+
+def test_values_are_shown_as_a_person_reads_them(monkeypatch):
+    names = ("tools", "is_meta", "is_error", "model")
+    values = [(["Bash", "Edit"], True, False, None)]
+    assert drawn(names, values, TableLook(), table="records")[1] == "Bash, Edit yes     no"
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
+    before, after = "前の言葉 " * 30, "words after it " * 30
+    values = [("/a/long/path/" * 10, len(before), len(before) + 4, f"{before}TODO{after}")]
+    names = ("path", "start", "end", "context")
+    for look in (TableLook(width), TableLook(width, colours=True)):
+        line = drawn(names, values, look, len(before), ("path", "context"))[1]
+        plain = line.replace("\x1b[1;31m", "").replace("\x1b[35m", "").replace("\x1b[0m", "")
+        assert cells(plain) <= width
+        assert "TODO" in plain
+        assert plain.startswith("…")
+        assert ("\x1b[1;31mTODO\x1b[0m" in line) == look.colours
+
+
+@pytest.mark.parametrize("width", range(-1, 12))
+def test_a_text_that_is_cut_fits(width):
+    for words in ("transcript", "日本語のテキスト", "e\u0301a", ""):
+        for cut in (cut_start, cut_end):
+            assert cells(cut(words, width)) <= max(width, cells(words) if cells(words) <= width else 0)

@@ -1,0 +1,108 @@
+"""Usage that is added up, and what it costs."""
+
+import json
+from collections import namedtuple
+from datetime import datetime, timezone
+from decimal import Decimal
+
+import pytest
+
+from tailhook.fleet.prices import PriceError, PriceList, Tokens, read_prices
+from tailhook.fleet.totals import NEEDED, add_up, group_key
+
+UTC = timezone.utc
+Row = namedtuple("Row", NEEDED)
+CHEAP = {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}
+CACHED = {**CHEAP, "cache_read_input_token_cost": 1e-07, "cache_creation_input_token_cost": 1.25e-06}
+TIERED = {
+    **CACHED,
+    "input_cost_per_token_above_200k_tokens": 2e-06,
+    "output_cost_per_token_above_200k_tokens": 4e-06,
+    "cache_read_input_token_cost_above_200k_tokens": 2e-07,
+}
+
+
+def row(model="m", time=None, session="s", agent=None, project="/p", tokens=(1, 2, 3, 4)):
+    return Row(session, agent, project, model, time, *tokens)
+
+
+@pytest.mark.parametrize(
+    ("by", "name"),
+    [
+        ("day", "2027-01-03"),
+        ("week", "2026-W53"),
+        ("month", "2027-01"),
+        ("model", "m"),
+        ("project", "/p"),
+        ("session", "s"),
+        ("agent", None),
+    ],
+)
+def test_a_group_has_the_name_of_what_its_rows_share(by, name):
+    assert group_key(by, row(time=datetime(2027, 1, 3, 23, tzinfo=UTC)), UTC) == name
+
+
+def test_a_response_without_a_time_belongs_to_no_day():
+    assert [group_key(by, row(), UTC) for by in ("day", "week", "month")] == [None] * 3
+
+
+def test_groups_are_sorted_by_name_and_the_one_without_a_name_is_the_last():
+    groups, whole, unpriced = add_up([row(agent=name) for name in ("b", None, "a", "b")], "agent", None)
+    assert [(name, total.responses) for name, total in groups.items()] == [("a", 1), ("b", 2), (None, 1)]
+    assert (whole.responses, whole.tokens, whole.unpriced) == (4, Tokens(4, 8, 12, 16), 0)
+    assert unpriced == {}
+
+
+def test_counts_that_are_missing_are_zero():
+    (total,) = add_up([row(tokens=(None, 2, None, None))], "model", None)[0].values()
+    assert total.tokens == Tokens(0, 2, 0, 0)
+
+
+def test_a_cost_is_exact_in_any_order():
+    prices = PriceList({"m": CACHED})
+    rows = [row(tokens=(count, 1, 0, 0)) for count in (1, 10**9, 3)]
+    assert add_up(rows, "model", prices)[1].cost == add_up(rows[::-1], "model", prices)[1].cost == Decimal("1000.00001")
+
+
+@pytest.mark.parametrize(
+    ("facts", "tokens", "cost"),
+    [
+        (CHEAP, Tokens(1000, 1000), "0.003"),
+        (CHEAP, Tokens(0, 0, 1000, 1000), "0.002"),
+        (CACHED, Tokens(0, 0, 1000, 1000), "0.00135"),
+        (TIERED, Tokens(200_000, 1000), "0.202"),
+        (TIERED, Tokens(200_001, 1000), "0.404002"),
+        (TIERED, Tokens(1, 0, 200_000, 1000), "0.041252"),
+        ({"input_cost_per_token": 1e-06}, Tokens(1, 1000), "0.000001"),
+        ({"input_cost_per_token": 0}, Tokens(1, 1000), "0"),
+    ],
+)
+def test_each_kind_of_token_has_its_price(facts, tokens, cost):
+    assert PriceList({"m": facts}).cost("m", tokens) == Decimal(cost)
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["m", "anthropic/m"], "m"),
+        (["openrouter/x/m", "anthropic/m"], "anthropic/m"),
+        (["z/m", "a/m"], "a/m"),
+        (["m-2", "my"], None),
+    ],
+)
+def test_a_model_is_found_by_its_name_or_by_the_name_under_which_it_is_sold(names, found):
+    prices = PriceList({name: {**CHEAP, "is": name} for name in names})
+    facts = prices.facts("m")
+    assert (facts and facts["is"]) == found
+
+
+def test_a_list_is_read_from_a_file(tmp_path):
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"m": CHEAP, "image": {"output_cost_per_image": 1}, "note": "text"}))
+    prices = read_prices(path)
+    assert prices.cost("m", Tokens(3)) == Decimal("0.000003")
+    assert prices.cost("image", Tokens(3)) is None
+    assert prices.cost(None, Tokens(3)) is None
+    path.write_bytes(b"\xff")
+    with pytest.raises(PriceError, match="not valid JSON"):
+        read_prices(path)
