@@ -78,13 +78,14 @@ cdef class ScanProgram:
     cdef dict arguments
 
     def __cinit__(self, *, str table not None, columns, searches=(), names=(), gate=None, roles=(), code=-1, context=0,
-                  since=None, until=None, projects=(), sessions=(), all_text=False, sidechains=False):
+                  since=None, until=None, projects=(), sessions=(), all_text=False, sidechains=False, known_types=()):
         cdef Automaton automaton
         cdef int i
         self.arguments = {
             "table": table, "columns": tuple(columns), "searches": tuple(searches), "names": tuple(names), "gate": gate,
             "roles": tuple(roles), "code": code, "context": context, "since": since, "until": until,
             "projects": tuple(projects), "sessions": tuple(sessions), "all_text": all_text, "sidechains": sidechains,
+            "known_types": tuple(known_types),
         }
         cdef tuple tables = ("records", "matches", "usage", "tools", "sessions")  # in the order of SCAN_RECORDS, ...
         if table not in tables:
@@ -118,6 +119,7 @@ cdef class ScanProgram:
         scan_fill_texts(&self.question.roles, roles)
         scan_fill_texts(&self.question.projects, projects)
         scan_fill_texts(&self.question.sessions, sessions)
+        scan_fill_texts(&self.question.known_types, known_types)
 
     def __dealloc__(self):
         PyMem_RawFree(self.question.searches)
@@ -125,6 +127,7 @@ cdef class ScanProgram:
         arrow_texts_free(&self.question.roles)
         arrow_texts_free(&self.question.projects)
         arrow_texts_free(&self.question.sessions)
+        arrow_texts_free(&self.question.known_types)
 
     def __reduce__(self):
         return scan_unpickle, (self.arguments,)
@@ -178,6 +181,7 @@ cdef class RangeScan:
         match_hits_free(&self.run.hits)
         match_hits_free(&self.run.gate_hits)
         md_free_map(&self.run.code)
+        arrow_texts_free(&self.run.unknown_types)
 
     cdef int cut(self) except -1:
         """Make a batch of the rows so far."""
@@ -291,3 +295,15 @@ cdef class RangeScan:
         return {
             "records": self.run.records, "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
         }
+
+    @property
+    def unknown_types(self):
+        cdef ArrowTexts* texts = &self.run.unknown_types
+        cdef size_t i
+        found = [
+            texts.data[texts.offsets[i]:texts.offsets[i + 1]].decode("utf-8", "replace") for i in range(texts.count)
+        ]
+        counts = {pair: self.run.unknown_counts[i] for i, pair in enumerate(zip(found[::2], found[1::2], strict=True))}
+        if self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]:
+            counts["others", ""] = self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]
+        return counts

@@ -13,6 +13,7 @@
 cdef enum:
     SCAN_BLOCK_BYTES = 1 << 20
     SCAN_MAX_LINE_BYTES = 16 << 20  # a longer line is skipped and counted
+    SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
 
 cdef enum:
     SCAN_RECORDS
@@ -42,6 +43,7 @@ cdef struct ScanQuestion:
     ArrowTexts roles       # which count; all if there are none
     ArrowTexts projects    # the same; folders below them count too
     ArrowTexts sessions    # the same
+    ArrowTexts known_types # records of other types are counted; none are if there are no known ones
 
 cdef struct ScanRun:
     const ScanQuestion* question
@@ -61,6 +63,8 @@ cdef struct ScanRun:
     int64_t records
     int64_t broken_lines
     int64_t long_lines
+    ArrowTexts unknown_types    # two texts each: a type that is not known, and the version of the host
+    int64_t unknown_counts[SCAN_MAX_UNKNOWN_TYPES + 1]  # of each; the last one is for all that have no place
     PyThreadState* thread
 
 
@@ -104,6 +108,49 @@ cdef bint scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
         if not scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False):
             return False
     return scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
+
+
+# ---- unknown types -------------------------------------------------------------
+
+cdef int scan_add_unknown_text(ScanRun* run, RecSlice* value) noexcept nogil:
+    """Add a JSON value to the texts of unknown types, "" if it is not a string. Returns 0, or -1: no memory."""
+    run.scratch.size = 0
+    if rec_value_is_string(value) and scan_text_add(&run.scratch, value.start + 1, value.end - 1) < 0:
+        return -1
+    return arrow_texts_add(&run.unknown_types, run.scratch.data, run.scratch.size)
+
+
+cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Count a record's type if it is not known. Returns 0, or -1: no memory."""
+    cdef const ArrowTexts* known = &run.question.known_types
+    cdef ArrowTexts* texts = &run.unknown_types
+    cdef RecSlice* kind = &fields.top[FIELD_TYPE]
+    cdef size_t i, last
+    if known.count == 0 or not rec_value_is_string(kind):
+        return 0
+    for i in range(known.count):
+        if arrow_text_is(known, i, kind.start + 1, kind.end - kind.start - 2):
+            return 0
+    if scan_is_wanted(known, kind, False, &run.scratch):  # with escapes
+        return 0
+    if scan_add_unknown_text(run, kind) < 0 or scan_add_unknown_text(run, &fields.top[FIELD_VERSION]) < 0:
+        return -1
+    last = texts.count - 2  # the pair that was added stays only if it is new
+    for i in range(0, last, 2):
+        if (
+            arrow_text_is(texts, i, texts.data + texts.offsets[last], texts.offsets[last + 1] - texts.offsets[last])
+            and arrow_text_is(
+                texts, i + 1, texts.data + texts.offsets[last + 1], texts.offsets[last + 2] - texts.offsets[last + 1]
+            )
+        ):
+            break
+    else:
+        i = last
+    if i != last or last == 2 * SCAN_MAX_UNKNOWN_TYPES:
+        texts.count = last
+        texts.size = texts.offsets[last]
+    run.unknown_counts[i // 2] += 1
+    return 0
 
 
 # ---- matches -------------------------------------------------------------------
@@ -240,6 +287,8 @@ cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexc
     run.records += has_record
     run.broken_lines += is_broken
     run.place.offset = offset
+    if has_record and scan_note_type(run, &fields) < 0:
+        return -1
     if run.question.table == SCAN_SESSION_LINES:
         return scan_put_line(
             &run.columns, &fields, has_record, is_broken, size, &run.place, &run.scratch

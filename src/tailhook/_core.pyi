@@ -560,6 +560,7 @@ class ScanProgram:
     context: characters around a match.
     since, until: microseconds since 1970; None for no limit.
     all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
+    known_types: records of other types are counted; none are if this is empty.
 
     Raises ValueError for an unknown table or column, and for bytes that are not the table of an automaton.
     """
@@ -581,6 +582,7 @@ class ScanProgram:
         sessions: Sequence[str] = (),
         all_text: bool = False,
         sidechains: bool = False,
+        known_types: Sequence[str] = (),
     ) -> ScanProgram: ...
 
 @final
@@ -600,6 +602,13 @@ class RangeScan:
 
     is_done: bool
     counts: dict[str, int]
+    @property
+    def unknown_types(self) -> dict[tuple[str, str], int]:
+        """How many of the records that were decoded have an unknown type, by type and version of the host.
+
+        The 64 types that are met first are kept; all others count as ("others", "").
+        """
+
     def __new__(cls, program: ScanProgram) -> RangeScan: ...
     def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
         """Begin a range of a file. Raises ValueError if it begins before the file.

@@ -446,6 +446,13 @@ def test_lines_that_are_not_records_are_counted(scan, rows, folder):
     assert done.stderr == f"tailhook: {len(bytes(range(256)).splitlines()[:1]) * 10 + 2} lines are not valid records\n"
 
 
+def test_records_of_unknown_types_are_reported(scan, folder):
+    kinds = ["later", "newer", "later", "user"]
+    write_records(folder / "new.jsonl", [{"type": kind, "version": f"3.{at}"} for at, kind in enumerate(kinds)])
+    done = scan("--table", "sessions")
+    assert done.stderr == "tailhook: records of unknown types: later (2), newer (1)\n"
+
+
 def test_a_file_that_vanishes_while_the_scan_runs_is_reported(folder):
     paths = [folder / "s-1.jsonl", folder / "s-2.jsonl"]
     scan = library.scan(paths, "records", progress=lambda progress: paths[0].unlink(missing_ok=True))

@@ -266,7 +266,7 @@ def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
     if report.long_lines:
         lines.append(f"{report.long_lines:,} lines are longer than 16 MiB and were skipped")
     if report.unknown_types:
-        kinds = ", ".join(f"{kind} ({number:,} times)" for kind, number in sorted(count_kinds(report).items()))
+        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(count_kinds(report).items()))
         lines.append(f"records of unknown types: {kinds}")
     return lines
 

@@ -23,11 +23,13 @@ class TaskResult(NamedTuple):
     batches: of rows; at least one, which may be empty.
     counts: records, broken_lines and long_lines that were met, bytes and files that were read.
     problems: files that could not be read.
+    unknown_types: records of types that tailhook does not know, by type and version of the host.
     """
 
     batches: list[ArrowBatch]
     counts: Counter[str]
     problems: list[Problem]
+    unknown_types: dict[tuple[str, str], int]
 
 
 def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
@@ -43,7 +45,7 @@ def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             problems.append(Problem(part.path, reason))
     counts.update(scan.counts)
-    return TaskResult(scan.finish(), counts, problems)
+    return TaskResult(scan.finish(), counts, problems, scan.unknown_types)
 
 
 def scan_part(scan: RangeScan, part: FileRange) -> int:

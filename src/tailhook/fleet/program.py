@@ -10,6 +10,7 @@ from typing import Any
 from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
 from tailhook.fleet.answer import Conditions
+from tailhook.fleet.record_types import KNOWN_TYPES
 from tailhook.fleet.reduce import SESSION_LINE, TOOL_HALF, USAGE_HALF
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
@@ -71,7 +72,7 @@ def make_program(
     if table in HALVES:
         names, marks = HALVES[table]
         gate = compile_table([(0, literal) for literal in (*marks, *ESCAPED_ASCII)], ignore_case=False, word=False)
-        return ScanProgram(table=table, columns=names, gate=gate if marks else None)
+        return ScanProgram(table=table, columns=names, gate=gate if marks else None, known_types=KNOWN_TYPES)
     names_found: list[str] = []
     compiled = []
     for search in searches:
@@ -88,6 +89,7 @@ def make_program(
         until=microseconds(conditions.until),
         projects=() if conditions.project is None else (conditions.project,),
         sessions=conditions.sessions,
+        known_types=KNOWN_TYPES,
         **options,
     )
 

@@ -83,6 +83,7 @@ class Scan:
         for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
             if table == self.table:  # sessions read all files again for their usage, which counts once
                 self.counts.update(result.counts)
+                self.unknown_types.update(result.unknown_types)
             self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
             done = sum(part.end is None for part in task)
             size = sum((sizes[part.path] if part.end is None else part.end) - part.start for part in task)
