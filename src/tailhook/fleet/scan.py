@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ScanProgram, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS, LARGE
-from tailhook.fleet.local import run_tasks
+from tailhook.fleet.local import TaskResult, run_tasks
 from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
 from tailhook.patterns import PatternSet, by_name
 
@@ -36,6 +37,49 @@ class Report(NamedTuple):
     problems: tuple[Problem, ...]
 
 
+class Question(NamedTuple):
+    """What is asked of transcripts, wherever they are.
+
+    options: of matches, as `make_program` takes them.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    searches: tuple[programs.Search, ...]
+    conditions: Conditions
+    options: Mapping[str, Any]
+
+    def programs(self) -> dict[str, ScanProgram]:
+        """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
+        return {
+            name: programs.make_program(
+                name, self.columns, self.searches if name == "matches" else (), self.conditions, **self.options
+            )
+            for name in (self.table, *(["usage"] if self.table == "sessions" else []))
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Return the question as JSON has it. Two questions that can have different rows differ in it."""
+        since, until = (
+            None if time is None else time.astimezone(timezone.utc).isoformat()
+            for time in (self.conditions.since, self.conditions.until)
+        )
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "patterns": [
+                [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]
+                for one in self.searches
+            ],
+            "roles": list(self.conditions.roles),
+            "since": since,
+            "until": until,
+            "project": self.conditions.project,
+            "sessions": list(self.conditions.sessions),
+            "options": dict(self.options) if self.table == "matches" else {},
+        }
+
+
 class Scan:
     """A question about many transcripts, and its rows as Arrow record batches.
 
@@ -48,34 +92,56 @@ class Scan:
     """
 
     def __init__(
-        self,
-        sources: Sequence[Source] | None,
-        table: str,
-        programs: Mapping[str, ScanProgram],
-        columns: Sequence[str],
-        conditions: Conditions,
-        workers: int,
+        self, sources: Sequence[Source] | None, question: Question, workers: int, resume: Path | None = None
     ) -> None:
         self.sources = sources
-        self.table = table
-        self.programs = programs
-        self.columns = tuple(columns)
-        self.conditions = conditions
+        self.question = question
+        self.table, self.columns, self.conditions = question.table, question.columns, question.conditions
+        self.programs = question.programs()
         self.workers = workers
+        self.resume = resume
         self.counts: Counter[str] = Counter()
         self.problems: list[Problem] = []
 
     def __iter__(self) -> Iterator[ArrowBatch]:
-        """Yield the rows as batches, in the order of the files and of their lines."""
-        self.counts, self.problems = Counter(), []
-        files = find_files(default_folders() if self.sources is None else self.sources, self.problems)
+        """Yield the rows as batches, in the order of the files and of their lines.
+
+        With `resume` first brings the folder up to date; the rows come in the order in which they were found.
+        """
+        if self.resume is not None:
+            from tailhook.fleet.resume import read_parts
+
+            yield from read_parts(self.table, self.columns, self.update())
+            return
+        files = self.find_files()
         yield from answer(self.table, self.columns, self.conditions, lambda table: self.read(table, files))
+
+    def find_files(self) -> list[SourceFile]:
+        """Return the files to scan. Forgets the counts and problems of an earlier run."""
+        self.counts, self.problems = Counter(), []
+        return find_files(default_folders() if self.sources is None else self.sources, self.problems)
+
+    def update(self) -> list[Path]:
+        """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
+
+        Reads what is new in the sources. The rows of a file that is gone stay. Raises ResumeError if the folder is of
+        another question or in use, MissingExtraError and OSError.
+        """
+        if self.resume is None:
+            raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
+        from tailhook.fleet.resume import update_folder
+
+        return update_folder(self, self.resume)
+
+    def note(self, result: TaskResult) -> None:
+        """Add what a task read to the report."""
+        self.counts.update(result.counts)
+        self.problems += result.problems
 
     def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         for result in run_tasks(self.programs[table], make_tasks(files), self.workers):
-            self.counts.update(result.counts)
-            self.problems += result.problems
+            self.note(result)
             yield from (batch for batch in result.batches if len(batch))
 
     def rows(self) -> Iterator[Any]:
@@ -111,10 +177,11 @@ def scan(
     all_text: bool = False,
     sidechains: bool = False,
     workers: int | None = None,
+    resume: Source | None = None,
 ) -> Scan:
     """Return a question about transcripts.
 
-    sources: files, folders or globs; None for the transcripts of all installed hosts.
+    sources: files, folders, globs or URLs; None for the transcripts of all installed hosts.
     table: "matches", "records", "tools", "usage" or "sessions".
     patterns, signals, categories: for matches, what to find.
     since, until: of a row's time, with a zone; `until` itself does not count.
@@ -124,6 +191,7 @@ def scan(
     context: for matches, how many characters around one.
     all_text, sidechains: for matches, search all text, or also what sub-agents say, instead of own words only.
     workers: threads; None for one per processor.
+    resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
 
     Raises ValueError for what no scan can answer, and TypeError for a wrong type.
     """
@@ -151,14 +219,13 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    made = {
-        name: programs.make_program(name, chosen, searches if name == "matches" else (), conditions, **options)
-        for name in (table, *(["usage"] if table == "sessions" else []))
-    }
+    if resume is not None and table in ("matches", "records") and "path" not in chosen:
+        raise ValueError("resume needs the column path, by which it knows the rows of a file")
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     found = None if sources is None else list(sources)
-    return Scan(found, table, made, chosen, conditions, workers or os.cpu_count() or 1)
+    question = Question(table, chosen, tuple(searches), conditions, options)
+    return Scan(found, question, workers or os.cpu_count() or 1, None if resume is None else Path(resume))
 
 
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
