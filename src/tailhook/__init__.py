@@ -6,6 +6,7 @@ __all__ = [
     "MissingExtraError",
     "PatternSet",
     "Record",
+    "ResumeError",
     "Scan",
     "SourceError",
     "Span",
@@ -23,7 +24,7 @@ __all__ = [
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import Record, ToolUse
-    from tailhook.errors import MissingExtraError, SourceError, TailhookError
+    from tailhook.errors import MissingExtraError, ResumeError, SourceError, TailhookError
     from tailhook.fleet.scan import Scan, scan
     from tailhook.messages import TranscriptMessage
     from tailhook.patterns import Match, PatternSet, Span, code_spans
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "MissingExtraError": "errors",
+    "ResumeError": "errors",
     "SourceError": "errors",
     "TailhookError": "errors",
     "Scan": "fleet.scan",

@@ -15,3 +15,7 @@ class SourceError(TailhookError, OSError):
 
 class MissingExtraError(TailhookError, ImportError):
     """A source needs a library that the base install has not; the message names the extra that brings it."""
+
+
+class ResumeError(TailhookError, ValueError):
+    """A folder cannot go on with a scan: it has the rows of another question, or another scan is writing to it."""

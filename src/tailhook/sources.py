@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 GZIP_MARK = b"\x1f\x8b"  # RFC 1952, section 2.3.1
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
+MARK_BYTES = 4  # in which a compressed file is recognized
 COPY_BYTES = 1 << 20  # that are decompressed at a time
 URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 MAX_URL_RETRIES = 3
+BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 URL_TIMEOUT_S = 30  # for a request with its retries
 
 
@@ -54,8 +56,8 @@ def open_source(source: TranscriptSource) -> OpenSource:
         path = os.fspath(source)
         if not isinstance(path, str):
             raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
-        is_url = "://" in path and not os.path.exists(path)  # noqa: PTH110 - a URL is not a Path
-        found = OpenSource(open_url(path) if is_url else open_path(path), True, path, not is_url)
+        at_url = is_url(path)
+        found = OpenSource(open_url(path) if at_url else open_path(path), True, path, not at_url)
     elif is_seekable_binary(source):
         found = OpenSource(source, False, None, True)
     else:
@@ -69,6 +71,11 @@ def open_source(source: TranscriptSource) -> OpenSource:
         found.close()
         found = OpenSource(plain, True, found.path, False)
     return found
+
+
+def is_url(source: str) -> bool:
+    """Return whether a source is a URL, and not a file whose name looks like one."""
+    return "://" in source and not os.path.exists(source)  # noqa: PTH110 - a URL is not a Path
 
 
 def is_seekable_binary(source: object) -> bool:
@@ -98,17 +105,22 @@ def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
 
     name: of the source, for messages. Raises SourceError if the file is cut off or damaged.
     """
-    start = read_start(file, 4)
+    start = read_start(file, MARK_BYTES)
+    if not is_compressed(start):
+        return None
     if start.startswith(GZIP_MARK):
         import gzip
         import zlib
 
         packed = gzip.GzipFile(fileobj=file, mode="rb")
         return copy_all(packed, (gzip.BadGzipFile, zlib.error), name)
-    if start == ZSTD_MARK or (start[1:] == ZSTD_SKIPPED_MARK and start[0] >> 4 == 5):
-        zstd = import_zstd(name)
-        return copy_all(zstd.ZstdFile(file), (zstd.ZstdError,), name)
-    return None
+    zstd = import_zstd(name)
+    return copy_all(zstd.ZstdFile(file), (zstd.ZstdError,), name)
+
+
+def is_compressed(start: bytes) -> bool:
+    """Return whether the first bytes of a file are those of gzip or zstd."""
+    return start.startswith((GZIP_MARK, ZSTD_MARK)) or (start[1:4] == ZSTD_SKIPPED_MARK and start[0] >> 4 == 5)
 
 
 def read_start(file: SeekableFile, size: int) -> bytes:
@@ -168,18 +180,7 @@ class UrlFile(io.RawIOBase):
         self._url, self._store, self._name = url, store, name
         self._position = 0
         self._blocks: dict[int, bytes] = {}
-        self._size: int = self._ask("head")["size"]
-
-    def _ask(self, function: str, **options: int) -> Any:
-        import obstore
-        from obstore.exceptions import BaseError, NotFoundError
-
-        try:
-            return getattr(obstore, function)(self._store, self._name, **options)
-        except (NotFoundError, FileNotFoundError):
-            raise FileNotFoundError(f"nothing at {self._url}") from None
-        except (BaseError, OSError, ValueError) as error:
-            raise SourceError(f"{self._url} cannot be read: {str(error).splitlines()[0]}") from None
+        self._size: int = ask_store("head", url, store, name)["size"]
 
     def readable(self) -> bool:
         return True
@@ -215,7 +216,7 @@ class UrlFile(io.RawIOBase):
         if number not in self._blocks:
             start = number * URL_BLOCK_BYTES
             length = min(URL_BLOCK_BYTES, self._size - start)
-            block = bytes(self._ask("get_range", start=start, length=length))
+            block = bytes(ask_store("get_range", self._url, self._store, self._name, start=start, length=length))
             while len(self._blocks) >= MAX_URL_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[number] = block
@@ -228,6 +229,31 @@ def open_url(url: str) -> BinaryIO:
     Credentials and regions come from the environment, as obstore reads it (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
     The server must answer requests for a range of bytes.
     """
+    base, name = split_url(url)
+    return UrlFile(url, open_store(base, url), name)  # type: ignore[return-value]
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the URL of the store in which a file is, and the file's name in it.
+
+    A bucket is a store, and the rest of its URL is the name as it is. Elsewhere the folder is the store, and the name
+    is what its percent-encoding stands for.
+
+    >>> split_url("s3://bucket/folder/a%20b.jsonl"), split_url("https://host/folder/a%20b.jsonl")
+    (('s3://bucket', 'folder/a%20b.jsonl'), ('https://host/folder', 'a b.jsonl'))
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme in BUCKET_SCHEMES:
+        bucket, _, name = rest.partition("/")
+        return f"{scheme}://{bucket}", name
+    from urllib.parse import unquote
+
+    folder, _, name = url.rpartition("/")
+    return folder, unquote(name)
+
+
+def open_store(base: str, url: str) -> Any:
+    """Return the store of obstore at a URL. Raises MissingExtraError or SourceError.  url: for messages."""
     try:
         from datetime import timedelta
 
@@ -235,13 +261,24 @@ def open_url(url: str) -> BinaryIO:
         from obstore.store import from_url
     except ImportError:
         raise MissingExtraError(f"{url} is a URL: pip install 'tailhook[s3]'") from None
-    folder, _, name = url.rpartition("/")
-    options: dict[str, Any] = {"client_options": {"allow_http": True}} if url.startswith("http://") else {}
-    if not url.startswith("file://"):
+    options: dict[str, Any] = {"client_options": {"allow_http": True}} if base.startswith("http://") else {}
+    if not base.startswith("file://"):
         timeout = timedelta(seconds=URL_TIMEOUT_S)
         options["retry_config"] = {"max_retries": MAX_URL_RETRIES, "retry_timeout": timeout}
     try:
-        store = from_url(folder, **options)
+        return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
         raise SourceError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from None
-    return UrlFile(url, store, name)  # type: ignore[return-value]
+
+
+def ask_store(function: str, url: str, *arguments: Any, **options: Any) -> Any:
+    """Return what a function of obstore gives. Raises FileNotFoundError or SourceError.  url: for messages."""
+    import obstore
+    from obstore.exceptions import BaseError, NotFoundError
+
+    try:
+        return getattr(obstore, function)(*arguments, **options)
+    except (NotFoundError, FileNotFoundError):
+        raise FileNotFoundError(f"nothing at {url}") from None
+    except (BaseError, OSError, ValueError) as error:
+        raise SourceError(f"{url} cannot be read: {str(error).splitlines()[0]}") from None

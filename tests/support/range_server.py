@@ -1,8 +1,48 @@
 """A web server on loopback that answers requests for ranges of bytes, as object stores do."""
 
 import contextlib
+import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import pytest
+
+PAGE_KEYS = 3  # of a bucket that one answer lists
+
+
+def etag(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+def list_bucket(files, address):
+    """Return an answer of S3's ListObjectsV2."""
+    asked = {name: values[0] for name, values in parse_qs(address.query).items()}
+    keys = [path for path in sorted(files) if path.startswith(f"{address.path}/{asked.get('prefix', '')}")]
+    start = int(asked.get("continuation-token", 0))
+    contents = "".join(
+        f"<Contents><Key>{escape(path.removeprefix(f'{address.path}/'))}</Key><Size>{len(files[path])}</Size>"
+        f"<LastModified>2026-11-22T08:00:00.000Z</LastModified><ETag>{escape(etag(files[path]))}</ETag></Contents>"
+        for path in keys[start : start + PAGE_KEYS]
+    )
+    end = start + PAGE_KEYS
+    token = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < len(keys) else ""
+    return (
+        f"<ListBucketResult><IsTruncated>{str(bool(token)).lower()}</IsTruncated>{token}{contents}</ListBucketResult>"
+    ).encode()
+
+
+@contextlib.contextmanager
+def bucket(files):
+    """Serve files, {key: bytes}, as the bucket `bucket`, which the environment names; give them, and what is asked."""
+    found = {f"/bucket/{key}": data for key, data in files.items()}
+    with served(found) as (address, asked), pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        yield found, asked
 
 
 @contextlib.contextmanager
@@ -17,10 +57,14 @@ def served(files, with_ranges=True):
             pass
 
         def do_HEAD(self):
-            self.answer(b"", len(files.get(self.path, b"")))
+            self.answer(b"", len(files.get(unquote(self.path), b"")))
 
         def do_GET(self):
-            data = files.get(self.path, b"")
+            address = urlsplit(self.path)
+            if "list-type" in address.query:
+                self.answer(list_bucket(files, address), None, 200)
+                return
+            data = files.get(unquote(self.path), b"")
             span = self.headers.get("Range")
             if span and with_ranges:
                 first, last = (int(number) for number in span.removeprefix("bytes=").split("-"))
@@ -31,10 +75,10 @@ def served(files, with_ranges=True):
                 self.answer(data, None)
 
         def answer(self, body, length, status=200, span=None):
-            self.send_response(status if self.path in files else 404)
+            self.send_response(status if unquote(self.path) in files or "list-type" in self.path else 404)
             self.send_header("Content-Length", str(len(body) if length is None else length))
             self.send_header("Last-Modified", "Sun, 22 Nov 2026 08:00:00 GMT")
-            self.send_header("ETag", '"1"')
+            self.send_header("ETag", etag(files.get(unquote(self.path), b"")))
             if span:
                 self.send_header("Content-Range", span)
             self.end_headers()

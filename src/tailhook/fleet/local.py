@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
 from tailhook.errors import TailhookError
-from tailhook.fleet.plan import FIRST_HEAD_BYTES, HEAD_BYTES, FileRange, Problem, name_of, session_of
-from tailhook.host_records import name_of_host, recognize
-from tailhook.sources import open_source
+from tailhook.fleet.objects import ObjectReader
+from tailhook.fleet.plan import COMPRESSED, FIRST_HEAD_BYTES, HEAD_BYTES, FileRange, Problem, name_of, session_of
+from tailhook.host_records import HostRecords, name_of_host, recognize
+from tailhook.sources import is_compressed, open_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.sources import SeekableFile
 
 AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
 
@@ -32,42 +38,84 @@ class TaskResult(NamedTuple):
     unknown_types: dict[tuple[str, str], int]
 
 
-def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
+def scan_task(program: ScanProgram, task: Sequence[FileRange]) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same."""
     scan = RangeScan(program)
     counts: Counter[str] = Counter()
     problems = []
-    for part in task:
-        try:
-            counts["bytes"] += scan_part(scan, part)
-            counts["files"] += part.start == 0
-        except (OSError, TailhookError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            problems.append(Problem(part.path, reason))
+    objects = ObjectReader(task)
+    try:
+        for number, part in enumerate(task):
+            try:
+                size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part)
+                counts["bytes"] += size
+                counts["files"] += part.start == 0
+            except (OSError, TailhookError) as error:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                problems.append(Problem(part.path, reason))
+    finally:
+        objects.close()
     counts.update(scan.counts)
     return TaskResult(scan.finish(), counts, problems, scan.unknown_types)
 
 
-def scan_part(scan: RangeScan, part: FileRange) -> int:
-    """Scan a range of a source and return how many bytes it has. Raises OSError and TailhookError."""
+def scan_file(scan: RangeScan, part: FileRange) -> int:
+    """Scan a range of a file, or all of it if it is compressed, and return how many bytes that has.
+
+    Raises OSError and TailhookError.
+    """
     opened = open_source(part.path)
     try:
         fd = opened.file.fileno()
+        start, end = part.start, part.end
+        if not opened.is_live:
+            if start:
+                return 0  # the range from the file's beginning has all of it
+            end = None
         records = recognize(opened.file)
-        session = file_session(fd, part.path)
-        scan.begin(part.path, session, name_of_host(records), part.start, part.end)
+        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), start, end)
         if records is None:
             scan.read(fd)
             scan.end_file()
         else:
-            records.read_changes(opened.file, part.start)
-            for offset, line in forward_lines(opened.file, part.start, part.end):
-                if (translated := records.translate_line(line, offset)) is not None:
-                    scan.feed_line(translated, offset)
-        end = os.fstat(fd).st_size if part.end is None else part.end
-        return max(0, end - part.start)
+            feed_translated(scan, records, opened.file, start, end)
+        return max(0, (os.fstat(fd).st_size if end is None else end) - start)
     finally:
         opened.close()
+
+
+def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number: int) -> int:
+    """Scan a range of an object and return how many bytes it has. Raises OSError and TailhookError.
+
+    number: of the part in its task.
+    """
+    head = objects.head(number, part)
+    if part.path.endswith(COMPRESSED) or is_compressed(head):
+        return scan_file(scan, part)
+    records = recognize(io.BytesIO(head))
+    session = session_of(head[:HEAD_BYTES]) or name_of(part.path)
+    scan.begin(part.path, session, name_of_host(records), part.start, part.end)
+    if records is None:
+        for block in objects.blocks(number, part):
+            scan.feed(block)
+            if scan.is_done:
+                break
+        scan.end_file()
+    else:
+        opened = open_source(part.path)
+        try:
+            feed_translated(scan, records, opened.file, part.start, part.end)
+        finally:
+            opened.close()
+    return max(0, (part.size if part.end is None else part.end) - part.start)
+
+
+def feed_translated(scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None) -> None:
+    """Scan a range of another host's transcript as Claude Code would have written it."""
+    records.read_changes(file, start)
+    for offset, line in forward_lines(file, start, end):
+        if (translated := records.translate_line(line, offset)) is not None:
+            scan.feed_line(translated, offset)
 
 
 def file_session(fd: int, path: str) -> str:

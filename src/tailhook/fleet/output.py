@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -82,10 +82,13 @@ def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryI
             writer.write_batch(pyarrow.record_batch(batch))
 
 
-def write_parquet(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO) -> None:
-    """Write Parquet. Raises MissingExtraError without pyarrow."""
+def write_parquet(
+    batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO, metadata: Mapping[bytes, bytes] | None = None
+) -> None:
+    """Write Parquet. Raises MissingExtraError without pyarrow.  metadata: of the file."""
     pyarrow = import_pyarrow()
-    with pyarrow.parquet.ParquetWriter(file, pyarrow.schema(schema), compression="zstd") as writer:
+    found = pyarrow.schema(schema).with_metadata(metadata)
+    with pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(pyarrow.record_batch(batch))
 
@@ -94,6 +97,7 @@ def import_pyarrow() -> Any:
     """Return the module. Raises MissingExtraError."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError as error:

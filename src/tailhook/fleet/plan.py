@@ -10,35 +10,46 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import parse_record
+from tailhook.sources import is_url
 
 TASK_BYTES = 64 << 20  # of a task: a larger file is cut, smaller ones are packed together
 HEAD_BYTES = 1 << 20  # in which a file's session is looked for
 FIRST_HEAD_BYTES = 1 << 15  # that are read at first
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+COMPRESSED = (".gz", ".zst")
+OBJECT_TASK_BYTES = 2 * TASK_BYTES  # of a task with objects at URLs, because each request has a delay
 
 
 class SourceFile(NamedTuple):
     """A file to scan.
 
-    path: as it is shown in rows.
+    path: as it is shown in rows; a URL for an object.
     size: in bytes.
     modified: Unix seconds.
+    etag: an object's, "" if it has none. None: it is a file of this computer.
+    start: where the scan begins; what is before it was read by an earlier run.
     """
 
     path: str
     size: int
     modified: float
+    etag: str | None = None
+    start: int = 0
 
 
 class FileRange(NamedTuple):
     """A part of a file: the lines whose first byte is in [start, end).
 
-    end: None for the end of the file, whatever it is when it is read.
+    end: None for all of a compressed file; its lines are counted in decompressed bytes.
+    size: of the file, when it was found.
+    is_object: whether the path is a URL.
     """
 
     path: str
     start: int
     end: int | None
+    size: int
+    is_object: bool = False
 
 
 class Problem(NamedTuple):
@@ -60,12 +71,17 @@ def default_folders() -> list[str]:
 def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem]) -> list[SourceFile]:
     """Return the files of all sources, each once, sorted by path.
 
-    sources: files, folders (all transcripts below them) and globs.
+    sources: files, folders (all transcripts below them), globs, and URLs of objects and of prefixes.
     problems: gets the sources that cannot be read.
     """
     found: dict[str, SourceFile] = {}
-    for source in sources:
-        for path in paths_of(os.fspath(source), problems):
+    for source in [os.fspath(source) for source in sources]:
+        if is_url(source):
+            from tailhook.fleet.objects import find_objects
+
+            found.update((file.path, file) for file in find_objects(source, problems))
+            continue
+        for path in paths_of(source, problems):
             try:
                 facts = path.stat()
             except OSError as error:
@@ -105,20 +121,28 @@ def files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
 
 def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Iterator[list[FileRange]]:
-    """Yield tasks of about `task_bytes` each, in the order of the files."""
+    """Yield tasks of about `task_bytes` each, or twice as much of objects, in the order of the files.
+
+    A line that is appended after its file was found is not in any task.
+    """
     task: list[FileRange] = []
     size = 0
     for file in files:
-        if size + file.size > task_bytes and task:
+        is_object = file.etag is not None
+        limit = task_bytes * OBJECT_TASK_BYTES // TASK_BYTES if is_object else task_bytes
+        length = file.size - file.start
+        if size + length > limit and task:
             yield task
             task, size = [], 0
-        if file.path.endswith((".gz", ".zst")) or file.size <= task_bytes:
-            task.append(FileRange(file.path, 0, None))
+        if file.path.endswith(COMPRESSED):
+            task.append(FileRange(file.path, 0, None, file.size, is_object))
             size += file.size
-            continue
-        starts = range(0, file.size, task_bytes)
-        for start in starts:
-            yield [FileRange(file.path, start, None if start == starts[-1] else start + task_bytes)]
+        elif length <= limit:
+            task.append(FileRange(file.path, file.start, file.size, file.size, is_object))
+            size += length
+        else:
+            for start in range(file.start, file.size, limit):
+                yield [FileRange(file.path, start, min(start + limit, file.size), file.size, is_object)]
     if task:
         yield task
 

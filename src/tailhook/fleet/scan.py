@@ -6,20 +6,70 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ScanProgram, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS, CONTEXT_CHARS, LARGE
-from tailhook.fleet.local import run_tasks
+from tailhook.fleet.local import TaskResult, run_tasks
 from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
 from tailhook.fleet.redact import EXAMINED_CHARS, needed_columns, redacted
 from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
 
 Source = str | os.PathLike[str]
+
+
+class Question(NamedTuple):
+    """What is asked of transcripts, wherever they are.
+
+    options: of matches, as `make_program` takes them.
+    redacted_context: characters around a match if secrets are masked; None if they are not.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    searches: tuple[programs.Search, ...]
+    conditions: Conditions
+    options: Mapping[str, Any]
+    redacted_context: int | None = None
+
+    def programs(self) -> dict[str, ScanProgram]:
+        """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
+        return {
+            name: programs.make_program(
+                name, self.read_columns(), self.searches if name == "matches" else (), self.conditions, **self.options
+            )
+            for name in (self.table, *(["usage"] if self.table == "sessions" else []))
+        }
+
+    def read_columns(self) -> tuple[str, ...]:
+        """Return the columns that must be read for the columns of the rows."""
+        return self.columns if self.redacted_context is None else needed_columns(self.columns)
+
+    def described(self) -> dict[str, Any]:
+        """Return the question as JSON has it. Two questions that can have different rows differ in it."""
+        since, until = (
+            None if time is None else time.astimezone(timezone.utc).isoformat()
+            for time in (self.conditions.since, self.conditions.until)
+        )
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "patterns": [
+                [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]
+                for one in self.searches
+            ],
+            "roles": list(self.conditions.roles),
+            "since": since,
+            "until": until,
+            "project": self.conditions.project,
+            "sessions": list(self.conditions.sessions),
+            "options": dict(self.options) if self.table == "matches" else {},
+        }
 
 
 class Scan:
@@ -37,23 +87,19 @@ class Scan:
     def __init__(
         self,
         sources: Sequence[Source] | None,
-        table: str,
-        programs: Mapping[str, ScanProgram],
-        columns: Sequence[str],
-        conditions: Conditions,
+        question: Question,
         workers: int,
+        resume: Path | None = None,
         watch: Watch | None = None,
-        redacted_context: int | None = None,
     ) -> None:
-        """watch: is called before the first task and after each.  redacted_context: characters; None: not redacted."""
+        """resume: a folder of Parquet files.  watch: is called before the first task and after each."""
         self.sources = sources
-        self.table = table
-        self.programs = programs
-        self.columns = tuple(columns)
-        self.conditions = conditions
+        self.question = question
+        self.table, self.columns, self.conditions = question.table, question.columns, question.conditions
+        self.programs = question.programs()
         self.workers = workers
+        self.resume = resume
         self.watch = watch
-        self.redacted_context = redacted_context
         self.counts: Counter[str] = Counter()
         self.unknown_types: Counter[tuple[str, str]] = Counter()
         self.problems: list[Problem] = []
@@ -61,32 +107,61 @@ class Scan:
         self.seconds: float | None = None
 
     def __iter__(self) -> Iterator[ArrowBatch]:
-        """Yield the rows as batches, in the order of the files and of their lines."""
-        self.counts, self.unknown_types, self.problems, self.seconds = Counter(), Counter(), [], None
+        """Yield the rows as batches, in the order of the files and of their lines.
+
+        With `resume` first brings the folder up to date; the rows come in the order in which they were found.
+        """
         started = time.monotonic()
+        self.seconds = None
         try:
-            files = find_files(default_folders() if self.sources is None else self.sources, self.problems)
+            if self.resume is not None:
+                from tailhook.fleet.resume import read_parts
+
+                yield from read_parts(self.table, self.columns, self.update())
+                return
+            files = self.find_files()
             passes = len(self.programs)
             self.advance(Progress(0, 0, passes * len(files), passes * sum(file.size for file in files)))
-            columns = self.columns if self.redacted_context is None else needed_columns(self.columns)
+            columns, context = self.question.read_columns(), self.question.redacted_context
             found = answer(self.table, columns, self.conditions, lambda table: self.read(table, files))
-            if self.redacted_context is not None:
-                found = redacted(found, self.table, self.columns, self.redacted_context)
-            yield from found
+            yield from found if context is None else redacted(found, self.table, self.columns, context)
         finally:
             self.seconds = time.monotonic() - started
 
+    def find_files(self) -> list[SourceFile]:
+        """Return the files to scan. Forgets the counts and problems of an earlier run."""
+        self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
+        return find_files(default_folders() if self.sources is None else self.sources, self.problems)
+
+    def update(self) -> list[Path]:
+        """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
+
+        Reads what is new in the sources. The rows of a file that is gone stay. Raises ResumeError if the folder is of
+        another question or in use, MissingExtraError and OSError.
+        """
+        if self.resume is None:
+            raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
+        from tailhook.fleet.resume import update_folder
+
+        return update_folder(self, self.resume)
+
+    def note(self, result: TaskResult, table: str) -> None:
+        """Add what a task read to the report.
+
+        table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
+        """
+        if table == self.table:
+            self.counts.update(result.counts)
+            self.unknown_types.update(result.unknown_types)
+        self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+
     def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
-        sizes = {file.path: file.size for file in files}
         tasks = list(make_tasks(files))
         for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
-            if table == self.table:  # sessions read all files again for their usage, which counts once
-                self.counts.update(result.counts)
-                self.unknown_types.update(result.unknown_types)
-            self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
-            done = sum(part.end is None for part in task)
-            size = sum((sizes[part.path] if part.end is None else part.end) - part.start for part in task)
+            self.note(result, table)
+            done = sum(part.end in (None, part.size) for part in task)
+            size = sum((part.size if part.end is None else part.end) - part.start for part in task)
             self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
             yield from (batch for batch in result.batches if len(batch))
 
@@ -144,11 +219,12 @@ def scan(
     sidechains: bool = False,
     workers: int | None = None,
     progress: Watch | None = None,
+    resume: Source | None = None,
     redact: bool = False,
 ) -> Scan:
     """Return a question about transcripts.
 
-    sources: files, folders or globs; None for the transcripts of all installed hosts.
+    sources: files, folders, globs or URLs; None for the transcripts of all installed hosts.
     table: "matches", "records", "tools", "usage" or "sessions".
     patterns, signals, categories: for matches, what to find.
     since, until: of a row's time, with a zone; `until` itself does not count.
@@ -159,6 +235,7 @@ def scan(
     all_text, sidechains: for matches, search all text, or also what sub-agents say, instead of own words only.
     workers: threads; None for one per processor.
     progress: is called with a Progress before the first file is read and after each task of about 64 MiB.
+    resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
     Raises ValueError for what no scan can answer, and TypeError for a wrong type.
@@ -187,16 +264,16 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    read = needed_columns(chosen) if redact else chosen
-    made = {
-        name: programs.make_program(name, read, searches if name == "matches" else (), conditions, **options)
-        for name in (table, *(["usage"] if table == "sessions" else []))
-    }
+    if resume is not None and redact:
+        raise ValueError("redact masks rows as they are read: leave out resume")
+    if resume is not None and table in ("matches", "records") and "path" not in chosen:
+        raise ValueError("resume needs the column path, by which it knows the rows of a file")
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     found = None if sources is None else list(sources)
-    redacted_context = context if redact else None
-    return Scan(found, table, made, chosen, conditions, workers or os.cpu_count() or 1, progress, redacted_context)
+    question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
+    folder = None if resume is None else Path(resume)
+    return Scan(found, question, workers or os.cpu_count() or 1, folder, progress)
 
 
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:

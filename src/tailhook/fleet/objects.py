@@ -1,0 +1,208 @@
+"""Files at URLs: which objects a URL stands for, and their bytes, fetched ahead of what scans them."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from tailhook.errors import SourceError, TailhookError
+from tailhook.fleet.plan import COMPRESSED, ENDINGS, HEAD_BYTES, FileRange, Problem, SourceFile
+from tailhook.sources import BUCKET_SCHEMES, ask_store, open_store, split_url
+
+BLOCK_BYTES = 8 << 20  # that a request asks for
+OVER_BYTES = 1 << 18  # that are asked for at a time after a range's end, until its last line has ended
+MAX_AHEAD_BYTES = 24 << 20  # that are asked for before they are needed
+MAX_AHEAD = 16  # requests at once
+MAGIC = re.compile(r"\*\*/|\*|\?")
+GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+
+
+# ---- listing -----------------------------------------------------------------
+
+
+def find_objects(url: str, problems: list[Problem]) -> Iterator[SourceFile]:
+    """Yield the objects that a URL stands for: one object, all transcripts below a prefix, or those of a glob.
+
+    A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
+    A web server lists its files if it is one of WebDAV.
+    """
+    scheme = url.partition("://")[0]
+    wanted = None
+    folder = url
+    if scheme in BUCKET_SCHEMES and (magic := MAGIC.search(url)):
+        folder = url[: url.rindex("/", 0, magic.start()) + 1]
+        wanted = glob_pattern(url)
+    found = False
+    try:
+        if not url.endswith("/") and wanted is None and (one := find_object(url)) is not None:
+            yield one
+            return
+        for file in objects_below(folder):
+            if file.path.endswith(ENDINGS) if wanted is None else wanted.fullmatch(file.path):
+                found = True
+                yield file
+    except (OSError, TailhookError) as error:
+        problems.append(Problem(url, str(error)))
+        return
+    if not found:
+        problems.append(Problem(url, "no file matches" if wanted else "nothing is there"))
+
+
+def glob_pattern(url: str) -> re.Pattern[str]:
+    """Return what a glob matches: `*` and `?` stand for what is between slashes, `**/` for any folders.
+
+    >>> glob_pattern("s3://b/**/a*.jsonl").fullmatch("s3://b/x/y/a1.jsonl") is not None
+    True
+    """
+    places = [*MAGIC.finditer(url)]
+    starts = [0, *(place.end() for place in places)]
+    ends = [*(place.start() for place in places), len(url)]
+    plain = [re.escape(url[start:end]) for start, end in zip(starts, ends, strict=True)]
+    special = [*(GLOB_PARTS[place.group()] for place in places), ""]
+    return re.compile("".join(part for pair in zip(plain, special, strict=True) for part in pair), re.DOTALL)
+
+
+def find_object(url: str) -> SourceFile | None:
+    """Return the object at a URL, or None. Raises SourceError and MissingExtraError."""
+    base, name = split_url(url)
+    if not name:
+        return None
+    try:
+        facts = ask_store("head", url, open_store(base, url), name)
+    except FileNotFoundError:
+        return None
+    return source_file(url, facts)
+
+
+def objects_below(folder: str) -> Iterator[SourceFile]:
+    """Yield all objects below a URL. Raises SourceError and MissingExtraError."""
+    base, name = split_url(f"{folder.rstrip('/')}/")
+    in_bucket = base.partition("://")[0] in BUCKET_SCHEMES
+    store = open_store(base, folder)
+    pages = iter(ask_store("list", folder, store, prefix=name.strip("/") or None))
+    while (page := next_page(pages, folder)) is not None:
+        for facts in page:
+            yield source_file(f"{base}/{facts['path'] if in_bucket else quote(facts['path'])}", facts)
+
+
+def next_page(pages: Iterator[Any], url: str) -> Any:
+    """Return the next part of a listing, or None after the last one. Raises SourceError."""
+    from obstore.exceptions import BaseError
+
+    try:
+        return next(pages, None)
+    except (BaseError, OSError) as error:
+        raise SourceError(f"{url} cannot be listed: {str(error).splitlines()[0]}") from None
+
+
+def source_file(url: str, facts: Any) -> SourceFile:
+    """Return an object as a file to scan."""
+    return SourceFile(url, facts["size"], facts["last_modified"].timestamp(), etag=facts["e_tag"] or "")
+
+
+# ---- reading -----------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """Bytes of an object that one request asks for: `length` of them from `start`.
+
+    number: of the part in its task.
+    """
+
+    number: int
+    url: str
+    start: int
+    length: int
+
+
+def spans(parts: Iterable[FileRange]) -> Iterator[Span]:
+    """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it."""
+    for number, part in enumerate(parts):
+        if not part.is_object or part.path.endswith(COMPRESSED):
+            continue
+        if needs_head(part):
+            yield Span(number, part.path, 0, min(HEAD_BYTES, part.size))
+        end = part.size if part.end is None else min(part.end, part.size)
+        for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
+            yield Span(number, part.path, start, min(BLOCK_BYTES, end - start))
+
+
+def needs_head(part: FileRange) -> bool:
+    """Return whether the first bytes of a part are not the first 1 MiB of its file."""
+    return part.start > 0 or (part.end is not None and part.end < min(HEAD_BYTES, part.size))
+
+
+class ObjectReader:
+    """Fetches the objects of a task, some blocks ahead of the caller, who reads the parts in their order."""
+
+    def __init__(self, parts: Iterable[FileRange]) -> None:
+        self.spans = spans(parts)
+        self.waiting: deque[tuple[Span, Future[bytes]]] = deque()
+        self.ahead_bytes = 0
+        self.stores: dict[str, Any] = {}
+        self.pool: ThreadPoolExecutor | None = None
+
+    def head(self, number: int, part: FileRange) -> bytes:
+        """Return at least the first 1 MiB of a part's file, or all of it. Raises OSError and TailhookError."""
+        self.ask_ahead(number)
+        if not self.waiting or self.waiting[0][0].number != number:
+            return b""
+        data = self.waiting[0][1].result()
+        if needs_head(part):
+            self.drop_first()
+        return data
+
+    def blocks(self, number: int, part: FileRange) -> Iterator[bytes]:
+        """Yield bytes from the one before a part to the end of its file. The caller stops when it has enough.
+
+        Raises OSError and TailhookError.
+        """
+        end = max(0, part.start - 1)
+        self.ask_ahead(number)
+        while self.waiting and self.waiting[0][0].number == number:
+            span, data = self.waiting[0]
+            yield data.result()
+            self.drop_first()
+            self.ask_ahead(number)
+            end = span.start + span.length
+        while end < part.size:
+            span = Span(number, part.path, end, min(OVER_BYTES, part.size - end))
+            yield self.fetch(span)
+            end += span.length
+
+    def ask_ahead(self, number: int) -> None:
+        """Begin as many requests as may be under way, and forget those of parts before this one."""
+        while True:
+            while self.waiting and self.waiting[0][0].number < number:
+                self.drop_first()
+            if len(self.waiting) >= MAX_AHEAD or self.ahead_bytes >= MAX_AHEAD_BYTES:
+                return
+            if (span := next(self.spans, None)) is None:
+                return
+            if span.number >= number:
+                self.pool = self.pool or ThreadPoolExecutor(MAX_AHEAD, thread_name_prefix="tailhook-fetch")
+                self.waiting.append((span, self.pool.submit(self.fetch, span)))
+                self.ahead_bytes += span.length
+
+    def drop_first(self) -> None:
+        """Forget the first request, which does not begin if it has not begun."""
+        span, data = self.waiting.popleft()
+        data.cancel()
+        self.ahead_bytes -= span.length
+
+    def fetch(self, span: Span) -> bytes:
+        """Return the bytes of a request. Raises OSError and TailhookError."""
+        base, name = split_url(span.url)
+        store = self.stores.get(base)
+        if store is None:
+            store = self.stores[base] = open_store(base, span.url)
+        return bytes(ask_store("get_range", span.url, store, name, start=span.start, length=span.length))
+
+    def close(self) -> None:
+        """End the requests that have not begun."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,351 @@
+"""Keeps the rows of a scan in a folder of Parquet files, so that a later run reads only what is new.
+
+    scan.json                      the question
+    part-000001.parquet            rows, or in halves/TABLE/ what they are joined from
+    manifest.jsonl                 beside the parts: which parts count, and how far each file was read
+    rows.parquet                   the joined rows of the tables tools, usage and sessions
+
+A part is complete before a line of the manifest names it. Files that no line names are remains of a killed run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tailhook._core import ArrowBatch, ScanProgram, make_batch
+from tailhook.errors import ResumeError, TailhookError
+from tailhook.fleet.answer import BATCH_ROWS, answer
+from tailhook.fleet.local import TaskResult, run_tasks, scan_task
+from tailhook.fleet.output import import_pyarrow, whole_file, write_parquet
+from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, Problem, SourceFile, make_tasks, session_of
+from tailhook.fleet.program import HALVES
+from tailhook.host_records import name_of_host, recognize
+from tailhook.sources import ask_store, open_store, split_url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.fleet.scan import Scan
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+MARK_BYTES = 1024  # before the end of a file that was read, by which the file is known again
+STATE = b"tailhook.state"  # in the metadata of rows.parquet: which manifests its rows are of
+
+
+class FileState(NamedTuple):
+    """How far a file was read.
+
+    size, modified, etag: when it was read, as in SourceFile.
+    mark: a digest of its last bytes; "" for an object.
+    offset: where the lines begin that were not read.
+    """
+
+    size: int
+    modified: float
+    etag: str | None
+    mark: str
+    offset: int
+
+
+class PartFolder:
+    """The parts of one table, and the manifest that names them."""
+
+    def __init__(self, folder: Path, schema: ArrowBatch) -> None:
+        """Read the manifest, and remove what a killed run left.  schema: a batch with the columns of the parts."""
+        self.folder = folder
+        self.schema = schema
+        self.manifest = folder / "manifest.jsonl"
+        self.states: dict[str, FileState] = {}
+        self.parts: dict[str, list[str]] = {}  # the paths of the files with rows in a part, by its name
+        self.last_number = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.read_manifest()
+        for file in folder.iterdir():
+            is_remains = file.name.startswith(".part-") or file.match("part-*.parquet")
+            if is_remains and file.name not in self.parts:
+                file.unlink()
+        lost = [path for name, paths in self.parts.items() if not (folder / name).exists() for path in paths]
+        if lost:
+            self.forget(set(lost))
+
+    def read_manifest(self) -> None:
+        """Read the manifest, and remove a last line that is not whole."""
+        self.manifest.touch()
+        data = self.manifest.read_bytes()
+        end = data.rfind(b"\n") + 1
+        if end != len(data):
+            os.truncate(self.manifest, end)
+        for line in data[:end].splitlines():
+            self.apply(json.loads(line))
+
+    def apply(self, entry: Mapping[str, Any]) -> None:
+        """Apply a line of the manifest: parts that no longer count, files to read again, a new part, files read."""
+        for name in entry.get("removed", ()):
+            self.parts.pop(name, None)
+        for path in entry.get("forgotten", ()):
+            self.states.pop(path, None)
+        for name, paths in entry.get("parts", {}).items():
+            self.parts[name] = paths
+            self.last_number = max(self.last_number, int(name[5:-8]))
+        for path, state in entry.get("files", {}).items():
+            self.states[path] = FileState(*state)
+
+    def files(self) -> list[Path]:
+        """Return the parts."""
+        return [self.folder / name for name in sorted(self.parts)]
+
+    def rows(self, table: str) -> Iterator[ArrowBatch]:
+        """Yield the rows of the parts."""
+        return read_parts(table, self.schema.names, self.files())
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to the manifest, on the disk when this returns, and apply it."""
+        with self.manifest.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.apply(entry)
+
+    def write_part(self, batches: Iterable[ArrowBatch]) -> str:
+        """Write a part that the manifest does not name yet, and return its name."""
+        self.last_number += 1
+        name = f"part-{self.last_number:06}.parquet"
+        with whole_file(self.folder / name) as file:
+            write_parquet(batches, self.schema, file)
+        return name
+
+    def forget(self, paths: set[str]) -> None:
+        """Remove the rows of files, which will be read again from their beginning."""
+        pyarrow = import_pyarrow()
+        removed = [name for name, found in self.parts.items() if not paths.isdisjoint(found)]
+        parts = {}
+        for name in removed:
+            kept = [path for path in self.parts[name] if path not in paths]
+            if kept and (self.folder / name).exists():
+                gone = pyarrow.array([path.encode("utf-8", "replace").decode() for path in paths])
+                parts[self.write_part(without(self.folder / name, gone))] = kept
+        self.append({"removed": removed, "forgotten": sorted(paths), "parts": parts})
+        for name in removed:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def new_files(self, files: Iterable[SourceFile], problems: list[Problem]) -> list[SourceFile]:
+        """Return what is to be read of the files, and forget those that are not what was read before.
+
+        problems: gets the files that cannot be read.
+        """
+        found = []
+        replaced = set()
+        for file in files:
+            state = self.states.get(file.path)
+            if state is None:
+                found.append(file)
+            elif (file.size, file.modified, file.etag) == state[:3]:
+                if state.offset < file.size:
+                    found.append(file._replace(start=state.offset))
+            else:
+                try:
+                    goes_on = has_grown(file, state)
+                except (OSError, TailhookError) as error:
+                    problems.append(Problem(file.path, str(error)))
+                    continue
+                if not goes_on:
+                    replaced.add(file.path)
+                found.append(file._replace(start=state.offset if goes_on else 0))
+        if replaced:
+            self.forget(replaced)
+        return found
+
+    def update(self, program: ScanProgram, files: Sequence[SourceFile], workers: int) -> Iterator[TaskResult]:
+        """Read files, write a part for each task with rows, and yield the results."""
+        by_path = {file.path: file for file in files}
+        tasks = list(make_tasks(files))
+        for task, result in zip(tasks, run_tasks(program, tasks, workers), strict=True):
+            kept, final = self.without_failed(program, task, result)
+            has_rows = any(len(batch) for batch in final.batches)
+            parts = {self.write_part(final.batches): [part.path for part in kept]} if has_rows else {}
+            self.append({"parts": parts, "files": {part.path: state_of(by_path[part.path], part) for part in kept}})
+            yield final
+
+    def without_failed(
+        self, program: ScanProgram, task: Sequence[FileRange], result: TaskResult
+    ) -> tuple[Sequence[FileRange], TaskResult]:
+        """Return the ranges whose rows may be saved, and their result with the problems of all.
+
+        A range after one that could not be read waits for it. A file that failed may have given some rows, so the
+        others are scanned again.
+        """
+        problems = list(result.problems)
+        while True:
+            failed = {problem.path for problem in problems}
+            kept = [part for part in task if part.path not in failed and part.start == self.offset_of(part)]
+            if len(kept) == len(task):
+                return task, result._replace(problems=problems)
+            task, result = kept, scan_task(program, kept)
+            problems += result.problems
+
+    def offset_of(self, part: FileRange) -> int:
+        """Return how far the file of a range was read."""
+        state = self.states.get(part.path)
+        return 0 if state is None or part.end is None else state.offset
+
+
+def without(part: Path, paths: Any) -> Iterator[Any]:
+    """Yield the batches of a part without the rows of files.  paths: an array of pyarrow."""
+    pyarrow = import_pyarrow()
+    compute = pyarrow.compute
+    with pyarrow.parquet.ParquetFile(part) as file:
+        for batch in file.iter_batches(BATCH_ROWS):
+            of_others = compute.invert(compute.is_in(batch["path"].cast(pyarrow.string()), value_set=paths))
+            yield batch.filter(of_others)
+
+
+def state_of(file: SourceFile, part: FileRange) -> FileState:
+    """Return how far a file is read when a range of it is. Reads the end of a file that is not an object."""
+    mark = ""
+    if file.etag is None:
+        with suppress(OSError):  # it has vanished since it was read
+            mark = digest(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
+    return FileState(file.size, file.modified, file.etag, mark, file.size if part.end is None else part.end)
+
+
+def has_grown(file: SourceFile, state: FileState) -> bool:
+    """Return whether the rows of what was read of a file are still its rows.
+
+    It begins with what was read, that ended with a whole line, and what was added has not made its session or its host
+    known. Raises OSError and TailhookError.
+    """
+    if file.size <= state.size or file.path.endswith(COMPRESSED):
+        return False
+    if state.size == 0:
+        return True
+    last = read_bytes(file, max(0, state.size - MARK_BYTES), state.size)
+    if not last.endswith(b"\n") or state.mark not in ("", digest(last)):
+        return False
+    if state.size >= HEAD_BYTES:
+        return True
+    head = read_bytes(file, 0, min(file.size, HEAD_BYTES))
+    known, now = (name_of_host(recognize(io.BytesIO(data))) for data in (head[: state.size], head))
+    return session_of(head[: state.size]) is not None and known == now
+
+
+def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
+    """Return the bytes of a file from `start` to `end`. Raises OSError and TailhookError."""
+    if file.etag is None:
+        with Path(file.path).open("rb") as opened:
+            opened.seek(start)
+            return opened.read(end - start)
+    base, name = split_url(file.path)
+    store = open_store(base, file.path)
+    return bytes(ask_store("get_range", file.path, store, name, start=start, length=end - start))
+
+
+def digest(data: bytes) -> str:
+    """Return what bytes are known by again."""
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+# ---- the folder --------------------------------------------------------------
+
+
+def update_folder(scan: Scan, folder: Path) -> list[Path]:
+    """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError."""
+    import_pyarrow()
+    with opened_folder(folder, scan.question.described()):
+        files = scan.find_files()
+        halves: dict[str, PartFolder] = {}
+        for table, program in scan.programs.items():
+            names = HALVES[table][0] if table in HALVES else scan.columns
+            place = folder / "halves" / table if table in HALVES else folder
+            parts = halves[table] = PartFolder(place, make_batch(table, names, []))
+            new = parts.new_files(files, scan.problems)
+            scan.counts["unchanged"] += len(files) - len(new)
+            for result in parts.update(program, new, scan.workers):
+                scan.note(result, table)
+        if scan.table not in HALVES:
+            return halves[scan.table].files()
+        rows = folder / "rows.parquet"
+        state = " ".join(f"{table}:{parts.manifest.stat().st_size}" for table, parts in halves.items())
+        if not is_current(rows, state):
+            found = answer(scan.table, scan.columns, scan.conditions, lambda table: halves[table].rows(table))
+            write_rows(rows, state, found, make_batch(scan.table, scan.columns, []))
+        return [rows]
+
+
+@contextmanager
+def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
+    """Make a folder for the rows of a question, or check that it is one, and lock it.
+
+    Raises ResumeError if the folder has the rows of another question or something else, or if another run uses it, and
+    OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("wb") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ResumeError(f"another scan is writing to {folder}: wait until it has ended") from None
+        check_question(folder, question)
+        yield
+
+
+def check_question(folder: Path, question: Mapping[str, Any]) -> None:
+    """Write the question into an empty folder, or compare it with the one that is there. Raises ResumeError."""
+    wanted = {"format": FORMAT, **question}
+    path = folder / "scan.json"
+    try:
+        known = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        if any(not file.name.startswith(".") for file in folder.iterdir()):
+            raise ResumeError(f"{folder} is not empty and has no scan.json: choose an empty folder") from None
+        with whole_file(path) as file:
+            file.write(json.dumps(wanted, indent=2).encode())
+        return
+    except ValueError:
+        raise ResumeError(f"{path} is not JSON: remove the folder to begin again") from None
+    different = [name for name in wanted if known.get(name) != wanted[name]]
+    if different:
+        lines = [f"{name}: {shown(known.get(name))} there, {shown(wanted[name])} now" for name in different]
+        raise ResumeError(f"{folder} has the rows of another question ({'; '.join(lines)}): choose another folder")
+
+
+def shown(value: object) -> str:
+    """Return a part of a question as a message shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def write_rows(path: Path, state: str, batches: Iterable[ArrowBatch], schema: ArrowBatch) -> None:
+    """Write rows.parquet.  state: of the manifests that it was made of."""
+    with whole_file(path) as file:
+        write_parquet(batches, schema, file, {STATE: state.encode()})
+
+
+def is_current(path: Path, state: str) -> bool:
+    """Return whether rows.parquet was made of these manifests."""
+    pyarrow = import_pyarrow()
+    if not path.exists():
+        return False
+    metadata: Mapping[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
+    return metadata.get(STATE) == state.encode()
+
+
+def read_parts(table: str, names: tuple[str, ...], paths: Iterable[Path]) -> Iterator[ArrowBatch]:
+    """Yield the rows of Parquet files."""
+    pyarrow = import_pyarrow()
+    for path in paths:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(BATCH_ROWS):
+                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                yield make_batch(table, names, rows)

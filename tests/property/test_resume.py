@@ -1,0 +1,274 @@
+"""A scan that keeps its rows in a folder: what a later run reads, and that no row is lost or counted twice."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from support.range_server import bucket
+from support.transcript_trees import grow_tree, mixed_files
+
+import tailhook
+from tailhook.fleet import plan, resume
+from tailhook.fleet.columns import COLUMNS
+
+pytest.importorskip("pyarrow")
+TABLES = pytest.mark.parametrize("table", COLUMNS)
+
+
+def line(number, session="s"):
+    record = {
+        "type": "assistant",
+        "sessionId": session,
+        "uuid": f"{session}{number}",
+        "timestamp": f"2026-11-01T12:00:{number % 60:02}Z",
+        "message": {
+            "id": f"m{session}{number}",
+            "role": "assistant",
+            "model": "m",
+            "content": f"TODO {number}",
+            "usage": {"input_tokens": 1, "output_tokens": number},
+        },
+    }
+    return json.dumps(record).encode() + b"\n"
+
+
+def question(sources, table="matches", **options):
+    patterns = {"patterns": ["the ", "TODO"]} if table == "matches" else {}
+    return tailhook.scan(sources, table, in_code=None, workers=2, **patterns, **options)
+
+
+def rows_of(asked):
+    """Return the rows, sorted, and check that all sources could be read."""
+    found = sorted(map(repr, asked.rows()))
+    assert asked.problems == []
+    return found
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    original = plan.make_tasks
+    monkeypatch.setattr(resume, "make_tasks", lambda files: original(files, 1 << 10))
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Return the list of the paths that are scanned."""
+    paths = []
+    original = resume.run_tasks
+
+    def run(program, tasks, workers):
+        paths.extend((Path(part.path).name, part.start) for task in tasks for part in task)
+        return original(program, tasks, workers)
+
+    monkeypatch.setattr(resume, "run_tasks", run)
+    return paths
+
+
+@TABLES
+@pytest.mark.parametrize("seed", range(3))
+def test_files_that_grow_between_runs_give_the_rows_of_one_run(tmp_path, table, seed, small_tasks):
+    random = Random(seed)
+    sources = tmp_path / "sources"
+    files = [(path, data) for path, data in (*grow_tree(random).files, *mixed_files(random))]
+    cuts = [sorted(random.randrange(len(data) + 1) for _ in range(3)) for _, data in files]
+    for run in range(4):
+        for (path, data), ends in zip(files, cuts, strict=True):
+            file = sources / path.strip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if random.random() < 0.7 or run == 3:
+                is_whole = run == 3 or path.endswith(plan.COMPRESSED)
+                file.write_bytes(data if is_whole else data[: ends[run]])
+        assert rows_of(question(sources, table, resume=tmp_path / "kept")) == rows_of(question(sources, table))
+
+
+@TABLES
+def test_a_run_that_ends_anywhere_goes_on(tmp_path, table, small_tasks, monkeypatch):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    for number in range(6):
+        (sources / f"{number}.jsonl").write_bytes(b"".join(line(n, str(number)) for n in range(4 * number)))
+    wanted = rows_of(question(sources, table))
+    steps = 0
+
+    def ending_at(step, function):
+        def call(*arguments, **options):
+            nonlocal steps
+            steps += 1
+            if steps == step:
+                raise KeyboardInterrupt
+            return function(*arguments, **options)
+
+        return call
+
+    for step in range(1, 200):
+        folder = tmp_path / f"kept{step}"
+        steps = 0
+        with monkeypatch.context() as patches:
+            for name in ("fsync", "truncate", "replace"):
+                patches.setattr(os, name, ending_at(step, getattr(os, name)))
+            patches.setattr(Path, "replace", ending_at(step, Path.replace))
+            try:
+                question(sources, table, resume=folder).update()
+            except KeyboardInterrupt:
+                pass
+            else:
+                break
+        assert rows_of(question(sources, table, resume=folder)) == wanted
+        assert not [path for path in folder.rglob(".*") if path.name != ".lock"]
+    assert step > 10
+
+
+def test_a_run_that_is_killed_goes_on(tmp_path):
+    sources, folder = tmp_path / "sources", tmp_path / "kept"
+    sources.mkdir()
+    for number in range(40):
+        (sources / f"{number}.jsonl").write_bytes(b"".join(line(n, str(number)) for n in range(300)))
+    program = (
+        "import sys, tailhook; from tailhook.fleet import plan, resume; make = plan.make_tasks\n"
+        "resume.make_tasks = lambda files: make(files, 1 << 14)\n"
+        "tailhook.scan(sys.argv[1], 'usage', resume=sys.argv[2], workers=2).update()\n"
+    )
+    kills = 0
+    while True:
+        run = subprocess.Popen([sys.executable, "-c", program, str(sources), str(folder)])
+        parts = len(list(folder.glob("halves/usage/part-*")))
+        while run.poll() is None and len(list(folder.glob("halves/usage/part-*"))) < parts + 12:
+            time.sleep(0.001)
+        run.send_signal(signal.SIGKILL)
+        if run.wait() == 0:
+            break
+        kills += 1
+    assert kills >= 3
+    assert rows_of(question(sources, "usage", resume=folder)) == rows_of(question(sources, "usage"))
+
+
+def test_an_unchanged_file_is_not_opened_and_a_grown_one_is_read_from_its_old_offset(tmp_path, opened):
+    sources, folder = tmp_path / "sources", tmp_path / "kept"
+    sources.mkdir()
+    for name in "abc":
+        (sources / f"{name}.jsonl").write_bytes(line(1, name))
+    (sources / "d.jsonl.gz").write_bytes(gzip.compress(line(1, "d")))
+    asked = question(sources, resume=folder)
+    assert len(rows_of(asked)) == 4
+    assert [path for path, _ in opened] == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl.gz"]
+    assert asked.counts["files"] == 4
+    opened.clear()
+    assert len(rows_of(asked)) == 4
+    assert opened == []
+    assert asked.counts["unchanged"] == 4
+    (sources / "b.jsonl").write_bytes(line(1, "b") + line(2, "b"))
+    assert len(rows_of(asked)) == 5
+    assert opened == [("b.jsonl", len(line(1, "b")))]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [line(2, "b"), line(7, "b") + line(8, "b"), line(1, "b")[:-9], b"", b'{"type":"user"}\n' * 50],
+    ids=["another line", "two other lines", "cut off", "emptied", "other records"],
+)
+@TABLES
+def test_a_file_with_another_content_is_read_again_and_its_old_rows_are_gone(tmp_path, table, new):
+    sources, folder = tmp_path / "sources", tmp_path / "kept"
+    sources.mkdir()
+    for name in "abc":
+        (sources / f"{name}.jsonl").write_bytes(line(1, name))
+    asked = question(sources, table, resume=folder)
+    before = rows_of(asked)
+    (sources / "b.jsonl").write_bytes(new)
+    os.utime(sources / "b.jsonl", (1, 1))
+    after = rows_of(question(sources, table))
+    assert rows_of(asked) == after
+    assert before != after or table in ("tools", "sessions")
+
+
+def test_a_line_that_was_torn_counts_once_when_it_is_whole(tmp_path):
+    sources, folder = tmp_path / "sources", tmp_path / "kept"
+    sources.mkdir()
+    whole = line(1) + line(2)
+    for end in (*range(len(line(1)) - 3, len(line(1)) + 3), len(whole) - 1, len(whole)):
+        (sources / "s.jsonl").write_bytes(whole[:end])
+        for table in COLUMNS:
+            kept = rows_of(question(sources, table, resume=folder / table))
+            assert kept == rows_of(question(sources, table)), (end, table)
+
+
+def test_a_session_that_becomes_known_later_is_that_of_the_earlier_records_too(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(b'{"type":"summary"}\n')
+    asked = question(tmp_path / "t.jsonl", "records", resume=tmp_path / "kept")
+    assert [row.session_id for row in asked.rows()] == ["t"]
+    with (tmp_path / "t.jsonl").open("ab") as file:
+        file.write(line(1))
+    assert [row.session_id for row in asked.rows()] == ["s", "s"]
+
+
+def test_the_rows_of_a_file_that_is_gone_stay(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(line(1))
+    asked = question(str(tmp_path / "*.jsonl"), "usage", resume=tmp_path / "kept")
+    before = rows_of(asked)
+    (tmp_path / "t.jsonl").rename(tmp_path / "t.txt")
+    (tmp_path / "u.jsonl").write_bytes(line(2))
+    assert len(rows_of(asked)) == 2
+    assert before[0] in rows_of(asked)
+
+
+def test_a_part_that_is_gone_is_made_again(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(line(1, name))
+    asked = question(str(tmp_path / "*.jsonl"), resume=tmp_path / "kept")
+    before = rows_of(asked)
+    next((tmp_path / "kept").glob("part-*")).unlink()
+    assert rows_of(asked) == before
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_and_is_read_by_a_later_run(tmp_path):
+    packed = gzip.compress(line(1, "b"))
+    (tmp_path / "a.jsonl").write_bytes(line(1, "a"))
+    (tmp_path / "b.jsonl.gz").write_bytes(packed[:-9])
+    asked = question([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], resume=tmp_path / "kept")
+    assert len(list(asked.rows())) == 1
+    assert [Path(problem.path).name for problem in asked.problems] == ["b.jsonl.gz"]
+    (tmp_path / "b.jsonl.gz").write_bytes(packed)
+    assert len(rows_of(asked)) == 2
+
+
+def test_another_question_another_folder_and_a_second_run_are_refused(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(line(1))
+    folder = tmp_path / "kept"
+    rows_of(question(tmp_path / "t.jsonl", "records", resume=folder))
+    with pytest.raises(
+        tailhook.ResumeError, match=r'kept has the rows of another question \(roles: \[\] there, \["user'
+    ):
+        question(tmp_path / "t.jsonl", "records", roles=["user"], resume=folder).update()
+    with pytest.raises(tailhook.ResumeError, match='table: "records" there, "usage" now'):
+        question(tmp_path / "t.jsonl", "usage", resume=folder).update()
+    with pytest.raises(tailhook.ResumeError, match="is not empty"):
+        question(tmp_path / "t.jsonl", "usage", resume=tmp_path).update()
+    described = question(None, "records").question.described()
+    with (
+        resume.opened_folder(folder, described),
+        pytest.raises(tailhook.ResumeError, match="another scan is writing"),
+    ):
+        question(tmp_path / "t.jsonl", "records", resume=folder).update()
+    with pytest.raises(ValueError, match="resume needs the column path"):
+        question(tmp_path, "records", columns=["type"], resume=folder)
+
+
+def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_end(tmp_path):
+    with bucket({"a.jsonl": line(1, "a"), "b.jsonl": line(1, "b")}) as (files, asked):
+        scan = question("s3://bucket", resume=tmp_path / "kept")
+        assert len(rows_of(scan)) == 2
+        asked.clear()
+        assert len(rows_of(scan)) == 2
+        assert asked == []
+        files["/bucket/b.jsonl"] += line(2, "b")
+        assert len(rows_of(scan)) == 3
+        assert rows_of(scan) == rows_of(question("s3://bucket"))
+        files["/bucket/b.jsonl"] = line(9, "b")
+        assert rows_of(scan) == rows_of(question("s3://bucket"))

@@ -1,0 +1,117 @@
+"""Transcripts at URLs: which objects a URL stands for, and the same rows as from files."""
+
+import gzip
+import re
+from random import Random
+
+import pytest
+from support.range_server import bucket, served
+from support.transcript_trees import grow_tree, mixed_files
+
+import tailhook
+from tailhook.fleet import local, objects, plan
+from tailhook.fleet.columns import COLUMNS
+
+LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix the TODO."}}\n'
+
+
+def all_rows(source, table, root, **question):
+    """Return the rows of a table, with paths below `root`."""
+    if table == "matches":
+        question.setdefault("patterns", ["the "])
+    columns = [name for name in COLUMNS[table] if name != "bytes"]
+    found = tailhook.scan(source, table, columns=columns, in_code=None, workers=2, **question)
+    rows = [
+        tuple(re.sub(f"^{re.escape(root)}", "", value) if isinstance(value, str) else value for value in row)
+        for row in found.rows()
+    ]
+    assert found.problems == []
+    return rows
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    """Cut files into ranges of 1 KB and fetch blocks of 512 bytes."""
+    original = plan.make_tasks
+    monkeypatch.setattr("tailhook.fleet.scan.make_tasks", lambda files: original(files, 1 << 10))
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(objects, "OVER_BYTES", 100)
+    monkeypatch.setattr(objects, "MAX_AHEAD_BYTES", 2048)
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, seed, small_tasks):
+    found = [*grow_tree(Random(seed)).files, *mixed_files(Random(seed))]
+    found += [("a b%20ü #1.jsonl", LINE), ("packed.jsonl.gz", gzip.compress(LINE * 9)), ("empty.jsonl", b"")]
+    keys = {f"all/{path.strip('/')}": data for path, data in found}
+    for key, data in keys.items():
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).write_bytes(data)
+    wanted = all_rows(tmp_path / "all", table, f"{tmp_path}/")
+    with bucket(keys):
+        assert all_rows("s3://bucket/all", table, "s3://bucket/") == wanted
+    assert wanted
+
+
+def listed(url):
+    problems = []
+    return [file.path for file in plan.find_files([url], problems)], problems
+
+
+def test_a_url_is_an_object_a_prefix_or_a_glob():
+    keys = dict.fromkeys(
+        ["a/x.jsonl", "a/b/y.jsonl.gz", "a/b/z.txt", "ab/w.jsonl", "v.jsonl", "a/b/c/2026-1.jsonl"], LINE
+    )
+    with bucket(keys):
+        everything = ["a/b/c/2026-1.jsonl", "a/b/y.jsonl.gz", "a/x.jsonl", "ab/w.jsonl", "v.jsonl"]
+        for url, wanted in {
+            "s3://bucket": everything,
+            "s3://bucket/": everything,
+            "s3://bucket/a": everything[:3],
+            "s3://bucket/a/": everything[:3],
+            "s3://bucket/a/x.jsonl": ["a/x.jsonl"],
+            "s3://bucket/a/b/z.txt": ["a/b/z.txt"],
+            "s3://bucket/**/*.jsonl": [key for key in everything if key.endswith(".jsonl")],
+            "s3://bucket/a/*/*/2026-?.jsonl": ["a/b/c/2026-1.jsonl"],
+            "s3://bucket/a*/*.jsonl": ["a/x.jsonl", "ab/w.jsonl"],
+        }.items():
+            assert listed(url) == ([f"s3://bucket/{key}" for key in wanted], []), url
+        assert listed("s3://bucket/none") == ([], [("s3://bucket/none", "nothing is there")])
+        assert listed("s3://bucket/*.csv") == ([], [("s3://bucket/*.csv", "no file matches")])
+
+
+def test_a_file_on_a_web_server_is_scanned_and_a_server_that_lists_nothing_is_a_problem(monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    with served({"/folder/a b.jsonl": LINE}) as (address, _):
+        url = f"{address}/folder/a%20b.jsonl"
+        asked = tailhook.scan([url, f"{address}/folder/"], patterns=["TODO"])
+        assert [(row.path, row.session_id) for row in asked.rows()] == [(url, "s")]
+        assert [problem.path for problem in asked.problems] == [f"{address}/folder/"]
+        with tailhook.open(url) as session:
+            assert session.at(0).text == "Fix the TODO."
+
+
+def test_a_path_and_an_offset_of_a_row_open_the_record_again():
+    with bucket({"a b%20ü #1.jsonl": LINE * 3}):
+        for row in tailhook.scan("s3://bucket", "records").rows():
+            with tailhook.open(row.path) as session:
+                assert session.at(row.offset).session_id == "s"
+
+
+def test_an_object_that_vanished_is_a_problem_and_the_others_are_scanned(monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    with bucket({"a.jsonl": LINE, "b.jsonl": LINE, "c.jsonl": LINE}) as (files, _):
+        (task,) = plan.make_tasks(plan.find_files(["s3://bucket"], []))
+        del files["/bucket/b.jsonl"]
+        result = local.scan_task(tailhook.scan("s3://bucket", "records").programs["records"], task)
+        assert [problem.path for problem in result.problems] == ["s3://bucket/b.jsonl"]
+        assert result.counts["records"] == 2
+
+
+def test_a_large_object_is_fetched_in_blocks_and_each_once(monkeypatch):
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 20)
+    data = LINE * 50_000
+    with bucket({"a.jsonl": data}) as (_, asked):
+        assert sum(1 for row in tailhook.scan("s3://bucket", patterns=["TODO"]).rows()) == 50_000
+        assert sorted(asked) == [(start, min(start + (1 << 20), len(data))) for start in range(0, len(data), 1 << 20)]
