@@ -9,7 +9,10 @@ from tailhook import __version__
 from tailhook.cli.output import CommandGroup, attempt
 
 # The modules of this folder that declare commands, in the order of `tailhook --help`.
-COMMAND_GROUPS = ("hook", "loop", "ralph", "triage", "memory", "plates", "board", "bench", "install", "doctor")
+COMMAND_GROUPS = (
+    *("hook", "loop", "ralph", "triage", "memory", "plates", "board"),
+    *("explain", "anatomy", "bench", "install", "doctor"),
+)
 
 
 def run_command(argv: Sequence[str]) -> int:
