@@ -145,7 +145,7 @@ def describe_anatomy(anatomy: Anatomy, name: str) -> str:
         f"{RECORD_KINDS[kind]} {format_bytes(size)} ({format_share(size, anatomy.size)})"
         for kind, size in anatomy.bytes_by_kind.items()
     )
-    events = ", ".join(f"{count:,} {EVENT_NAMES[event]}" for event, count in anatomy.events.items())
+    events = ", ".join(f"{EVENT_NAMES[event]} {count:,}" for event, count in anatomy.events.items())
     return f"{name}: {', '.join(list_anatomy_facts(anatomy))}. {events}. By kind: {shares}."
 
 
@@ -270,7 +270,7 @@ def describe_cell(axis: Axis, cell: int, counts: Counter[str]) -> str:
         for kind in RECORD_KINDS
         if counts[f"bytes {kind}"]
     ]
-    parts += [f"{counts[event]:,} {words}" for event, words in EVENT_NAMES.items() if counts[event]]
+    parts += [f"{words} {counts[event]:,}" for event, words in EVENT_NAMES.items() if counts[event]]
     return f"{begin}: {format_bytes(cell_bytes(counts))}: {', '.join(parts)}"
 
 
@@ -356,7 +356,7 @@ def draw_symbol(axis: Axis, event: str, cells: list[int], count: int, y: float) 
     """Return the symbol of events in some steps of the axis.  count: how many events."""
     x = axis.x(cells[0]) + axis.width / 2
     place = f"{format_time(cells[0] * axis.step)} UTC" if axis.is_time else format_bytes(cells[0] * axis.step)
-    words = escape(f"{place}: {count:,} {EVENT_NAMES[event]}")
+    words = escape(f"{place}: {EVENT_NAMES[event]} {count:,}")
     shape = SYMBOLS[event].format(x=number(x), y=number(y))
     return f'<path class="{event}" d="{shape}"><title>{words}</title></path>'
 
@@ -402,7 +402,8 @@ def draw_kind(axis: Axis, anatomy: Anatomy, kind: str, size: int, frame: Frame, 
         bottom = top + 30
         yield box(kind, frame.pad, top + 5, 12, 12, 2)
         yield text(frame.pad + 20, top + 15, RECORD_KINDS[kind])
-        yield text(frame.pad + 20, top + 29, clip_words(figures, frame.left - frame.pad - 28, 6.2), "faint small")
+        if figures:
+            yield text(frame.pad + 20, top + 29, clip_words(figures, frame.left - frame.pad - 28, 6.2), "faint small")
         yield text(frame.right + 68, top + 15, format_bytes(size), "end")
         yield text(frame.width - frame.pad, top + 15, format_share(size, anatomy.size), "end")
         room = frame.width - frame.pad - frame.right - 14

@@ -77,18 +77,27 @@ def make_axis(buckets: Buckets, is_time: bool, left: float, width: float) -> Axi
     found = buckets.sorted()
     pauses = (min(after - place, MIN_PAUSE_S) for (place, _), (after, _) in pairwise(found))
     shortest = max(MIN_PAUSE_S, MIN_PAUSE_SHARE * sum(pauses)) if is_time else math.inf
-    steps = iter([step for step in (TIME_STEPS_S if is_time else BYTE_STEPS) if step >= buckets.width])
-    step_px = 0.0
-    while step_px < MIN_STEP_PX:
-        step = next(steps)
-        cells: dict[int, Counter[str]] = {}
-        for place, counts in found:
-            cells.setdefault(int(place // step), Counter()).update(counts)
-        stretches = find_stretches(sorted(cells), max(shortest / step, MIN_PAUSE_STEPS))
-        breaks = len(stretches) - 1
-        pause_px = max(min(MAX_PAUSES_SHARE * width / max(breaks, 1), MAX_PAUSE_PX), MIN_PAUSE_PX)
-        step_px = (width - pause_px * breaks) / sum(stretch.steps for stretch in stretches)
-    step_px = min(step_px, MAX_STEP_PX)
+    steps = [step for step in (TIME_STEPS_S if is_time else BYTE_STEPS) if step >= buckets.width]
+    axes = (lay_out(found, is_time, step, shortest, left, width) for step in steps)
+    return next(axis for axis in axes if axis.width >= MIN_STEP_PX)
+
+
+def lay_out(
+    found: list[tuple[float, Counter[str]]], is_time: bool, step: int, shortest: float, left: float, width: float
+) -> Axis:
+    """Return the axis with steps of this size.
+
+    found: the sorted buckets.
+    shortest: the shortest pause that is cut out, in seconds.
+    left, width: of the axis, in pixels.
+    """
+    cells: dict[int, Counter[str]] = {}
+    for place, counts in found:
+        cells.setdefault(int(place // step), Counter()).update(counts)
+    stretches = find_stretches(sorted(cells), max(shortest / step, MIN_PAUSE_STEPS))
+    breaks = len(stretches) - 1
+    pause_px = max(min(MAX_PAUSES_SHARE * width / max(breaks, 1), MAX_PAUSE_PX), MIN_PAUSE_PX)
+    step_px = min((width - pause_px * breaks) / sum(stretch.steps for stretch in stretches), MAX_STEP_PX)
     placed = []
     for stretch in stretches:
         placed.append(stretch._replace(left=left))
@@ -208,12 +217,10 @@ def format_bytes(size: float) -> str:
     >>> format_bytes(999), format_bytes(1000), format_bytes(43210), format_bytes(1234567)
     ('999 B', '1 kB', '43.2 kB', '1.23 MB')
     """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 999.5:
-            break
+    units = ["TB", "GB", "MB", "kB", "B"]
+    while size >= 999.5 and len(units) > 1:
         size /= 1000
-    else:
-        unit = "TB"
-    places = 0 if size >= 99.95 or unit == "B" else 1 if size >= 9.995 else 2
+        units.pop()
+    places = 0 if size >= 99.95 or units[-1] == "B" else 1 if size >= 9.995 else 2
     digits = f"{size:,.{places}f}"
-    return f"{digits.rstrip('0').rstrip('.') if places else digits} {unit}"
+    return f"{digits.rstrip('0').rstrip('.') if places else digits} {units[-1]}"

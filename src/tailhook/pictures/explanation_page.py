@@ -93,8 +93,9 @@ def draw_run(text: str, run: TextRun, named: dict[TextMark, int]) -> str:
     number = named.get(run.mark) if run.mark is not None else None
     if run.mark is None or number is None:
         return words
-    badge = f"<sup>{number}</sup>" if run.end == run.mark.end else ""
-    described = f' aria-describedby="note-{number}"'
+    here = [other for mark, other in named.items() if (mark.start, mark.end) == (run.mark.start, run.mark.end)]
+    badge = f"<sup>{','.join(map(str, here))}</sup>" if run.end == run.mark.end else ""
+    described = f' aria-describedby="{" ".join(f"note-{other}" for other in here)}"'
     return f'<mark class="{style_of(run.mark)}"{described}>{words}{badge}</mark>'
 
 
