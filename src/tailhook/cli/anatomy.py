@@ -6,12 +6,6 @@ from pathlib import Path
 from tailhook.cli.explain import check_ending
 from tailhook.cli.output import CommandError, Commands, command, print_lines
 from tailhook.hook.answer import plain
-from tailhook.pictures.anatomy import measure_transcript
-from tailhook.pictures.anatomy_page import anatomy_page
-from tailhook.pictures.anatomy_svg import anatomy_file
-from tailhook.pictures.markup import encode_markup
-from tailhook.stores.atomic import replace_file
-from tailhook.transcript import open as open_transcript
 
 
 def add(commands: Commands) -> None:
@@ -26,6 +20,14 @@ def add(commands: Commands) -> None:
 
 def draw(arguments: argparse.Namespace) -> None:
     """Write the picture or the page."""
+    # Here, because every command loads this module.
+    from tailhook.pictures.anatomy import measure_transcript
+    from tailhook.pictures.anatomy_page import anatomy_page
+    from tailhook.pictures.anatomy_svg import anatomy_file
+    from tailhook.pictures.markup import encode_markup
+    from tailhook.stores.atomic import replace_file
+    from tailhook.transcript import open as open_transcript
+
     check_ending(arguments.output, (".svg", ".html"))
     with open_transcript(arguments.transcript) as transcript:
         anatomy = measure_transcript(transcript)

@@ -6,18 +6,11 @@ from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, print_lines, whole
 from tailhook.hook.answer import plain
-from tailhook.hook.config import load
-from tailhook.hook.payload import project_root
-from tailhook.pictures import chosen_message
-from tailhook.pictures.chosen_message import ChosenMessage, describe_content, list_facts
-from tailhook.pictures.explanation import explain_text
-from tailhook.pictures.explanation_lines import hidden_part, sum_up
-from tailhook.pictures.explanation_page import explanation_page
-from tailhook.pictures.explanation_text import draw_explanation
-from tailhook.pictures.markup import encode_markup
-from tailhook.stores.atomic import replace_file
-from tailhook.transcript import Transcript
-from tailhook.transcript import open as open_transcript
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.pictures.chosen_message import ChosenMessage
+    from tailhook.transcript import Transcript
 
 STYLE_COLOURS = {"code": 2, "faint": 2, "counts": 32, "ignored": 33, "title": 1}  # ANSI
 PIPE_COLUMNS = 100  # without a terminal
@@ -37,12 +30,24 @@ def add(commands: Commands) -> None:
 
 def explain_message(arguments: argparse.Namespace) -> None:
     """Print the message with its marks, or write it as a page."""
+    # Here, because every command loads this module.
+    from tailhook.hook.config import load
+    from tailhook.hook.payload import project_root
+    from tailhook.pictures.chosen_message import MessageNotFoundError, describe_content, list_facts
+    from tailhook.pictures.explanation import explain_text
+    from tailhook.pictures.explanation_lines import hidden_part, sum_up
+    from tailhook.pictures.explanation_page import explanation_page
+    from tailhook.pictures.explanation_text import draw_explanation
+    from tailhook.pictures.markup import encode_markup
+    from tailhook.stores.atomic import replace_file
+    from tailhook.transcript import open as open_transcript
+
     if arguments.html is not None:
         check_ending(arguments.html, (".html",))
     with open_transcript(arguments.transcript) as transcript:
         try:
             chosen = choose_message(transcript, arguments)
-        except chosen_message.MessageNotFoundError as error:
+        except MessageNotFoundError as error:
             raise CommandError(f"{plain(arguments.transcript)}: {error}") from None
         facts = list_facts(chosen, transcript.host)
     tuned = load(project_root({})).get("memory", {}).get("profile") == "tuned"
@@ -62,8 +67,10 @@ def explain_message(arguments: argparse.Namespace) -> None:
         print_lines(hidden)
 
 
-def choose_message(transcript: Transcript, arguments: argparse.Namespace) -> ChosenMessage:
+def choose_message(transcript: "Transcript", arguments: argparse.Namespace) -> "ChosenMessage":
     """Return the message that the arguments name."""
+    from tailhook.pictures import chosen_message
+
     if arguments.message is not None:
         return chosen_message.numbered_message(transcript, arguments.message)
     if arguments.offset is not None:

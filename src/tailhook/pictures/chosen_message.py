@@ -41,7 +41,7 @@ def newest_message(transcript: Transcript) -> ChosenMessage:
     if text is not None:
         for record in transcript.reversed(roles={"assistant"}):
             if is_own_text(record) and record.text.strip():
-                return describe_records("The newest message", text, [record])._replace(tools=[], records=0)
+                return describe_records("The newest message", text, [record])
     if next(iter(transcript), None) is None:
         raise MessageNotFoundError("there is no record in it")
     raise MessageNotFoundError("no message of the agent has text. To explain another one, give its number: --message N")
