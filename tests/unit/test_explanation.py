@@ -2,6 +2,7 @@
 
 import pytest
 
+from tailhook.machines import memory
 from tailhook.pictures.explanation import explain_text
 from tailhook.pictures.explanation_lines import MAX_EXPLAINED_CHARS, cut_lines, hidden_part, sum_up
 from tailhook.pictures.explanation_text import draw_explanation
@@ -148,6 +149,12 @@ def test_a_huge_text_is_shown_in_part():
     found = explain_text("a line of words\n" * 100_000, "assistant")
     assert sum(line.end - line.start + 1 for line in cut_lines(found)) <= MAX_EXPLAINED_CHARS + 1
     assert hidden_part(found) == f"Not shown: {1_600_000 - MAX_EXPLAINED_CHARS:,} more characters."
+
+
+def test_keywords_are_marked_as_far_as_the_memory_machine_scores_a_text():
+    text = "é\n" * (memory.MAX_TEXT_BYTES // 3) + "We decided.\n"
+    assert marks(text) == []
+    assert [mark[0] for mark in marks(text[20:])] == ["decided"]
 
 
 def draw(text, width=60):

@@ -2,12 +2,15 @@
 
 import textwrap
 import unicodedata
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from tailhook.hook.answer import plain
 from tailhook.pictures.explanation import Explanation, TextMark
-from tailhook.pictures.explanation_lines import ShownLine, cut_lines, format_note
+from tailhook.pictures.explanation_lines import ShownLine, TextRun, cut_lines, format_note
 
 MIN_WIDTH, MAX_WIDTH = 40, 160  # columns
 MIN_NOTE_COLUMNS = 28  # behind a mark; with less room, its note begins on a row of its own
@@ -40,19 +43,22 @@ def draw_explanation(explanation: Explanation, width: int, paint: Paint) -> Iter
     for line in lines:
         label = f"{line.number:>{gutter}}"
         rows = wrap_letters(spell_letters(explanation.text, line), room)
-        waiting = list(line.marks)
+        waiting = deque(line.marks)
         for row in rows:
             bar = CODE_BAR if line.is_code else PROSE_BAR
             yield f"{paint(f'{label} {bar}', 'faint')} {paint_row(row, line, paint)}".rstrip()
             label = " " * gutter
             last = row[-1].place + 1 if row else line.end
-            for mark in [mark for mark in waiting if mark.start < last]:
+            going_on = []
+            while waiting and waiting[0].start < last:
+                mark = waiting.popleft()
                 ends_here = mark.end <= last or row is rows[-1]
                 for words in draw_mark(mark, row, room, ends_here):
                     style = "counts" if mark.counts else "ignored"
                     yield f"{paint(f'{label} {PROSE_BAR}', 'faint')} {paint(words, style)}"
-                if ends_here:
-                    waiting.remove(mark)
+                if not ends_here:
+                    going_on.append(mark)
+            waiting.extendleft(reversed(going_on))
 
 
 def spell_letters(text: str, line: ShownLine) -> list[Letter]:
@@ -92,7 +98,10 @@ def paint_row(row: list[Letter], line: ShownLine, paint: Paint) -> str:
     """Return a row of the text, each run in its style."""
     painted = []
     place = 0
-    for run in line.runs:
+    first = bisect_right(line.runs, row[0].place, key=run_end) if row else 0
+    for run in islice(line.runs, first, None):
+        if place == len(row):
+            break
         words = ""
         while place < len(row) and row[place].place < run.end:
             if row[place].place >= run.start:
@@ -102,6 +111,11 @@ def paint_row(row: list[Letter], line: ShownLine, paint: Paint) -> str:
             style = ("counts" if run.mark.counts else "ignored") if run.mark else "code" if run.is_code else ""
             painted.append(paint(words, style) if style else words)
     return "".join(painted)
+
+
+def run_end(run: TextRun) -> int:
+    """Return where a run ends."""
+    return run.end
 
 
 def draw_mark(mark: TextMark, row: list[Letter], room: int, ends_here: bool) -> Sequence[str]:

@@ -106,11 +106,12 @@ def cut_code(text: bytes, code: list[Span]) -> Prose:
 def mark_keywords(text: str, code: list[Span], tuned: bool) -> tuple[list[KeywordMark], dict[str, float]]:
     """Return the keywords in a text, and what it adds to the sum of each category, without those that get nothing.
 
+    Only the beginning of a long text is scored, as the machine does (MAX_TEXT_BYTES).
     Boosters and negations in code are left out, and so are negations that take nothing back.
 
     code: its spans, in characters.
     """
-    data = text.encode("utf-8", "surrogatepass")
+    data = text.encode("utf-8", "surrogatepass")[: memory.MAX_TEXT_BYTES]
     spans = [Span(*span) for span in _core.code_spans(data, Span)] if code else []
     prose = cut_code(data, spans)
     lines: defaultdict[int, list[Hit]] = defaultdict(list)
@@ -194,6 +195,9 @@ class LineScorer:
         self.boosted: dict[str, int] = dict.fromkeys(memory.CATEGORIES, 0)
         self.plain: dict[str, int] = dict.fromkeys(memory.CATEGORIES, 0)
         self.used: set[Hit] = set()  # boosters that count
+        self.first: dict[int, dict[int, Hit]] = {}  # the first hit of each number, by line
+        for line, hits in lines.items():
+            self.first[line] = {hit.number: hit for hit in reversed(hits)}
 
     def score(self) -> None:
         """Score all lines."""
@@ -255,9 +259,8 @@ class LineScorer:
     def booster_near(self, number: int, booster: int) -> Hit | None:
         """Return the first booster of this number in the window of a line, or None."""
         for near in range(number - LINES_BEFORE, number + LINES_AFTER + 1):
-            for hit in self.lines.get(near, ()):
-                if hit.number == booster:
-                    return hit
+            if (hit := self.first.get(near, {}).get(booster)) is not None:
+                return hit
         return None
 
     def add_boosters(self) -> None:
@@ -268,10 +271,9 @@ class LineScorer:
                     continue
                 category = category_of(hit.number)
                 near = range(number - LINES_AFTER, number + LINES_BEFORE + 1)
-                keywords = {one.number for line in near for one in self.lines.get(line, ())}
                 if hit in self.used:
                     why = "a keyword counts more"
-                elif hit.number - 1 in keywords:
+                elif any(hit.number - 1 in self.first.get(line, ()) for line in near):
                     why = "the keyword near it needs no more"
                 else:
                     why = "no keyword is near it"
