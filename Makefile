@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -86,9 +86,17 @@ corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests co
 secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
 	$(BIN)/python ext/secret_rules.py
 
-pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards, as the README shows them (needs Chromium)
+pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards and of a session, as the README shows them (needs Chromium)
 	$(BIN)/python examples/board.py docs/images/board-terminal.svg
 	$(BIN)/python tests/browser/picture.py docs/images board-web board-web-details
+	$(MAKE) --no-print-directory session-pictures
+
+session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatomy` and `tailhook explain`, of a made-up session
+	mkdir -p build/pictures
+	$(BIN)/python examples/session.py build/pictures/session.jsonl
+	$(BIN)/tailhook anatomy build/pictures/session.jsonl -o docs/images/anatomy.svg
+	$(BIN)/tailhook explain build/pictures/session.jsonl --html build/pictures/explain.html
+	$(BIN)/python tests/browser/page_picture.py build/pictures/explain.html docs/images/explain.png
 
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py

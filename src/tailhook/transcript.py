@@ -248,6 +248,23 @@ class Transcript:
                     yield found.with_record(record)
 
 
+def measured_lines(transcript: Transcript) -> Iterator[tuple[int, int, bool, Record | None]]:
+    """Yield every line: its offset, its bytes with the line end, whether it is blank, and its record or None.
+
+    The bytes of all lines are the size of the file: a byte order mark belongs to the first line.
+    """
+    file, translated = transcript._file, transcript._translated()
+    size = file.seek(0, os.SEEK_END)
+    previous: tuple[int, bool, Record | None] | None = None
+    for offset, line in forward_lines(file, 0, size):
+        if previous is not None:
+            yield previous[0], offset - previous[0], *previous[1:]
+        record = parse_record(line, offset) if translated is None else translated.translate(line, offset)
+        previous = (offset if previous is not None else 0, not line.strip(), record)
+    if previous is not None:
+        yield previous[0], size - previous[0], *previous[1:]
+
+
 def is_own_text(record: Record) -> bool:
     """Return whether the role itself wrote this in the main conversation."""
     return not (record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary)

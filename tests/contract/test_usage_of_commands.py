@@ -19,7 +19,13 @@ def leaves(top, words=()):
 
 ALL = list(leaves(parser()))
 COMMANDS = [words for words in ALL if words != ("hook",)]  # a hook leaves out what it does not know
-NEEDED = {("memory", "explain"): ["x"], ("plates", "dismiss"): ["x"], ("run",): []}
+NEEDED = {
+    ("memory", "explain"): ["x"],
+    ("explain",): ["x"],
+    ("anatomy",): ["x", "-o", "x.svg"],
+    ("plates", "dismiss"): ["x"],
+    ("run",): [],
+}
 
 
 def test_every_group_of_commands_is_there():

@@ -10,7 +10,8 @@ from tailhook.cli.output import CommandGroup, attempt
 
 # The modules of this folder that declare commands, in the order of `tailhook --help`.
 COMMAND_GROUPS = (
-    *("hook", "loop", "ralph", "triage", "memory", "plates", "board", "scan", "usage", "bench", "install", "doctor"),
+    *("hook", "loop", "ralph", "triage", "memory", "plates", "board"),
+    *("scan", "usage", "explain", "anatomy", "bench", "install", "doctor"),
 )
 
 

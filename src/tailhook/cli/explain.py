@@ -1,0 +1,89 @@
+"""`tailhook explain`: a message as the tokenizer sees it, and why its signals and keywords count or not."""
+
+import argparse
+import shutil
+from pathlib import Path
+
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, print_lines, whole
+from tailhook.hook.answer import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.pictures.chosen_message import ChosenMessage
+    from tailhook.transcript import Transcript
+
+STYLE_COLOURS = {"code": 2, "faint": 2, "counts": 32, "ignored": 33, "title": 1}  # ANSI
+PIPE_COLUMNS = 100  # without a terminal
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    example = "tailhook explain session.jsonl --message 3 --html message.html"
+    about = "show a message as the tokenizer sees it, and why its signals and keywords count or not"
+    parser = command(commands, "explain", explain_message, about, example)
+    parser.add_argument("transcript", metavar="TRANSCRIPT", help="the file of a session, or its URL")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--message", metavar="N", type=positive, help="the N-th message (default: the agent's newest)")
+    chosen.add_argument("--offset", metavar="B", type=whole, help="the record whose line begins at this byte")
+    parser.add_argument("--html", metavar="FILE", help="write a page to this file; its name ends with .html")
+
+
+def explain_message(arguments: argparse.Namespace) -> None:
+    """Print the message with its marks, or write it as a page."""
+    # Here, because every command loads this module.
+    from tailhook.hook.config import load
+    from tailhook.hook.payload import project_root
+    from tailhook.pictures.chosen_message import MessageNotFoundError, describe_content, list_facts
+    from tailhook.pictures.explanation import explain_text
+    from tailhook.pictures.explanation_lines import hidden_part, sum_up
+    from tailhook.pictures.explanation_page import explanation_page
+    from tailhook.pictures.explanation_text import draw_explanation
+    from tailhook.pictures.markup import encode_markup
+    from tailhook.stores.atomic import replace_file
+    from tailhook.transcript import open as open_transcript
+
+    if arguments.html is not None:
+        check_ending(arguments.html, (".html",))
+    with open_transcript(arguments.transcript) as transcript:
+        try:
+            chosen = choose_message(transcript, arguments)
+        except MessageNotFoundError as error:
+            raise CommandError(f"{plain(arguments.transcript)}: {error}") from None
+        facts = list_facts(chosen, transcript.host)
+    tuned = load(project_root({})).get("memory", {}).get("profile") == "tuned"
+    explanation = explain_text(chosen.text, chosen.role, chosen.excluded, tuned)
+    name = Path(arguments.transcript).name
+    if arguments.html is not None:
+        replace_file(arguments.html, encode_markup(explanation_page(explanation, chosen, facts, name)))
+        print_lines(f"Wrote {plain(arguments.html)}.")
+        return
+    print_lines(paint(f"{chosen.title} of {plain(name)}", "title"), paint(plain(" · ".join(facts)), "faint"), "")
+    if not chosen.text.strip():
+        print_lines(plain(describe_content(chosen)))
+        return
+    width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
+    print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.excluded))
+    if hidden := hidden_part(explanation):
+        print_lines(hidden)
+
+
+def choose_message(transcript: "Transcript", arguments: argparse.Namespace) -> "ChosenMessage":
+    """Return the message that the arguments name."""
+    from tailhook.pictures import chosen_message
+
+    if arguments.message is not None:
+        return chosen_message.numbered_message(transcript, arguments.message)
+    if arguments.offset is not None:
+        return chosen_message.record_message(transcript, arguments.offset)
+    return chosen_message.newest_message(transcript)
+
+
+def check_ending(path: str, endings: tuple[str, ...]) -> None:
+    """Raise UsageError if a file to write has another ending: it may be the transcript."""
+    if not path.endswith(endings):
+        raise UsageError(f"{plain(path)}: the name of the file to write must end with {' or '.join(endings)}")
+
+
+def paint(words: str, style: str) -> str:
+    """Return words in a style, if the output is a terminal."""
+    return coloured(words, STYLE_COLOURS[style])

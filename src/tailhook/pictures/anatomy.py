@@ -1,0 +1,213 @@
+"""Where the bytes of a transcript are: by kind of record, and over time.
+
+Reads the transcript once, and holds one line of it, at most MAX_BUCKETS pieces of its time and MAX_COUNTED_NAMES names.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from heapq import heappush, heappushpop
+from typing import NamedTuple
+
+from tailhook._core import Record, signals
+from tailhook.hook.answer import plain
+from tailhook.transcript import Transcript, is_own_text, measured_lines
+
+MAX_BUCKETS = 4096
+MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; what is beyond counts as OTHERS
+MAX_COUNTED_NAME_CHARS = 40
+MAX_LARGEST = 8  # records that are listed
+OTHERS = "others"
+# Kinds of records, in the order in which they are stacked: what each is called.
+RECORD_KINDS = {
+    "result": "tools' results",
+    "call": "tool calls",
+    "agent": "agent's words",
+    "thinking": "thinking",
+    "person": "prompts",
+    "host": "host's messages",
+    "summary": "compaction summaries",
+    "sidechain": "sub-agents",
+    "other": "other records",
+    "broken": "broken lines",
+    "blank": "blank lines",
+}
+EVENT_NAMES = {"prompts": "prompts", "tools": "tool calls", "compactions": "compactions", "signals": "signals"}
+
+
+class Large(NamedTuple):
+    """One of the largest records: its size in bytes, its offset and its kind."""
+
+    size: int
+    offset: int
+    kind: str
+
+
+class Anatomy(NamedTuple):
+    """Where a transcript's bytes are.
+
+    bytes_by_kind, records_by_kind: by the names of RECORD_KINDS, largest first.
+    types: the bytes of records that are not messages, by type.
+    tools: how often each tool was called.
+    events: how many of each of EVENT_NAMES.
+    largest: largest first.
+    times: what happened over time; empty if no record has a time.
+    offsets: the same over the bytes of the file.
+    """
+
+    host: str
+    session_id: str
+    size: int
+    records: int
+    start: datetime | None
+    end: datetime | None
+    bytes_by_kind: dict[str, int]
+    records_by_kind: dict[str, int]
+    types: dict[str, int]
+    tools: dict[str, int]
+    events: dict[str, int]
+    largest: list[Large]
+    times: "Buckets"
+    offsets: "Buckets"
+
+
+class Buckets:
+    """Counts along a line of unknown length: in buckets of equal width, which doubles when there are too many.
+
+    width: of a bucket.
+    counts: by the bucket's number: its place divided by the width, rounded down.
+    """
+
+    def __init__(self, width: float = 1, max_buckets: int = MAX_BUCKETS) -> None:
+        self.width = width
+        self.max_buckets = max_buckets
+        self.counts: dict[int, Counter[str]] = {}
+
+    def add(self, place: float, counts: Mapping[str, int]) -> None:
+        """Add counts at a place."""
+        number = int(place // self.width)
+        if number not in self.counts:
+            while len(self.counts) >= self.max_buckets:
+                self.widen()
+                number = int(place // self.width)
+            self.counts.setdefault(number, Counter())
+        self.counts[number].update(counts)
+
+    def widen(self) -> None:
+        """Double the width."""
+        self.width *= 2
+        merged: dict[int, Counter[str]] = {}
+        for number, counts in self.counts.items():
+            merged.setdefault(number // 2, Counter()).update(counts)
+        self.counts = merged
+
+    def sorted(self) -> list[tuple[float, Counter[str]]]:
+        """Return where each bucket begins, and its counts, in order."""
+        return [(number * self.width, counts) for number, counts in sorted(self.counts.items())]
+
+
+class NameCounter:
+    """Counts by name, for names that a transcript chooses: not too many of them, and none too long."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def add(self, name: str | None, count: int) -> None:
+        """Add a count to a name's."""
+        shown = plain((name or "?")[:MAX_COUNTED_NAME_CHARS])
+        known = shown in self.counts or len(self.counts) < MAX_COUNTED_NAMES
+        self.counts[shown if known else OTHERS] += count
+
+    def sorted(self) -> dict[str, int]:
+        """Return the counts, the largest first."""
+        return dict(sorted(self.counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def measure_transcript(transcript: Transcript) -> Anatomy:
+    """Return where a transcript's bytes are. Reads all of it, one line at a time."""
+    sizes: Counter[str] = Counter()
+    records: Counter[str] = Counter()
+    events: Counter[str] = Counter(dict.fromkeys(EVENT_NAMES, 0))
+    types, tools = NameCounter(), NameCounter()
+    largest: list[Large] = []
+    times, offsets = Buckets(), Buckets(width=256)
+    session_id, last, size = "", None, 0
+    span: list[datetime] = []
+    waiting: Counter[str] = Counter()  # what stands before the first record with a time
+    for offset, length, is_blank, record in measured_lines(transcript):
+        size += length
+        kind = find_kind(record) if record is not None else "blank" if is_blank else "broken"
+        found = Counter({f"bytes {kind}": length})
+        if not is_blank:
+            records[kind] += 1
+            found.update(find_events(record) if record is not None else {})
+            one = Large(length, offset, kind)
+            heappush(largest, one) if len(largest) < MAX_LARGEST else heappushpop(largest, one)
+        sizes[kind] += length
+        if record is not None:
+            session_id = session_id or record.session_id or ""
+            if kind == "other":
+                types.add(record.type, length)
+            for tool in record.tools if record.role == "assistant" else ():
+                tools.add(tool.name, 1)
+            if (time := record.time) is not None:
+                last = time.timestamp()
+                span = [min(span[0], time), max(span[1], time)] if span else [time, time]
+        events.update({name: found[name] for name in EVENT_NAMES})
+        offsets.add(offset, found)
+        if last is None:
+            waiting.update(found)
+        else:
+            times.add(last, found + waiting)
+            waiting.clear()
+    order = sorted(sizes, key=lambda kind: (-sizes[kind], kind))
+    return Anatomy(
+        transcript.host,
+        plain(session_id[:MAX_COUNTED_NAME_CHARS]),
+        size,
+        sum(records.values()),
+        span[0] if span else None,
+        span[1] if span else None,
+        {kind: sizes[kind] for kind in order},
+        {kind: records[kind] for kind in order},
+        types.sorted(),
+        tools.sorted(),
+        dict(events),
+        sorted(largest, reverse=True),
+        times,
+        offsets,
+    )
+
+
+def find_kind(record: Record) -> str:
+    """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order."""
+    if record.is_sidechain:
+        return "sidechain"
+    if record.role is None:
+        return "other"
+    if record.role != "assistant":
+        if record.tool_results:
+            return "result"
+        if record.is_compact_summary:
+            return "summary"
+        return "person" if record.is_prompt else "host"
+    if record.is_api_error or record.is_meta:
+        return "host"
+    if record.tools:
+        return "call"
+    return "agent" if record.text.strip() else "thinking"
+
+
+def find_events(record: Record) -> dict[str, int]:
+    """Return how many of each of EVENT_NAMES a record is or has."""
+    found = {}
+    if record.is_prompt:
+        found["prompts"] = 1
+    elif record.subtype == "compact_boundary" or record.type == "compacted":  # Claude Code; Codex
+        found["compactions"] = 1
+    elif record.role == "assistant":
+        if count := len(record.tools):
+            found["tools"] = count
+        if is_own_text(record) and (count := len(signals(record.text))):
+            found["signals"] = count
+    return found
