@@ -1,6 +1,7 @@
 # A record of a transcript, and its properties.
 #
-# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
+# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
+# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result.
 # For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
 # (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
