@@ -6,6 +6,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from typing import NamedTuple
 
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
@@ -30,14 +31,19 @@ class TaskResult(NamedTuple):
     problems: list[Problem]
 
 
-def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
-    """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same."""
+def scan_task(program: ScanProgram, task: Iterable[FileRange], stop: Event | None = None) -> TaskResult:
+    """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
+
+    stop: when it is set, the task ends, and its result is not whole.
+    """
     scan = RangeScan(program)
     counts: Counter[str] = Counter()
     problems = []
     for part in task:
+        if stop is not None and stop.is_set():
+            break
         try:
-            counts["bytes"] += scan_part(scan, part)
+            counts["bytes"] += scan_part(scan, part, stop)
             counts["files"] += part.start == 0
         except (OSError, TailhookError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -46,7 +52,7 @@ def scan_task(program: ScanProgram, task: Iterable[FileRange]) -> TaskResult:
     return TaskResult(scan.finish(), counts, problems)
 
 
-def scan_part(scan: RangeScan, part: FileRange) -> int:
+def scan_part(scan: RangeScan, part: FileRange, stop: Event | None) -> int:
     """Scan a range of a source and return how many bytes it has. Raises OSError and TailhookError."""
     opened = open_source(part.path)
     try:
@@ -55,7 +61,7 @@ def scan_part(scan: RangeScan, part: FileRange) -> int:
         session = file_session(fd, part.path)
         scan.begin(part.path, session, name_of_host(records), part.start, part.end)
         if records is None:
-            scan.read(fd)
+            scan.read(fd, stop)
             scan.end_file()
         else:
             records.read_changes(opened.file, part.start)
@@ -80,19 +86,21 @@ def file_session(fd: int, path: str) -> str:
 def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Iterator[TaskResult]:
     """Yield the results of the tasks in their order. At most AHEAD * workers of them wait to be asked for.
 
-    When the caller stops, tasks that have not begun do not begin.
+    When the caller stops, tasks that have not begun do not begin, and those that run end soon.
     """
     if workers == 1:
         yield from (scan_task(program, task) for task in tasks)
         return
+    stop = Event()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="tailhook-scan")
     waiting: deque[Future[TaskResult]] = deque()
     try:
         for task in tasks:
-            waiting.append(pool.submit(scan_task, program, task))
+            waiting.append(pool.submit(scan_task, program, task, stop))
             if len(waiting) >= AHEAD * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
+        stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
