@@ -541,8 +541,8 @@ def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) 
 
     names: of the columns.  rows: values as `ArrowBatch.columns` returns them, in the order of the names.
 
-    Raises ValueError for a column that no table has or a row of another length, TypeError for a value of another type, OverflowError for a number
-    of more than 64 bits, MemoryError also if the texts of a column take 2 GiB.
+    Raises ValueError for a column that no table has or a row of another length, TypeError for a value of another type,
+    OverflowError for a number of more than 64 bits, MemoryError also if the texts of a column take 2 GiB.
     """
 
 def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
@@ -596,8 +596,8 @@ class ScanProgram:
 class RangeScan:
     """Scans ranges of files, one after another, into batches of rows.  (ext/scan/run.pxi)
 
-    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB,
-    without its newline, is skipped and counted. While it scans, it does not hold the interpreter lock.
+    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB
+    without its newline is skipped and counted. While it scans, it does not hold the interpreter lock.
 
     One thread at a time may use it: all methods raise RuntimeError if another thread does. After a MemoryError they
     raise MemoryError again, because a row may be incomplete.
@@ -623,7 +623,7 @@ class RangeScan:
         """
 
     def feed(self, data: bytes) -> None:
-        """Scan the next bytes. The first ones are at the offset `start` - 1, or 0. Raises RuntimeError without a range."""
+        """Scan the next bytes; the first ones are at the offset `start` - 1, or 0. RuntimeError: no range is begun."""
 
     def feed_line(self, line: bytes, offset: int) -> None:
         """Scan one line without its newline, as if it stood at `offset`. Raises RuntimeError without a range."""

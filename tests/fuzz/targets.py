@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -188,7 +189,12 @@ def scan_range(data):
         return  # the scan ignores a mark on every line; a Record raises for a value that is not UTF-8
     rows = rows_of_ranges(SCANS[0][0], data, [0, None], len(data) + 1)
     assert [row[2:] for row in rows] == [
-        (record.offset, *map(utf8, (record.type, record.uuid, record.model, record.text)), record.is_prompt, record.is_error)
+        (
+            record.offset,
+            *map(utf8, (record.type, record.uuid, record.model, record.text)),
+            record.is_prompt,
+            record.is_error,
+        )
         for record in _core.forward_records(io.BytesIO(data))
     ]
 
@@ -196,7 +202,7 @@ def scan_range(data):
 def rows_of_ranges(program, data, edges, step):
     """Return the rows of a file that is cut at the edges, and is fed `step` bytes at a time."""
     scan = _core.RangeScan(program)
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         scan.begin("t.jsonl", "s", "claude-code", start, end)
         at = max(start - 1, 0)
         while at < len(data) and not scan.is_done:
@@ -209,7 +215,9 @@ def rows_of_ranges(program, data, edges, step):
 def scan_programs():
     """Return (a question for each table, the same without its gate)."""
     searches = [programs.signals(), programs.categories(), programs.Search({"e": ["é"], "word": ["TODO"]})]
-    columns = COLUMNS | {"records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")}
+    columns = COLUMNS | {
+        "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
+    }
     found = []
     for table in ("records", "matches", "tools", "usage", "sessions"):
         options = {"code": -1, "context": 5, "all_text": True} if table == "matches" else {}

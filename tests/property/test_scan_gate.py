@@ -1,4 +1,4 @@
-"""The gate before the record parser opens for every line that has a match: any pattern, however JSON writes the text."""
+"""The gate before the record parser opens for every line with a match: any pattern, however JSON writes the text."""
 
 import json
 
@@ -10,7 +10,9 @@ from tailhook.fleet.answer import Conditions
 from tailhook.fleet.program import Search, make_gate, make_program
 
 # Letters with rules of their own: in JSON, in word boundaries, in case folding, in UTF-16.
-LETTERS = st.sampled_from(list("aKkSsiI \t\n\"\\/'<>éßſKıİ\u00a0\u2028\ufffd漢\U0001f600\U0001d11e\x7f\x01u0"))
+LETTERS = st.sampled_from(
+    list("aKkSsiI \t\n\"\\/'<>éß\u017f\u212a\u0131\u0130\u00a0\u2028\ufffd漢\U0001f600\U0001d11e\x7f\x01u0")
+)
 PATTERNS = st.text(LETTERS | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 
 
@@ -48,7 +50,7 @@ def cases(draw):
 
 def alike(letter):
     """Return letters that count as the same one if case does not."""
-    return {"k": "K", "s": "ſ", "i": "ıİ"}.get(letter.lower(), "")
+    return {"k": "\u212a", "s": "\u017f", "i": "\u0131\u0130"}.get(letter.lower(), "")
 
 
 def rows(search, line, gated):

@@ -127,7 +127,9 @@ def raw_literals(pattern: str, word: bool) -> list[str]:
     parts = plain_parts(pattern, word)
     if parts:
         return [max(parts, key=len)]
-    other = next((letter for letter in pattern if letter > "\x7f" and letter != REPLACEMENT and not letter.isspace()), None)
+    other = next(
+        (letter for letter in pattern if letter > "\x7f" and letter != REPLACEMENT and not letter.isspace()), None
+    )
     return [] if other is None else [other, *spelled_escapes(other)]
 
 
