@@ -1,7 +1,7 @@
 # Columns of a table in Arrow's memory layout, which grow by a value at a time.
 #
 # Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_texts_add, arrow_texts_free,
-# arrow_column_free, arrow_put_value.
+# arrow_column_keep, arrow_column_free, arrow_put_value.
 # Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi), text/utf8.h.
 #
 # Layout: https://arrow.apache.org/docs/format/Columnar.html. Nothing here needs the interpreter.
@@ -193,6 +193,47 @@ cdef int arrow_end_names(ArrowColumn* column, bint valid) noexcept nogil:
     if arrow_put_value(column, column.length + 1, &end, sizeof(end)) < 0:
         return -1
     return arrow_finish_value(column, valid)
+
+
+cdef inline void arrow_move_bit(uint8_t* bits, size_t to, size_t at) noexcept nogil:
+    cdef uint8_t bit = bits[at // 8] >> (at % 8) & 1
+    bits[to // 8] = (bits[to // 8] & ~(1 << (to % 8))) | bit << (to % 8)
+
+
+cdef void arrow_texts_keep(ArrowTexts* texts, const uint8_t* keep) noexcept nogil:
+    cdef size_t kept = 0
+    cdef size_t size = 0
+    cdef size_t i, start, end
+    for i in range(texts.count):
+        if keep[i]:
+            start, end = texts.offsets[i], texts.offsets[i + 1]
+            if start != size and start != end:
+                memmove(texts.data + size, texts.data + start, end - start)
+            size += end - start
+            kept += 1
+            texts.offsets[kept] = <int32_t>size
+    texts.count, texts.size = kept, size
+
+
+cdef void arrow_column_keep(ArrowColumn* column, const uint8_t* keep) noexcept nogil:
+    """Drop values of a column of any kind but ARROW_NAMES.  keep: for each value whether it stays."""
+    cdef size_t kept = 0
+    cdef size_t nulls = 0
+    cdef size_t i
+    for i in range(column.length):
+        if keep[i]:
+            arrow_move_bit(column.valid, kept, i)
+            nulls += not column.valid[kept // 8] >> (kept % 8) & 1
+            if column.kind == ARROW_NAME:
+                (<int32_t*>column.values)[kept] = (<int32_t*>column.values)[i]
+            elif column.kind == ARROW_BOOL:
+                arrow_move_bit(column.values, kept, i)
+            elif column.kind != ARROW_TEXT:
+                (<int64_t*>column.values)[kept] = (<int64_t*>column.values)[i]
+            kept += 1
+    if column.kind == ARROW_TEXT:
+        arrow_texts_keep(&column.texts, keep)
+    column.length, column.nulls = kept, nulls
 
 
 cdef void arrow_texts_free(ArrowTexts* texts) noexcept nogil:

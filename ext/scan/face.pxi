@@ -7,7 +7,7 @@
 
 cdef enum:
     SCAN_MAX_CONTEXT = 1 << 16  # characters on either side of a match
-    SCAN_SIGNAL_BLOCKS = 32     # after so many blocks, signals are looked at
+    SCAN_SIGNAL_BLOCKS = 128    # after so many blocks, signals are looked at
 
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     """Add strings to empty texts."""
@@ -170,6 +170,12 @@ cdef class RangeScan:
             self.run.columns.wanted[<int>field] = True
             self.run.columns.order[self.run.columns.count] = field
             self.run.columns.count += 1
+        self.run.columns.are_responses = program.question.table == SCAN_USAGE and all([
+            self.run.columns.wanted[field]
+            for field in (
+                SCAN_PATH, SCAN_OFFSET, SCAN_TIMESTAMP, SCAN_MESSAGE_ID, SCAN_REQUEST_ID, SCAN_OUTPUT_TOKENS
+            )
+        ])
         scan_define_columns(&self.run.columns)
         # Texts that are empty have an address, too.
         if scan_text_room(&self.run.text, 1) < 0 or scan_text_room(&self.run.scratch, 1) < 0:

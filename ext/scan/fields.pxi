@@ -1,9 +1,10 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_cut, scan_end_row; scan_put_*,
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_cut, scan_end_row; scan_put_*, scan_string_bytes,
 # scan_read_time; ScanText, scan_text_*.
 # Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
-# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), array_grow (array.pxi).
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_keep_responses
+# (scan/responses.pxi), array_grow (array.pxi).
 #
 # All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
 # What is put into a column that is not asked for is not decoded.
@@ -91,6 +92,7 @@ cdef struct ScanColumns:
     int order[SCAN_FIELDS]  # the numbers of the question's columns
     size_t count            # of them
     size_t rows             # that are not in a batch yet
+    bint are_responses      # of which scan_keep_responses drops some
     ScanBatch* batches
     size_t batch_count
     size_t batch_capacity
@@ -177,6 +179,8 @@ cdef int scan_cut(ScanColumns* columns) noexcept nogil:
     """Make a batch of the rows so far. Returns 0, or -1: no memory."""
     cdef ScanBatch* batch
     cdef size_t i
+    if columns.are_responses and scan_keep_responses(columns) < 0:
+        return -1
     if columns.batch_count == columns.batch_capacity and array_grow(
         <void**>&columns.batches, &columns.batch_capacity, columns.batch_count + 1, sizeof(ScanBatch)
     ) < 0:
@@ -252,6 +256,21 @@ cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
     if lone:
         scan_mend_utf8(text, first)
     return 0
+
+
+cdef int64_t scan_string_bytes(Cursor start, Cursor end) noexcept nogil:
+    """Return how many bytes scan_text_add adds for a JSON string of valid UTF-8."""
+    cdef unsigned char encoded[4]
+    cdef int64_t size = 0
+    cdef uint32_t code_point
+    cdef Cursor stop
+    while True:
+        stop = json_string_stop(start, end)
+        size += stop - start
+        if stop == end:
+            return size
+        start = json_read_character(stop, end, &code_point)
+        size += utf8_put(encoded, code_point) - encoded
 
 
 # ---- values --------------------------------------------------------------------

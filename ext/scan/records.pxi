@@ -36,6 +36,19 @@ cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
     return 0
 
 
+cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
+    """Return how long the text is that scan_own_text gives."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice part
+    cdef int64_t size = 0
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return scan_string_bytes(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    while rec_next_text(&texts, &part):
+        size += (size != 0) + scan_string_bytes(part.start, part.end)
+    return size
+
+
 cdef inline RecSlice* scan_role(RecFields* fields) noexcept nogil:
     """Return the value with the role: the message's, or the type of a flat record. NULL for records of other types."""
     if not rec_is_spoken(fields):
@@ -141,12 +154,10 @@ cdef int scan_put_record(
         or scan_put_bool(columns, SCAN_IS_META, rec_value_is_true(&top[FIELD_META])) < 0
     ):
         return -1
-    if columns.wanted[SCAN_TEXT] or columns.wanted[SCAN_TEXT_BYTES]:
-        if (
-            scan_own_text(fields, text) < 0
-            or scan_put_int(columns, SCAN_TEXT_BYTES, text.size) < 0
-            or scan_put_text(columns, SCAN_TEXT, text.data, text.size) < 0
-        ):
+    if columns.wanted[SCAN_TEXT_BYTES] and scan_put_int(columns, SCAN_TEXT_BYTES, scan_text_bytes(fields)) < 0:
+        return -1
+    if columns.wanted[SCAN_TEXT]:
+        if scan_own_text(fields, text) < 0 or scan_put_text(columns, SCAN_TEXT, text.data, text.size) < 0:
             return -1
     return scan_end_row(columns)
 

@@ -16,7 +16,7 @@
 # gate is a pattern set of parts of the patterns that JSON writes as they are, and of the escapes that could hide them.
 
 cdef enum:
-    SCAN_BLOCK_BYTES = 1 << 20
+    SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
     SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
 
 cdef enum:

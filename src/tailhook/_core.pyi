@@ -629,7 +629,7 @@ class RangeScan:
         """Scan one line without its newline, as if it stood at `offset`. Raises RuntimeError without a range."""
 
     def read(self, fd: int, stop: Event | None = None) -> None:
-        """Read the range from a regular file, in blocks of 1 MiB. Raises OSError, and RuntimeError without a range.
+        """Read the range from a regular file, in blocks of 256 KiB. Raises OSError, and RuntimeError without a range.
 
         Signals are handled, and `stop` is looked at, every 32 MiB.
 
