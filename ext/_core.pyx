@@ -47,6 +47,7 @@ include "arrow/batch.pxi"               # finished columns, for Python and for A
 
 include "scan/fields.pxi"               # the columns of a scan's tables
 include "scan/records.pxi"              # the rows of one record
+include "scan/responses.pxi"            # those that count
 include "scan/run.pxi"                  # from blocks of a file to rows
 include "scan/face.pxi"                 # the same, for Python
 

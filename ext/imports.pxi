@@ -8,12 +8,11 @@ cimport cython
 # ---- the C library and POSIX -------------------------------------------------
 
 from libc.errno cimport EAGAIN, EINTR, EIO, ENAMETOOLONG, ENOMEM, errno
-from libc.math cimport llrint
 from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE, fclose, fopen, fscanf
 from libc.stdlib cimport qsort
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strlen
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp, strlen
 from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as os_open
 from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec

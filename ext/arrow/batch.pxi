@@ -1,7 +1,7 @@
 # Finished columns: handed out through the Arrow C data interface without a copy, or as rows of Python values.
 #
-# Gives: ArrowBatch, arrow_batch_of, arrow_columns_free. For Python: ArrowBatch, arrow_stream.
-# Needs: arrow/arrow.h, the columns (arrow/columns.pxi), tuple_new (named_tuple.pxi).
+# Gives: arrow_batch_of, arrow_columns_free. For Python: ArrowBatch, arrow_stream.
+# Needs: arrow/arrow.h, the columns (arrow/columns.pxi).
 #
 # A consumer may hold a part of a batch longer than the rest, and may release it in any thread. So the memory is counted
 # without the interpreter: by the batch itself, and by each exported array.
@@ -12,7 +12,8 @@ cdef struct ArrowStorage:
     int64_t count          # of the columns
     ArrowColumn* columns
 
-cdef struct ArrowOwned:    # what an exported array owns
+# What an exported array owns.
+cdef struct ArrowOwned:
     ArrowStorage* storage
     const void* buffers[3]
 
@@ -213,26 +214,29 @@ cdef void arrow_free_array_capsule(object capsule) noexcept:
     PyMem_RawFree(array)
 
 
+cdef object arrow_new_capsule(void* content, const char* name, void (*free_content)(object) noexcept):
+    """Return a capsule that owns its content, a zeroed struct. Raises MemoryError, also if the content is NULL."""
+    if content == NULL:
+        raise MemoryError
+    try:
+        return PyCapsule_New(content, name, free_content)
+    except BaseException:
+        PyMem_RawFree(content)
+        raise
+
+
 cdef object arrow_schema_capsule(const ArrowStorage* storage):
     cdef ArrowSchema* schema = <ArrowSchema*>PyMem_RawCalloc(1, sizeof(ArrowSchema))
-    cdef int failed
-    if schema == NULL:
-        raise MemoryError
-    failed = arrow_table_schema(storage, schema)
-    capsule = PyCapsule_New(schema, b"arrow_schema", arrow_free_schema_capsule)
-    if failed:
+    capsule = arrow_new_capsule(schema, b"arrow_schema", arrow_free_schema_capsule)
+    if arrow_table_schema(storage, schema) < 0:
         raise MemoryError
     return capsule
 
 
 cdef object arrow_array_capsule(ArrowStorage* storage):
     cdef ArrowArray* array = <ArrowArray*>PyMem_RawCalloc(1, sizeof(ArrowArray))
-    cdef int failed
-    if array == NULL:
-        raise MemoryError
-    failed = arrow_table_array(storage, array)
-    capsule = PyCapsule_New(array, b"arrow_array", arrow_free_array_capsule)
-    if failed:
+    capsule = arrow_new_capsule(array, b"arrow_array", arrow_free_array_capsule)
+    if arrow_table_array(storage, array) < 0:
         raise MemoryError
     return capsule
 
@@ -277,6 +281,13 @@ cdef object arrow_column_list(const ArrowColumn* column):
 cdef class ArrowBatch:
     cdef ArrowStorage* storage
 
+    def __cinit__(self):
+        """Make a batch without columns, which arrow_batch_of fills."""
+        self.storage = <ArrowStorage*>PyMem_RawCalloc(1, sizeof(ArrowStorage))
+        if self.storage == NULL:
+            raise MemoryError
+        self.storage.references = 1
+
     def __dealloc__(self):
         if self.storage != NULL:
             arrow_release_storage(self.storage)
@@ -300,30 +311,44 @@ cdef class ArrowBatch:
         return [arrow_column_list(&self.storage.columns[i]) for i in range(self.storage.count)]
 
 
-cdef ArrowBatch arrow_batch_of(ArrowColumn* columns, int64_t count, int64_t length):
-    """Return a batch that owns the columns. Raises MemoryError; then the columns are freed."""
-    cdef ArrowBatch batch = ArrowBatch.__new__(ArrowBatch)
-    cdef int64_t i
-    cdef int32_t zero = 0
-    batch.storage = <ArrowStorage*>PyMem_RawCalloc(1, sizeof(ArrowStorage))
-    if batch.storage == NULL:
-        arrow_columns_free(columns, count)
+cdef int arrow_finish_column(ArrowColumn* column, size_t length) except -1:
+    """Give a column what an array must have. Raises MemoryError, and ValueError if its values are not as many."""
+    if column.length != length:
+        raise ValueError(f"this table has no column {column.name.decode()!r}")
+    PyMem_RawFree(column.slots)
+    column.slots = NULL
+    # An array of offsets has one more than values, also without values.
+    if column.texts.offsets == NULL:
+        if arrow_texts_add(&column.texts, <Cursor>b"", 0) < 0:
+            raise MemoryError
+        column.texts.count = 0
+    if column.kind == ARROW_NAMES and length == 0 and arrow_put_value(column, 0, NULL, sizeof(int32_t)) < 0:
         raise MemoryError
-    batch.storage[0] = ArrowStorage(1, length, count, columns)
-    for i in range(count):  # an array of offsets has one more than values, also without values
-        if columns[i].texts.offsets == NULL:
-            if arrow_texts_add(&columns[i].texts, <Cursor>&zero, 0) < 0:
-                raise MemoryError
-            columns[i].texts.count = 0
-        if columns[i].kind == ARROW_NAMES and columns[i].values == NULL:
-            if arrow_put_value(&columns[i], &zero, sizeof(zero)) < 0:
-                raise MemoryError
+    return 0
+
+
+cdef ArrowBatch arrow_batch_of(ArrowColumn* columns, size_t count, size_t length):
+    """Return a batch that owns the columns. If it raises MemoryError or ValueError, it has freed them.
+
+    length: of each column.
+    """
+    cdef ArrowBatch batch
+    cdef size_t i
+    try:
+        batch = ArrowBatch.__new__(ArrowBatch)
+        for i in range(count):
+            arrow_finish_column(&columns[i], length)
+    except BaseException:
+        arrow_columns_free(columns, count)
+        raise
+    batch.storage.length, batch.storage.count, batch.storage.columns = length, count, columns
     return batch
 
 
 # ---- streams -----------------------------------------------------------------
 
-cdef struct ArrowFeed:     # what a stream owns
+# What a stream owns.
+cdef struct ArrowFeed:
     void* batches          # an iterator
     void* schema           # a batch with the columns
     void* problem          # bytes: the last error
@@ -345,13 +370,28 @@ cdef int arrow_stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcep
     return 0
 
 
+cdef bint arrow_has_columns_of(const ArrowStorage* storage, const ArrowStorage* other) noexcept nogil:
+    """Return whether both have the same columns."""
+    cdef int64_t i
+    if storage.count != other.count:
+        return False
+    for i in range(storage.count):
+        if storage.columns[i].kind != other.columns[i].kind or strcmp(storage.columns[i].name, other.columns[i].name):
+            return False
+    return True
+
+
 cdef int arrow_stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gil:
     cdef ArrowFeed* feed = <ArrowFeed*>stream.private_data
     cdef ArrowBatch batch
     out.release = NULL
     try:
         batch = next(<object>feed.batches, None)
-        if batch is not None and arrow_table_array(batch.storage, out) < 0:
+        if batch is None:
+            return 0
+        if not arrow_has_columns_of(batch.storage, (<ArrowBatch>feed.schema).storage):
+            raise TypeError("a batch has other columns than the stream")
+        if arrow_table_array(batch.storage, out) < 0:
             if out.release != NULL:
                 out.release(out)
             raise MemoryError
@@ -382,14 +422,11 @@ cdef void arrow_free_stream_capsule(object capsule) noexcept:
 
 
 def arrow_stream(ArrowBatch schema not None, batches):
-    cdef ArrowArrayStream* stream
-    cdef ArrowFeed* feed
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyMem_RawCalloc(1, sizeof(ArrowArrayStream))
+    capsule = arrow_new_capsule(stream, b"arrow_array_stream", arrow_free_stream_capsule)
     batches = iter(batches)
-    stream = <ArrowArrayStream*>PyMem_RawCalloc(1, sizeof(ArrowArrayStream))
-    feed = <ArrowFeed*>PyMem_RawCalloc(1, sizeof(ArrowFeed))
-    if stream == NULL or feed == NULL:
-        PyMem_RawFree(stream)
-        PyMem_RawFree(feed)
+    cdef ArrowFeed* feed = <ArrowFeed*>PyMem_RawCalloc(1, sizeof(ArrowFeed))
+    if feed == NULL:
         raise MemoryError
     Py_INCREF(batches)
     Py_INCREF(schema)
@@ -399,4 +436,4 @@ def arrow_stream(ArrowBatch schema not None, batches):
     stream.get_last_error = arrow_stream_problem
     stream.release = arrow_stream_release
     stream.private_data = feed
-    return PyCapsule_New(stream, b"arrow_array_stream", arrow_free_stream_capsule)
+    return capsule

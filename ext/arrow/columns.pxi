@@ -1,7 +1,8 @@
 # Columns of a table in Arrow's memory layout, which grow by a value at a time.
 #
-# Gives: ArrowKind (ARROW_*), ArrowColumn, ArrowTexts; arrow_add_*, arrow_column_free, arrow_column_bytes.
-# Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi).
+# Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_texts_add, arrow_texts_free,
+# arrow_column_keep, arrow_column_free, arrow_put_value.
+# Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi), text/utf8.h.
 #
 # Layout: https://arrow.apache.org/docs/format/Columnar.html. Nothing here needs the interpreter.
 
@@ -14,7 +15,7 @@ cdef enum:
     ARROW_BOOL
 
 cdef enum:
-    ARROW_MAX_TEXT_BYTES = 1 << 30  # of a column: offsets have 32 bits
+    ARROW_MAX_TEXT_BYTES = 0x7FFFFFFF  # of a column: offsets have 32 bits
 
 cdef struct ArrowTexts:
     int32_t* offsets       # count + 1 of them, from 0
@@ -31,15 +32,15 @@ cdef struct ArrowColumn:
     size_t nulls
     uint8_t* valid         # a bit for each value, the first one lowest
     size_t valid_capacity
-    uint8_t* values        # int64 values, int32 indices, bits, or the int32 offsets of lists; unused for texts
-    size_t values_capacity # bytes
+    uint8_t* values         # int64 values, int32 indices, bits, or the int32 offsets of lists; unused for texts
+    size_t values_capacity  # bytes
     ArrowTexts texts       # the values, a dictionary's, or those of all lists
     uint32_t* slots        # of a dictionary: 1 + index by hash, or 0
     size_t slot_count      # a power of two
     int32_t last           # the index that was added last
 
 
-cdef int arrow_add_bit(uint8_t** bits, size_t* capacity, size_t at, bint bit) noexcept nogil:
+cdef inline int arrow_add_bit(uint8_t** bits, size_t* capacity, size_t at, bint bit) noexcept nogil:
     """Set a bit behind the last one. Returns 0, or -1: no memory."""
     if at % 8 == 0:
         if at // 8 == capacity[0] and array_grow(<void**>bits, capacity, at // 8 + 1, 1) < 0:
@@ -50,7 +51,9 @@ cdef int arrow_add_bit(uint8_t** bits, size_t* capacity, size_t at, bint bit) no
 
 
 cdef int arrow_texts_add(ArrowTexts* texts, Cursor start, size_t size) noexcept nogil:
-    """Add a text of valid UTF-8. Returns 0, or -1: no memory."""
+    """Add a text of valid UTF-8. Returns 0, or -1: no memory, or too much for offsets of 32 bits."""
+    if size > ARROW_MAX_TEXT_BYTES - texts.size or texts.count >= ARROW_MAX_TEXT_BYTES:
+        return -1
     if texts.count + 2 > texts.offset_capacity:
         if array_grow(<void**>&texts.offsets, &texts.offset_capacity, texts.count + 2, sizeof(int32_t)) < 0:
             return -1
@@ -66,13 +69,19 @@ cdef int arrow_texts_add(ArrowTexts* texts, Cursor start, size_t size) noexcept 
     return 0
 
 
-cdef int arrow_put_value(ArrowColumn* column, const void* value, size_t size) noexcept nogil:
-    """Add the bytes of a value behind the last one. Returns 0, or -1: no memory."""
-    cdef size_t at = column.length * size
+cdef inline int arrow_put_value(ArrowColumn* column, size_t place, const void* value, size_t size) noexcept nogil:
+    """Set the bytes of a value at the end of the column. Returns 0, or -1: no memory.
+
+    place: how many values are before it.  value: NULL for zeros.
+    """
+    cdef size_t at = place * size
     if at + size > column.values_capacity:
         if array_grow(<void**>&column.values, &column.values_capacity, at + size, 1) < 0:
             return -1
-    memcpy(column.values + at, value, size)
+    if value == NULL:
+        memset(column.values + at, 0, size)
+    else:
+        memcpy(column.values + at, value, size)
     return 0
 
 
@@ -87,21 +96,22 @@ cdef inline int arrow_finish_value(ArrowColumn* column, bint valid) noexcept nog
 cdef int arrow_add_null(ArrowColumn* column) noexcept nogil:
     cdef int64_t zero = 0
     cdef int failed
+    if column.kind == ARROW_NAMES:
+        return arrow_end_names(column, False)
     if column.kind == ARROW_TEXT:
         failed = arrow_texts_add(&column.texts, <Cursor>&zero, 0)
-    elif column.kind == ARROW_NAMES:
-        failed = arrow_end_names(column)
-        return failed
     elif column.kind == ARROW_BOOL:
         failed = arrow_add_bit(&column.values, &column.values_capacity, column.length, False)
     else:
-        failed = arrow_put_value(column, &zero, sizeof(int32_t) if column.kind == ARROW_NAME else sizeof(int64_t))
+        failed = arrow_put_value(
+            column, column.length, NULL, sizeof(int32_t) if column.kind == ARROW_NAME else sizeof(int64_t)
+        )
     return -1 if failed < 0 else arrow_finish_value(column, False)
 
 
 cdef int arrow_add_int(ArrowColumn* column, int64_t value) noexcept nogil:
     """Add to a column of ARROW_INT or ARROW_TIME. Returns 0, or -1: no memory."""
-    return -1 if arrow_put_value(column, &value, sizeof(value)) < 0 else arrow_finish_value(column, True)
+    return -1 if arrow_put_value(column, column.length, &value, sizeof(value)) < 0 else arrow_finish_value(column, True)
 
 
 cdef int arrow_add_bool(ArrowColumn* column, bint value) noexcept nogil:
@@ -167,28 +177,63 @@ cdef int arrow_add_text(ArrowColumn* column, Cursor start, size_t size) noexcept
             return -1
         return arrow_finish_value(column, True)
     index = arrow_find_name(column, start, size)
-    if index < 0 or arrow_put_value(column, &index, sizeof(index)) < 0:
+    if index < 0 or arrow_put_value(column, column.length, &index, sizeof(index)) < 0:
         return -1
     return arrow_finish_value(column, True)
 
 
-cdef int arrow_end_names(ArrowColumn* column) noexcept nogil:
-    """End a list of ARROW_NAMES, whose texts were added to column.texts. Returns 0, or -1: no memory."""
+cdef int arrow_end_names(ArrowColumn* column, bint valid) noexcept nogil:
+    """End a list of ARROW_NAMES, whose texts were added to column.texts. Returns 0, or -1: no memory.
+
+    valid: False for a null, without texts.
+    """
     cdef int32_t end = <int32_t>column.texts.count
-    cdef int32_t zero = 0
-    if column.length == 0 and arrow_put_value(column, &zero, sizeof(zero)) < 0:
+    if column.length == 0 and arrow_put_value(column, 0, NULL, sizeof(end)) < 0:
         return -1
-    column.length += 1
-    if arrow_put_value(column, &end, sizeof(end)) < 0:
-        column.length -= 1
+    if arrow_put_value(column, column.length + 1, &end, sizeof(end)) < 0:
         return -1
-    column.length -= 1
-    return arrow_finish_value(column, True)
+    return arrow_finish_value(column, valid)
 
 
-cdef size_t arrow_column_bytes(const ArrowColumn* column) noexcept nogil:
-    """Return about how many bytes the column's values take."""
-    return column.texts.size + 8 * column.length
+cdef inline void arrow_move_bit(uint8_t* bits, size_t to, size_t at) noexcept nogil:
+    cdef uint8_t bit = bits[at // 8] >> (at % 8) & 1
+    bits[to // 8] = (bits[to // 8] & ~(1 << (to % 8))) | bit << (to % 8)
+
+
+cdef void arrow_texts_keep(ArrowTexts* texts, const uint8_t* keep) noexcept nogil:
+    cdef size_t kept = 0
+    cdef size_t size = 0
+    cdef size_t i, start, end
+    for i in range(texts.count):
+        if keep[i]:
+            start, end = texts.offsets[i], texts.offsets[i + 1]
+            if start != size and start != end:
+                memmove(texts.data + size, texts.data + start, end - start)
+            size += end - start
+            kept += 1
+            texts.offsets[kept] = <int32_t>size
+    texts.count, texts.size = kept, size
+
+
+cdef void arrow_column_keep(ArrowColumn* column, const uint8_t* keep) noexcept nogil:
+    """Drop values of a column of any kind but ARROW_NAMES.  keep: for each value whether it stays."""
+    cdef size_t kept = 0
+    cdef size_t nulls = 0
+    cdef size_t i
+    for i in range(column.length):
+        if keep[i]:
+            arrow_move_bit(column.valid, kept, i)
+            nulls += not column.valid[kept // 8] >> (kept % 8) & 1
+            if column.kind == ARROW_NAME:
+                (<int32_t*>column.values)[kept] = (<int32_t*>column.values)[i]
+            elif column.kind == ARROW_BOOL:
+                arrow_move_bit(column.values, kept, i)
+            elif column.kind != ARROW_TEXT:
+                (<int64_t*>column.values)[kept] = (<int64_t*>column.values)[i]
+            kept += 1
+    if column.kind == ARROW_TEXT:
+        arrow_texts_keep(&column.texts, keep)
+    column.length, column.nulls = kept, nulls
 
 
 cdef void arrow_texts_free(ArrowTexts* texts) noexcept nogil:

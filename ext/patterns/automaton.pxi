@@ -1,6 +1,7 @@
 # Finds many patterns at once: an automaton over one table, with a prefilter.
 #
-# Gives: MatchHit, MatchHits, match_hits_free; match_find; match_table_is_sound. For Python: see pattern_set.pxi.
+# Gives: MatchHit, MatchHits, match_hits_free; match_find; MatchRun, match_run_from; match_table_is_sound.
+# For Python: see pattern_set.pxi.
 # Needs: patterns/automaton.h, patterns/prefilter.h, utf8_char_at and utf8_char_before (text/utf8.pxi), array_grow
 # (array.pxi).
 

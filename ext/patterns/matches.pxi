@@ -1,6 +1,6 @@
 # Decides which matches count: alone on their line, outside code.
 #
-# Gives: match_find_counting, match_hits_sort; MatchLines, match_lines_advance, match_stands_alone.
+# Gives: match_find_counting, match_hits_sort, match_order_hits; MatchLines, match_lines_advance, match_stands_alone.
 # Needs: match_find (patterns/automaton.pxi), md_build_map (markdown/code_map.pxi), md_list_marker_end
 # (markdown/grammar.pxi), utf8_char_at (text/utf8.pxi).
 #

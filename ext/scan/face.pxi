@@ -1,7 +1,13 @@
 # A scan, for Python: the question as an object that can be pickled, and the scan of a range.
 #
 # Gives: nothing to other parts. For Python: ScanProgram, RangeScan, make_batch.
-# Needs: scan/run.pxi, ArrowBatch (arrow/batch.pxi), Automaton (patterns/pattern_set.pxi).
+# Needs: scan_feed (scan/run.pxi), scan_cut (scan/fields.pxi), ScanPlace (scan/records.pxi), arrow_add_*
+# (arrow/columns.pxi), ArrowBatch (arrow/batch.pxi), Automaton (patterns/pattern_set.pxi), match_hits_free
+# (patterns/automaton.pxi), md_free_map (markdown/code_map.pxi).
+
+cdef enum:
+    SCAN_MAX_CONTEXT = 1 << 16  # characters on either side of a match
+    SCAN_SIGNAL_BLOCKS = 128    # after so many blocks, signals are looked at
 
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     """Add strings to empty texts."""
@@ -34,7 +40,7 @@ cdef int scan_add_value(ArrowColumn* column, value) except -1:
         failed = arrow_add_null(column)
     elif column.kind == ARROW_NAMES:
         scan_fill_texts(&column.texts, value)
-        failed = arrow_end_names(column)
+        failed = arrow_end_names(column, True)
     elif column.kind == ARROW_INT:
         failed = arrow_add_int(column, value)
     elif column.kind == ARROW_TIME:
@@ -55,13 +61,17 @@ def make_batch(str table not None, tuple names not None, list rows not None):
     cdef ArrowColumn* columns = <ArrowColumn*>PyMem_RawCalloc(max(1, count), sizeof(ArrowColumn))
     cdef ScanColumns known
     cdef Py_ssize_t i
+    cdef tuple row
     if columns == NULL:
         raise MemoryError
     scan_define_columns(&known)
     try:
         for i in range(count):
             columns[i] = known.items[scan_field_named(names[i], table == "sessions")]
-        for row in rows:
+        for values in rows:
+            row = tuple(values)
+            if len(row) != count:
+                raise ValueError(f"a row has {len(row)} values for {count} columns")
             for i in range(count):
                 scan_add_value(&columns[i], row[i])
     except BaseException:
@@ -71,6 +81,7 @@ def make_batch(str table not None, tuple names not None, list rows not None):
 
 
 @cython.final
+@cython.no_gc_clear  # a scan borrows the tables from this object
 cdef class ScanProgram:
     cdef ScanQuestion question
     cdef list automata     # which own the tables
@@ -80,7 +91,6 @@ cdef class ScanProgram:
     def __cinit__(self, *, str table not None, columns, searches=(), names=(), gate=None, roles=(), code=-1, context=0,
                   since=None, until=None, projects=(), sessions=(), all_text=False, sidechains=False, known_types=()):
         cdef Automaton automaton
-        cdef int i
         self.arguments = {
             "table": table, "columns": tuple(columns), "searches": tuple(searches), "names": tuple(names), "gate": gate,
             "roles": tuple(roles), "code": code, "context": context, "since": since, "until": until,
@@ -92,6 +102,12 @@ cdef class ScanProgram:
             raise ValueError(f"no scan of a range gives the table {table!r}")
         self.question.table = tables.index(table)
         self.fields = tuple([scan_field_named(name, False) for name in columns])
+        if len(set(self.fields)) != len(self.fields):
+            raise ValueError("a column is named twice")
+        if code not in (-1, 0, 1):
+            raise ValueError(f"code is -1, 0 or 1, not {code!r}")
+        if not 0 <= context <= SCAN_MAX_CONTEXT:
+            raise ValueError(f"the context has 0 to {SCAN_MAX_CONTEXT:,} characters, not {context:,}")
         self.question.code = code
         self.question.context = context
         self.question.all_text = all_text
@@ -100,26 +116,27 @@ cdef class ScanProgram:
         self.question.since = INT64_MIN if since is None else since
         self.question.until = INT64_MAX if until is None else until
         self.automata = []
-        self.question.search_count = len(searches)
+        searches, names = self.arguments["searches"], self.arguments["names"]
         self.question.searches = <ScanSearch*>PyMem_RawCalloc(max(1, len(searches)), sizeof(ScanSearch))
         if self.question.searches == NULL:
             raise MemoryError
-        for i, (data, own_line, first_name, count) in enumerate(searches):
-            automaton = Automaton(data, tuple(names[first_name:first_name + count]))
-            if len(automaton.names) != count:
+        for data, own_line, first_name, count in searches:
+            if not 0 <= first_name <= len(names) or not 0 <= count <= len(names) - first_name:
                 raise ValueError("a search has names beyond those that are given")
+            automaton = Automaton(data, tuple(names[first_name:first_name + count]))
             self.automata.append(automaton)
-            self.question.searches[i] = ScanSearch(automaton.table, own_line, first_name)
+            self.question.searches[self.question.search_count] = ScanSearch(automaton.table, own_line, first_name)
+            self.question.search_count += 1
         if gate is not None:
             automaton = Automaton(gate, ("",))
             self.automata.append(automaton)
             self.question.gate = automaton.table
             self.question.has_gate = True
         scan_fill_texts(&self.question.names, names)
-        scan_fill_texts(&self.question.roles, roles)
-        scan_fill_texts(&self.question.projects, projects)
-        scan_fill_texts(&self.question.sessions, sessions)
-        scan_fill_texts(&self.question.known_types, known_types)
+        scan_fill_texts(&self.question.roles, self.arguments["roles"])
+        scan_fill_texts(&self.question.projects, self.arguments["projects"])
+        scan_fill_texts(&self.question.sessions, self.arguments["sessions"])
+        scan_fill_texts(&self.question.known_types, self.arguments["known_types"])
 
     def __dealloc__(self):
         PyMem_RawFree(self.question.searches)
@@ -138,43 +155,44 @@ def scan_unpickle(dict arguments not None):
 
 
 @cython.final
+@cython.no_gc_clear  # the scan borrows what these objects own
 cdef class RangeScan:
     cdef ScanRun run
     cdef ScanProgram program
     cdef bytes path, session_id, host
-    cdef list batches
-    cdef char is_running   # in a thread
+    cdef unsigned char* block  # what `read` has read
+    cdef char is_running       # in a thread
+    cdef bint is_open          # a range is begun and its file not ended
+    cdef bint has_failed       # no memory: rows may be incomplete
 
     def __cinit__(self, ScanProgram program not None):
         self.program = program
-        self.batches = []
         self.run.question = &program.question
         self.run.is_done = True
         for field in program.fields:
             self.run.columns.wanted[<int>field] = True
+            self.run.columns.order[self.run.columns.count] = field
+            self.run.columns.count += 1
+        self.run.columns.are_responses = program.question.table == SCAN_USAGE and all([
+            self.run.columns.wanted[field]
+            for field in (
+                SCAN_PATH, SCAN_OFFSET, SCAN_TIMESTAMP, SCAN_MESSAGE_ID, SCAN_REQUEST_ID, SCAN_OUTPUT_TOKENS
+            )
+        ])
         scan_define_columns(&self.run.columns)
-
-    def begin(self, str path not None, str session_id not None, str host not None, int64_t start=0, end=None):
-        if start < 0:
-            raise ValueError("a range does not begin before its file")
-        self.path = path.encode("utf-8", "replace")
-        self.session_id = session_id.encode("utf-8", "replace")
-        self.host = host.encode("utf-8", "replace")
-        self.run.place = ScanPlace(
-            <Cursor>PyBytes_AS_STRING(self.path), len(self.path),
-            <Cursor>PyBytes_AS_STRING(self.session_id), len(self.session_id),
-            <Cursor>PyBytes_AS_STRING(self.host), len(self.host), 0,
-        )
-        self.run.pending.size = 0
-        self.run.offset = max(start - 1, 0)
-        self.run.end = INT64_MAX if end is None else end
-        self.run.is_skipping = start > 0
-        self.run.is_done = self.run.end <= start
+        # Texts that are empty have an address, too.
+        if scan_text_room(&self.run.text, 1) < 0 or scan_text_room(&self.run.scratch, 1) < 0:
+            raise MemoryError
 
     def __dealloc__(self):
-        cdef int field
-        for field in range(SCAN_FIELDS):
-            arrow_column_free(&self.run.columns.items[field])
+        cdef ScanColumns* columns = &self.run.columns
+        cdef size_t i
+        for i in range(columns.batch_count):
+            arrow_columns_free(columns.batches[i].columns, columns.count)
+        PyMem_RawFree(columns.batches)
+        for i in range(SCAN_FIELDS):
+            arrow_column_free(&columns.items[i])
+        PyMem_RawFree(self.block)
         PyMem_RawFree(self.run.pending.data)
         PyMem_RawFree(self.run.text.data)
         PyMem_RawFree(self.run.scratch.data)
@@ -183,19 +201,44 @@ cdef class RangeScan:
         md_free_map(&self.run.code)
         arrow_texts_free(&self.run.unknown_types)
 
-    cdef int cut(self) except -1:
-        """Make a batch of the rows so far."""
-        cdef Py_ssize_t count = len(self.program.fields)
-        cdef ArrowColumn* columns = <ArrowColumn*>PyMem_RawCalloc(max(1, count), sizeof(ArrowColumn))
-        cdef size_t rows = self.run.columns.rows
-        cdef Py_ssize_t i
-        if columns == NULL:
-            raise MemoryError
-        for i in range(count):
-            columns[i] = self.run.columns.items[<int>self.program.fields[i]]
-        scan_define_columns(&self.run.columns)
-        self.batches.append(arrow_batch_of(columns, count, rows))
+    cdef int enter(self, bint needs_range) except -1:
+        """Take the scan for this thread, until `leave`. Raises RuntimeError, and MemoryError if it failed before."""
+        if not os_flag_enter(&self.is_running):
+            raise RuntimeError("another thread uses this scan")
+        if self.has_failed or (needs_range and not self.is_open):
+            os_flag_leave(&self.is_running)
+            if self.has_failed:
+                raise MemoryError
+            raise RuntimeError("begin a range first")
+        self.run.thread = PyThreadState_Get()
         return 0
+
+    cdef int check(self, int failed) except -1:
+        """Raise MemoryError if something failed. No rows can be had afterwards: the last one may be incomplete."""
+        if failed:
+            self.has_failed = True
+            raise MemoryError
+        return 0
+
+    def begin(self, str path not None, str session_id not None, str host not None, int64_t start=0, end=None):
+        cdef int64_t stop = INT64_MAX if end is None else end
+        cdef tuple texts = tuple([text.encode("utf-8", "replace") for text in (path, session_id, host)])
+        if not 0 <= start <= INT64_MAX // 2:
+            raise ValueError("a range begins in its file")
+        self.enter(False)
+        self.path, self.session_id, self.host = texts
+        self.run.place = ScanPlace(
+            <Cursor>PyBytes_AS_STRING(self.path), len(self.path),
+            <Cursor>PyBytes_AS_STRING(self.session_id), len(self.session_id),
+            <Cursor>PyBytes_AS_STRING(self.host), len(self.host), 0,
+        )
+        self.run.pending.size = 0
+        self.run.offset = max(start - 1, <int64_t>0)
+        self.run.end = stop
+        self.run.is_skipping = start > 0
+        self.run.is_done = stop <= start
+        self.is_open = True
+        os_flag_leave(&self.is_running)
 
     @property
     def is_done(self):
@@ -204,97 +247,94 @@ cdef class RangeScan:
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
         cdef Cursor end = start + PyBytes_GET_SIZE(data)
+        cdef Cursor stop
         cdef int failed = 0
-        if not os_flag_enter(&self.is_running):
-            raise RuntimeError("another thread feeds this scan")
-        self.run.thread = PyThreadState_Get()
+        self.enter(True)
         try:
             with nogil:
-                if not self.run.is_done:
-                    failed = scan_feed(&self.run, start, end)
-            if failed:
-                raise MemoryError
-            if scan_is_large(&self.run.columns):
-                self.cut()
+                while start != end and not self.run.is_done and not failed:
+                    stop = start + min(<Py_ssize_t>SCAN_BLOCK_BYTES, end - start)
+                    failed = scan_feed(&self.run, start, stop)
+                    start = stop
+            self.check(failed)
         finally:
             os_flag_leave(&self.is_running)
 
     def feed_line(self, bytes line not None, int64_t offset):
-        """Scan one line without its newline, whatever its offset."""
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
         cdef Cursor end = start + PyBytes_GET_SIZE(line)
         cdef int failed
-        if not os_flag_enter(&self.is_running):
-            raise RuntimeError("another thread feeds this scan")
-        self.run.thread = PyThreadState_Get()
+        self.enter(True)
         try:
             with nogil:
-                failed = scan_line(&self.run, start, end, offset)
-            if failed:
-                raise MemoryError
-            if scan_is_large(&self.run.columns):
-                self.cut()
+                failed = scan_one_line(&self.run, start, end, offset)
+            self.check(failed)
         finally:
             os_flag_leave(&self.is_running)
 
-    def read(self, int fd):
-        """Feed what a descriptor has, up to the end of the range."""
-        cdef unsigned char* block = <unsigned char*>PyMem_RawMalloc(SCAN_BLOCK_BYTES)
+    def read(self, int fd, stop=None):
         cdef Py_ssize_t count = 1
         cdef int failed = 0
-        cdef bint large = False
-        if block == NULL:
-            raise MemoryError
-        if not os_flag_enter(&self.is_running):
-            PyMem_RawFree(block)
-            raise RuntimeError("another thread feeds this scan")
-        self.run.thread = PyThreadState_Get()
+        cdef int i
+        self.enter(True)
         try:
-            while count > 0 and not self.run.is_done:
+            if self.block == NULL:
+                self.block = <unsigned char*>PyMem_RawMalloc(SCAN_BLOCK_BYTES)
+                self.check(self.block == NULL)
+            while count > 0 and not self.run.is_done and not (stop is not None and stop.is_set()):
                 with nogil:
-                    while not self.run.is_done:
-                        count = os_read_at(fd, block, SCAN_BLOCK_BYTES, self.run.offset)
+                    for i in range(SCAN_SIGNAL_BLOCKS):
+                        count = os_read_at(fd, self.block, SCAN_BLOCK_BYTES, self.run.offset)
                         if count <= 0:
                             break
-                        failed = scan_feed(&self.run, block, block + count)
-                        large = scan_is_large(&self.run.columns)
-                        if failed or large:
+                        failed = scan_feed(&self.run, self.block, self.block + count)
+                        if failed or self.run.is_done:
                             break
-                if count < 0 and errno == EINTR:
-                    count = 1
-                    PyErr_CheckSignals()
-                    continue
-                if count < 0:
+                self.check(failed)
+                if count < 0 and errno != EINTR:
                     PyErr_SetFromErrno(OSError)
-                if failed:
-                    raise MemoryError
-                if large:
-                    self.cut()
+                count = 1 if count < 0 else count
+                PyErr_CheckSignals()
         finally:
-            PyMem_RawFree(block)
             os_flag_leave(&self.is_running)
 
     def end_file(self):
         cdef int failed
-        self.run.thread = PyThreadState_Get()
-        with nogil:
-            failed = scan_end_of_file(&self.run)
-        if failed:
-            raise MemoryError
-        self.run.is_done = True
+        self.enter(True)
+        try:
+            with nogil:
+                failed = scan_end_of_file(&self.run)
+            self.is_open = False
+            self.check(failed)
+        finally:
+            os_flag_leave(&self.is_running)
 
     def finish(self):
-        cdef list batches
-        if self.run.columns.rows or not self.batches:
-            self.cut()
-        batches, self.batches = self.batches, []
-        return batches
+        cdef ScanColumns* columns = &self.run.columns
+        cdef ArrowColumn* taken
+        cdef size_t i
+        cdef list batches = []
+        self.enter(False)
+        try:
+            if columns.rows or not columns.batch_count:
+                self.check(scan_cut(columns))
+            for i in range(columns.batch_count):
+                taken, columns.batches[i].columns = columns.batches[i].columns, NULL
+                batches.append(arrow_batch_of(taken, columns.count, columns.batches[i].rows))
+            columns.batch_count = 0
+            return batches
+        finally:
+            self.has_failed = columns.batch_count != 0
+            os_flag_leave(&self.is_running)
 
     @property
     def counts(self):
-        return {
+        self.enter(False)
+        found = {
             "records": self.run.records, "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
         }
+        os_flag_leave(&self.is_running)
+        return found
 
     @property
     def unknown_types(self):

@@ -1,11 +1,13 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_put_*; ScanText, scan_text_*.
-# Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape (json/grammar.pxi),
-# iso_read_time (text/iso8601.pxi), array_grow (array.pxi).
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_cut, scan_end_row; scan_put_*, scan_string_bytes,
+# scan_read_time; ScanText, scan_text_*.
+# Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_keep_responses
+# (scan/responses.pxi), array_grow (array.pxi).
 #
-# All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives. What
-# is put into a column that is not asked for is not decoded.
+# All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
+# What is put into a column that is not asked for is not decoded.
 
 cdef enum:
     SCAN_PATH
@@ -77,14 +79,26 @@ cdef enum:
 
 cdef enum:
     SCAN_BATCH_ROWS = 1 << 16
-    SCAN_BATCH_BYTES = 16 << 20
+    SCAN_BATCH_BYTES = 16 << 20  # of texts
+
+# Finished rows.
+cdef struct ScanBatch:
+    ArrowColumn* columns   # those of the question, in its order
+    size_t rows
 
 cdef struct ScanColumns:
     ArrowColumn items[SCAN_FIELDS]
     bint wanted[SCAN_FIELDS]
-    size_t rows
+    int order[SCAN_FIELDS]  # the numbers of the question's columns
+    size_t count            # of them
+    size_t rows             # that are not in a batch yet
+    bint are_responses      # of which scan_keep_responses drops some
+    ScanBatch* batches
+    size_t batch_count
+    size_t batch_capacity
 
-cdef struct ScanText:      # UTF-8 that grows
+# UTF-8 that grows.
+cdef struct ScanText:
     uint8_t* data
     size_t size
     size_t capacity
@@ -161,15 +175,39 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_PROGRESS_AGENTS, ARROW_NAMES, b"progress_agents")
 
 
-cdef bint scan_is_large(const ScanColumns* columns) noexcept nogil:
-    """Return whether the rows so far make a batch."""
+cdef int scan_cut(ScanColumns* columns) noexcept nogil:
+    """Make a batch of the rows so far. Returns 0, or -1: no memory."""
+    cdef ScanBatch* batch
+    cdef size_t i
+    if columns.are_responses and scan_keep_responses(columns) < 0:
+        return -1
+    if columns.batch_count == columns.batch_capacity and array_grow(
+        <void**>&columns.batches, &columns.batch_capacity, columns.batch_count + 1, sizeof(ScanBatch)
+    ) < 0:
+        return -1
+    batch = &columns.batches[columns.batch_count]
+    batch.columns = <ArrowColumn*>PyMem_RawMalloc(max(<size_t>1, columns.count) * sizeof(ArrowColumn))
+    if batch.columns == NULL:
+        return -1
+    for i in range(columns.count):
+        batch.columns[i] = columns.items[columns.order[i]]
+    batch.rows = columns.rows
+    columns.batch_count += 1
+    scan_define_columns(columns)
+    return 0
+
+
+cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
+    """Count a row that was put into the columns, and cut if there are enough. Returns 0, or -1: no memory.
+
+    One row is less than 2 GiB, as a line is. So the texts of a column stay below that too.
+    """
     cdef size_t size = 0
-    cdef int field
-    if columns.rows >= SCAN_BATCH_ROWS:
-        return True
-    for field in range(SCAN_FIELDS):
-        size += arrow_column_bytes(&columns.items[field])
-    return size >= SCAN_BATCH_BYTES
+    cdef size_t i
+    columns.rows += 1
+    for i in range(columns.count):
+        size += columns.items[columns.order[i]].texts.size
+    return scan_cut(columns) if columns.rows == SCAN_BATCH_ROWS or size >= SCAN_BATCH_BYTES else 0
 
 
 # ---- texts ---------------------------------------------------------------------
@@ -220,6 +258,21 @@ cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
     return 0
 
 
+cdef int64_t scan_string_bytes(Cursor start, Cursor end) noexcept nogil:
+    """Return how many bytes scan_text_add adds for a JSON string of valid UTF-8."""
+    cdef unsigned char encoded[4]
+    cdef int64_t size = 0
+    cdef uint32_t code_point
+    cdef Cursor stop
+    while True:
+        stop = json_string_stop(start, end)
+        size += stop - start
+        if stop == end:
+            return size
+        start = json_read_character(stop, end, &code_point)
+        size += utf8_put(encoded, code_point) - encoded
+
+
 # ---- values --------------------------------------------------------------------
 
 cdef inline int scan_put_null(ScanColumns* columns, int field) noexcept nogil:
@@ -254,9 +307,9 @@ cdef int scan_put_string(ScanColumns* columns, int field, RecSlice* value, ScanT
 
 
 cdef bint scan_read_time(RecSlice* value, int64_t* microseconds) noexcept nogil:
-    """Return whether a JSON value is a time. microseconds: set to it, rounded."""
-    cdef double seconds
-    if not rec_value_is_string(value) or not iso_read_time(value.start + 1, value.end - 1, &seconds):
-        return False
-    microseconds[0] = llrint(seconds * 1e6)
-    return True
+    """Return whether a JSON value is a time in the years 1 to 9999. microseconds: set to it."""
+    return (
+        rec_value_is_string(value)
+        and iso_read_microseconds(value.start + 1, value.end - 1, microseconds)
+        and -62_135_596_800_000_000LL <= microseconds[0] < 253_402_300_800_000_000LL  # 0001-01-01, 10000-01-01
+    )

@@ -1,10 +1,13 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace, scan_own_text, scan_put_record, scan_put_origin, scan_put_usage, scan_put_tool_halves, scan_put_line;
-# scan_is_own_words.
-# Needs: the columns (scan/fields.pxi), the record (transcript/records.pxi, tool_blocks.pxi).
+# Gives: ScanPlace; scan_own_text, scan_role, scan_is_own_words; scan_put_origin, scan_put_record, scan_put_usage,
+# scan_put_tool_halves, scan_put_line.
+# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_* and
+# rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip (json/grammar.pxi),
+# utf8_bad_length (text/utf8.pxi), scan/tools.h.
 
-cdef struct ScanPlace:     # where a record stands, and what a record may not say itself
+# Where a record stands, and what it may leave out.
+cdef struct ScanPlace:
     Cursor path            # UTF-8
     size_t path_bytes
     Cursor session_id      # of the file, if the record names none
@@ -33,6 +36,19 @@ cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
     return 0
 
 
+cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
+    """Return how long the text is that scan_own_text gives."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice part
+    cdef int64_t size = 0
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        return scan_string_bytes(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    while rec_next_text(&texts, &part):
+        size += (size != 0) + scan_string_bytes(part.start, part.end)
+    return size
+
+
 cdef inline RecSlice* scan_role(RecFields* fields) noexcept nogil:
     """Return the value with the role: the message's, or the type of a flat record. NULL for records of other types."""
     if not rec_is_spoken(fields):
@@ -42,8 +58,16 @@ cdef inline RecSlice* scan_role(RecFields* fields) noexcept nogil:
     return &fields.message[FIELD_ROLE]
 
 
+cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Add a JSON string to the list that is begun in a column. Returns 0, or -1: no memory."""
+    scratch.size = 0
+    if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
+        return -1
+    return arrow_texts_add(&column.texts, scratch.data, scratch.size)
+
+
 cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put the names of the tools that a record uses; one without a name is "". Returns 0, or -1: no memory."""
+    """Put the names of the tools that a record uses. Returns 0, or -1: no memory."""
     cdef ArrowColumn* column = &columns.items[SCAN_TOOLS]
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecSlice block[REC_BLOCK_FIELDS]
@@ -57,12 +81,9 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
             continue
         name = &fields.top[FIELD_NAME] if is_flat else &block[FIELD_NAME]
         is_flat = False
-        scratch.size = 0
-        if rec_value_is_string(name) and scan_text_add(scratch, name.start + 1, name.end - 1) < 0:
+        if rec_value_is_string(name) and scan_add_to_list(column, name, scratch) < 0:
             return -1
-        if arrow_texts_add(&column.texts, scratch.data, scratch.size) < 0:
-            return -1
-    return arrow_end_names(column)
+    return arrow_end_names(column, True)
 
 
 cdef int scan_put_or(
@@ -124,24 +145,21 @@ cdef int scan_put_record(
         or scan_put_tools(columns, fields, scratch) < 0
     ):
         return -1
-    if columns.wanted[SCAN_IS_PROMPT] and arrow_add_bool(&columns.items[SCAN_IS_PROMPT], rec_is_prompt(fields)) < 0:
+    if columns.wanted[SCAN_IS_PROMPT] and scan_put_bool(columns, SCAN_IS_PROMPT, rec_is_prompt(fields)) < 0:
         return -1
-    if columns.wanted[SCAN_IS_ERROR] and arrow_add_bool(&columns.items[SCAN_IS_ERROR], rec_is_error(fields)) < 0:
+    if columns.wanted[SCAN_IS_ERROR] and scan_put_bool(columns, SCAN_IS_ERROR, rec_is_error(fields)) < 0:
         return -1
     if (
         scan_put_bool(columns, SCAN_IS_SIDECHAIN, rec_value_is_true(&top[FIELD_SIDECHAIN])) < 0
         or scan_put_bool(columns, SCAN_IS_META, rec_value_is_true(&top[FIELD_META])) < 0
     ):
         return -1
-    if columns.wanted[SCAN_TEXT] or columns.wanted[SCAN_TEXT_BYTES]:
-        if (
-            scan_own_text(fields, text) < 0
-            or scan_put_int(columns, SCAN_TEXT_BYTES, text.size) < 0
-            or scan_put_text(columns, SCAN_TEXT, text.data, text.size) < 0
-        ):
+    if columns.wanted[SCAN_TEXT_BYTES] and scan_put_int(columns, SCAN_TEXT_BYTES, scan_text_bytes(fields)) < 0:
+        return -1
+    if columns.wanted[SCAN_TEXT]:
+        if scan_own_text(fields, text) < 0 or scan_put_text(columns, SCAN_TEXT, text.data, text.size) < 0:
             return -1
-    columns.rows += 1
-    return 0
+    return scan_end_row(columns)
 
 
 # ---- usage ---------------------------------------------------------------------
@@ -225,8 +243,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, usage, b"cache_creation_input_tokens", 27) < 0
     ):
         return -1
-    columns.rows += 1
-    return 0
+    return scan_end_row(columns)
 
 
 # ---- tools ---------------------------------------------------------------------
@@ -241,36 +258,61 @@ cdef bint scan_tool_is(RecSlice* name, const char* const* names) noexcept nogil:
     return False
 
 
-cdef void scan_find_argument(RecToolBlock* use, const char* const* names, const char* member, RecSlice* found) noexcept nogil:
+cdef void scan_find_argument(
+    RecToolBlock* use, const char* const* names, const char* member, RecSlice* found
+) noexcept nogil:
     """Find a member of the input of a tool, if the tool has one of the names and nothing was found yet."""
     if found.start == NULL and scan_tool_is(&use.name, names):
         rec_find_member(&use.input, member, strlen(member), found)
 
 
 cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a string, or the strings of an array joined by blanks; otherwise null. Returns 0, or -1: no memory."""
-    cdef RecSlice elements = value[0]
-    cdef RecSlice block[REC_BLOCK_FIELDS]
-    if value.start == NULL or value.start[0] != c"[":
+    """Put a string, or the strings of an array joined by spaces, otherwise null. Returns 0, or -1: no memory."""
+    cdef JsonFault fault
+    cdef Cursor p = value.start
+    cdef Cursor stop
+    if p == NULL or p[0] != c"[":
         return scan_put_string(columns, field, value, scratch)
     if not columns.wanted[field]:
         return 0
+    p = json_skip_space(p + 1, value.end)
+    if p[0] == c"]":
+        return arrow_add_null(&columns.items[field])
     scratch.size = 0
-    elements.start += 1
     while True:
-        block[FIELD_TEXT].start = NULL
-        if rec_next_element(&elements, block, True) == REC_NO_ELEMENT:
-            break
-        if not rec_value_is_string(&block[FIELD_TEXT]):
-            continue
-        if scratch.size:
-            if scan_text_room(scratch, 1) < 0:
-                return -1
-            scratch.data[scratch.size] = c" "
-            scratch.size += 1
-        if scan_text_add(scratch, block[FIELD_TEXT].start + 1, block[FIELD_TEXT].end - 1) < 0:
+        if p[0] != c'"':
+            return arrow_add_null(&columns.items[field])
+        stop = json_skip_string(p + 1, value.end, &fault)
+        if scan_text_add(scratch, p + 1, stop - 1) < 0:
             return -1
-    return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+        p = json_skip_space(stop, value.end)
+        if p[0] == c"]":
+            return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+        p = json_skip_space(p + 1, value.end)
+        if scan_text_room(scratch, 1) < 0:
+            return -1
+        scratch.data[scratch.size] = c" "
+        scratch.size += 1
+
+
+cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory."""
+    cdef Cursor start = value.start
+    cdef Cursor stop = utf8_stop(start, value.end)
+    if stop == value.end:
+        return arrow_add_text(&columns.items[field], start, value.end - start)
+    scratch.size = 0
+    while True:
+        if scan_text_room(scratch, stop - start + 3) < 0:
+            return -1
+        memcpy(scratch.data + scratch.size, start, stop - start)
+        scratch.size += stop - start
+        if stop == value.end:
+            return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
+        memcpy(scratch.data + scratch.size, b"\xEF\xBF\xBD", 3)
+        scratch.size += 3
+        start = stop + utf8_bad_length(stop, value.end)
+        stop = utf8_stop(start, value.end)
 
 
 cdef int scan_put_use(
@@ -302,28 +344,7 @@ cdef int scan_put_use(
                 return -1
         elif scan_put_json(columns, SCAN_INPUT, &use.input, scratch) < 0:
             return -1
-    columns.rows += 1
-    return 0
-
-
-cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory."""
-    cdef Cursor start = value.start
-    cdef Cursor stop = utf8_stop(start, value.end)
-    if stop == value.end:
-        return arrow_add_text(&columns.items[field], start, value.end - start)
-    scratch.size = 0
-    while True:
-        if scan_text_room(scratch, stop - start + 3) < 0:
-            return -1
-        memcpy(scratch.data + scratch.size, start, stop - start)
-        scratch.size += stop - start
-        if stop == value.end:
-            return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
-        memcpy(scratch.data + scratch.size, b"\xEF\xBF\xBD", 3)
-        scratch.size += 3
-        start = stop + utf8_bad_length(stop, value.end)
-        stop = utf8_stop(start, value.end)
+    return scan_end_row(columns)
 
 
 cdef int scan_put_result(
@@ -343,8 +364,7 @@ cdef int scan_put_result(
         or scan_put_bool(columns, SCAN_IS_RESULT, True) < 0
     ):
         return -1
-    columns.rows += 1
-    return 0
+    return scan_end_row(columns)
 
 
 cdef int scan_put_tool_halves(
@@ -392,10 +412,13 @@ cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
 
 cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
     """Put the ids of a record's tool uses, and how many have none. Returns 0, or -1: no memory."""
+    cdef ArrowColumn* column = &columns.items[SCAN_TOOL_IDS]
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecToolBlock block
     cdef int64_t unnamed = 0
     cdef bint is_flat = rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8)
+    if not columns.wanted[SCAN_TOOL_IDS] and not columns.wanted[SCAN_UNNAMED_USES]:
+        return 0
     if is_flat:
         rec_walk_tool_block(fields.start, fields.end, &block)
     while is_flat or (tools.start != NULL and rec_next_tool_block(&tools, &block)):
@@ -404,13 +427,9 @@ cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* sc
             continue
         if not rec_value_is_string(&block.id):
             unnamed += 1
-            continue
-        scratch.size = 0
-        if scan_text_add(scratch, block.id.start + 1, block.id.end - 1) < 0:
+        elif columns.wanted[SCAN_TOOL_IDS] and scan_add_to_list(column, &block.id, scratch) < 0:
             return -1
-        if arrow_texts_add(&columns.items[SCAN_TOOL_IDS].texts, scratch.data, scratch.size) < 0:
-            return -1
-    if arrow_end_names(&columns.items[SCAN_TOOL_IDS]) < 0:
+    if columns.wanted[SCAN_TOOL_IDS] and arrow_end_names(column, True) < 0:
         return -1
     return scan_put_int(columns, SCAN_UNNAMED_USES, unnamed)
 
@@ -420,21 +439,20 @@ cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scra
     cdef ArrowColumn* column = &columns.items[SCAN_PROGRESS_AGENTS]
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice data, agent
+    if not columns.wanted[SCAN_PROGRESS_AGENTS]:
+        return 0
     if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8) and rec_find_member(&record, b"data", 4, &data):
         if rec_find_member(&data, b"agentId", 7, &agent) and rec_value_is_string(&agent):
-            scratch.size = 0
-            if scan_text_add(scratch, agent.start + 1, agent.end - 1) < 0:
+            if scan_add_to_list(column, &agent, scratch) < 0:
                 return -1
-            if arrow_texts_add(&column.texts, scratch.data, scratch.size) < 0:
-                return -1
-    return arrow_end_names(column)
+    return arrow_end_names(column, True)
 
 
 cdef int scan_put_line(
     ScanColumns* columns, RecFields* fields, bint has_record, bint is_broken, int64_t size, ScanPlace* place,
     ScanText* scratch,
 ) noexcept nogil:
-    """Put what a session gets from one line. Needs all columns of it. Returns 0, or -1: no memory.
+    """Put what a session gets from one line. Returns 0, or -1: no memory.
 
     fields: zeroed if there is no record.  size: of the line with its newline, in bytes.
     """
@@ -458,5 +476,4 @@ cdef int scan_put_line(
         or scan_put_bool(columns, SCAN_IS_BROKEN, is_broken) < 0
     ):
         return -1
-    columns.rows += 1
-    return 0
+    return scan_end_row(columns)

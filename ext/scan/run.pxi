@@ -1,18 +1,23 @@
 # A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
 #
-# Gives: ScanQuestion, ScanSearch, ScanRun, scan_feed, scan_end_of_file; SCAN_RECORDS, SCAN_MATCHES, SCAN_BLOCK_BYTES.
-# Needs: the columns and records (scan/fields.pxi, scan/records.pxi), rec_find (transcript/bad_lines.pxi), the automaton
-# (patterns/automaton.pxi, patterns/matches.pxi).
+# Gives: ScanQuestion, ScanSearch, ScanRun; scan_feed, scan_one_line, scan_end_of_file; SCAN_BLOCK_BYTES.
+# Needs: the rows (scan/fields.pxi, scan/records.pxi, arrow/columns.pxi), RecFields (transcript/fields.pxi),
+# rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
+# match_find (patterns/automaton.pxi), match_hits_sort (patterns/matches.pxi), md_build_map (markdown/code_map.pxi),
+# utf8_after_bom (text/utf8.pxi).
 #
 # A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
 # newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
+#
+# All of it runs without the interpreter's lock, and a ScanRun in one thread at a time. A ScanQuestion does not change,
+# so threads can share it.
 #
 # With a gate, only lines are parsed in which a literal of the question may be, as the bytes of the JSON text are: the
 # gate is a pattern set of parts of the patterns that JSON writes as they are, and of the escapes that could hide them.
 
 cdef enum:
-    SCAN_BLOCK_BYTES = 1 << 20
-    SCAN_MAX_LINE_BYTES = 16 << 20  # a longer line is skipped and counted
+    SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
+    SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
     SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
 
 cdef enum:
@@ -22,7 +27,8 @@ cdef enum:
     SCAN_TOOL_HALVES       # uses and results, not yet joined
     SCAN_SESSION_LINES     # lines, not yet added up
 
-cdef struct ScanSearch:    # a pattern set
+# A pattern set.
+cdef struct ScanSearch:
     MatchTable table
     bint own_line
     size_t first_name      # of its names in the question's
@@ -65,7 +71,7 @@ cdef struct ScanRun:
     int64_t long_lines
     ArrowTexts unknown_types    # two texts each: a type that is not known, and the version of the host
     int64_t unknown_counts[SCAN_MAX_UNKNOWN_TYPES + 1]  # of each; the last one is for all that have no place
-    PyThreadState* thread
+    PyThreadState* thread  # the caller's, see MdCodeMap
 
 
 cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint or_below) noexcept nogil:
@@ -79,35 +85,38 @@ cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint
     return False
 
 
-cdef bint scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return whether a JSON value is one of the texts; True if there are no texts. value: may be NULL."""
+cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
+    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory.
+
+    value: may be NULL.
+    """
     if texts.count == 0:
-        return True
+        return 1
     if value == NULL or not rec_value_is_string(value):
-        return False
+        return 0
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
-        return False
+        return -1
     return scan_is_among(texts, scratch.data, scratch.size, or_below)
 
 
-cdef bint scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return whether a record is among those that the question is about."""
+cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Return 1 if a record is among those that the question is about, otherwise 0; or -1: no memory."""
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
-    if not scan_is_wanted(&question.roles, scan_role(fields), False, &run.scratch):
-        return False
-    if question.has_times:
+    cdef int wanted = scan_is_wanted(&question.roles, scan_role(fields), False, &run.scratch)
+    if wanted == 1 and question.has_times:
         if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
-            return False
-    if rec_value_is_string(session) and session.end - session.start > 2:
-        if not scan_is_wanted(&question.sessions, session, False, &run.scratch):
-            return False
-    elif question.sessions.count:
-        if not scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False):
-            return False
-    return scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
+            return 0
+    if wanted == 1 and question.sessions.count:
+        if rec_value_is_string(session) and session.end - session.start > 2:
+            wanted = scan_is_wanted(&question.sessions, session, False, &run.scratch)
+        else:
+            wanted = scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False)
+    if wanted == 1:
+        wanted = scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
+    return wanted
 
 
 # ---- unknown types -------------------------------------------------------------
@@ -190,8 +199,7 @@ cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t s
             left -= 1
         if arrow_add_text(&columns.items[SCAN_CONTEXT], text.data + first, last - first) < 0:
             return -1
-    columns.rows += 1
-    return 0
+    return scan_end_row(columns)
 
 
 cdef int scan_find_matches(ScanRun* run) noexcept nogil:
@@ -273,6 +281,7 @@ cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexc
     """Put the rows of a line. Returns 0, or -1: no memory."""
     cdef RecFields fields
     cdef bint has_record, is_broken
+    cdef int wanted
     cdef int64_t size = end - start + (not run.lacks_newline)
     if end != start and (end - 1)[0] == c"\r":
         end -= 1
@@ -293,8 +302,11 @@ cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexc
         return scan_put_line(
             &run.columns, &fields, has_record, is_broken, size, &run.place, &run.scratch
         )
-    if not has_record or not scan_concerns(run, &fields):
+    if not has_record:
         return 0
+    wanted = scan_concerns(run, &fields)
+    if wanted != 1:
+        return wanted
     if run.question.table == SCAN_RECORDS:
         return scan_put_record(&run.columns, &fields, &run.place, &run.text, &run.scratch)
     if run.question.table == SCAN_USAGE:
@@ -344,7 +356,10 @@ cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor*
 
 
 cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan those of the whole lines in which a match may be. Returns 0, or -1: no memory."""
+    """Scan those of the whole lines in which a match may be. Returns 0, or -1: no memory.
+
+    Needs a gate with a prefilter: without one, a record is skipped as fast as it is searched.
+    """
     cdef const MatchTable* table = &run.question.gate
     cdef size_t reach = table.head.reach
     cdef MatchRun gate = MatchRun(table, start, end - start, 0, 0, &run.gate_hits)
@@ -355,19 +370,18 @@ cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset
     way.table, way.text, way.length = table, start, end - start
     way.at = way.count = way.next = 0
     run.gate_hits.count = 0
-    if match_has_prefilter(table):
-        while not run.is_done and match_prefilter_next(&way, &block):
-            while block.places:
-                window = block.at + __builtin_ctzll(block.places)
-                block.places &= block.places - 1
-                if start + window < done:
-                    continue
-                if match_run_from(&gate, window - min(window, reach), window) < 0:
+    while not run.is_done and match_prefilter_next(&way, &block):
+        while block.places:
+            window = block.at + __builtin_ctzll(block.places)
+            block.places &= block.places - 1
+            if start + window < done:
+                continue
+            if match_run_from(&gate, window - min(window, reach), window) < 0:
+                return -1
+            if run.gate_hits.count:
+                run.gate_hits.count = 0
+                if scan_line_at(run, start, end, start + window, &done, offset) < 0:
                     return -1
-                if run.gate_hits.count:
-                    run.gate_hits.count = 0
-                    if scan_line_at(run, start, end, start + window, &done, offset) < 0:
-                        return -1
     if match_run_from(&gate, way.at - min(way.at, reach), end - start) < 0:
         return -1
     for i in range(run.gate_hits.count):
@@ -380,7 +394,7 @@ cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noex
     """Scan whole lines, each with its newline. Returns 0, or -1: no memory. offset: that of `start` in the file."""
     if start == end:
         return 0
-    if run.question.has_gate:
+    if run.question.has_gate and match_has_prefilter(&run.question.gate):
         return scan_gated_lines(run, start, end, offset)
     return scan_all_lines(run, start, end, offset)
 
@@ -388,7 +402,10 @@ cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noex
 # ---- blocks --------------------------------------------------------------------
 
 cdef int scan_keep(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
-    """Keep the beginning of a line until the rest comes, unless the line is too long. Returns 0, or -1: no memory."""
+    """Keep more of a line until the rest comes, unless the line is too long. Returns 0, or -1: no memory.
+
+    start, end: without the newline.
+    """
     if run.pending.size + (end - start) > SCAN_MAX_LINE_BYTES:
         run.pending.size = 0
         run.is_skipping = True
@@ -399,6 +416,15 @@ cdef int scan_keep(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
     memcpy(run.pending.data + run.pending.size, start, end - start)
     run.pending.size += end - start
     return 0
+
+
+cdef int scan_pending(ScanRun* run) noexcept nogil:
+    """Scan the line that was kept, up to run.offset. Returns 0, or -1: no memory."""
+    cdef int64_t offset = run.offset - run.pending.size
+    if scan_text_room(&run.pending, 1) < 0:
+        return -1
+    run.pending.data[run.pending.size] = c"\n"
+    return scan_lines(run, run.pending.data, run.pending.data + run.pending.size + 1, offset)
 
 
 cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
@@ -412,14 +438,12 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
                 return -1
             run.is_done = run.is_done or (run.is_skipping and run.offset >= run.end)
             return 0
-        run.offset += newline + 1 - start
-        if not run.is_skipping:
-            if scan_keep(run, start, newline + 1) < 0:
-                return -1
-            if run.pending.size and scan_lines(
-                run, run.pending.data, run.pending.data + run.pending.size, run.offset - run.pending.size
-            ) < 0:
-                return -1
+        run.offset += newline - start
+        if not run.is_skipping and scan_keep(run, start, newline) < 0:
+            return -1
+        if not run.is_skipping and scan_pending(run) < 0:
+            return -1
+        run.offset += 1
         run.is_skipping = False
         run.pending.size = 0
         start = newline + 1
@@ -436,15 +460,18 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
 
 cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
     """Scan the last line, if it has no newline. Returns 0, or -1: no memory."""
-    cdef int64_t offset = run.offset - run.pending.size
-    cdef int result
-    if run.is_done or run.is_skipping or run.pending.size == 0:
+    cdef int failed = 0
+    if not run.is_done and not run.is_skipping and run.pending.size:
+        run.lacks_newline = True
+        failed = scan_pending(run)
+        run.lacks_newline = False
+    run.is_done = True
+    return failed
+
+
+cdef int scan_one_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Scan a line without its newline, whatever its offset, unless it is too long. Returns 0, or -1: no memory."""
+    if end - start > SCAN_MAX_LINE_BYTES:
+        run.long_lines += 1
         return 0
-    if scan_text_room(&run.pending, 1) < 0:
-        return -1
-    run.pending.data[run.pending.size] = c"\n"
-    run.pending.size += 1
-    run.lacks_newline = True
-    result = scan_lines(run, run.pending.data, run.pending.data + run.pending.size, offset)
-    run.lacks_newline = False
-    return result
+    return scan_line(run, start, end, offset)

@@ -1,6 +1,6 @@
 # Reads and writes dates and times of ISO 8601-1:2019.
 #
-# Gives: iso_read_time. For Python: unix_time, iso_time.
+# Gives: iso_read_time, iso_read_microseconds. For Python: unix_time, iso_time.
 # Needs: Cursor (text/utf8.h).
 #
 # A date is YYYY-MM-DD (5.2.2), YYYY-DDD (5.2.3) or YYYY-Www-D (5.2.4); a time is hh, hh:mm or hh:mm:ss (5.3.1), and its
@@ -85,19 +85,20 @@ cdef bint iso_read_date(Cursor* p, Cursor end, int64_t* days) noexcept nogil:
     return True
 
 
-cdef bint iso_read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
-    """Read a time of day. Returns False if there is none. seconds: set to the seconds since midnight."""
+cdef bint iso_read_clock(Cursor* p, Cursor end, int64_t* microseconds) noexcept nogil:
+    """Read a time of day. Returns False if there is none. microseconds: set to those since midnight, rounded down."""
     cdef int hour = iso_read_digits(p, end, 2)
     cdef int minute = 0
     cdef int second = 0
-    cdef double unit = 3600  # of the part that may have a fraction
-    cdef double fraction = 0
-    cdef double place = 0.1
+    cdef int64_t unit = 3_600_000_000  # of the part that may have a fraction
+    cdef int64_t fraction = 0
+    cdef int64_t divisor = 1
     cdef bint extended = iso_skip_byte(p, end, c":")
+    cdef bint is_whole = True
     if extended or (p[0] != end and c"0" <= p[0][0] <= c"9"):
-        minute, unit = iso_read_digits(p, end, 2), 60
+        minute, unit = iso_read_digits(p, end, 2), 60_000_000
         if iso_skip_byte(p, end, c":") if extended else p[0] != end and c"0" <= p[0][0] <= c"9":
-            second, unit = iso_read_digits(p, end, 2), 1
+            second, unit = iso_read_digits(p, end, 2), 1_000_000
     if not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):
         return False
     if p[0] != end and (p[0][0] == c"." or p[0][0] == c","):
@@ -105,11 +106,13 @@ cdef bint iso_read_clock(Cursor* p, Cursor end, double* seconds) noexcept nogil:
         if p[0] == end or not c"0" <= p[0][0] <= c"9":
             return False
         while p[0] != end and c"0" <= p[0][0] <= c"9":
-            fraction += place * (p[0][0] - c"0")
-            place /= 10
+            if divisor < 1_000_000_000:  # further digits are less than a microsecond of a second or a minute
+                fraction = 10 * fraction + (p[0][0] - c"0")
+                divisor *= 10
+            is_whole = is_whole and p[0][0] == c"0"
             p[0] += 1
-    seconds[0] = hour * 3600 + minute * 60 + second + unit * fraction
-    return hour < 24 or seconds[0] == 86400
+    microseconds[0] = 1_000_000 * <int64_t>(hour * 3600 + minute * 60 + second) + unit * fraction // divisor
+    return hour < 24 or (is_whole and minute == 0 and second == 0)
 
 
 cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
@@ -136,10 +139,10 @@ cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
     return True
 
 
-cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
-    """Read a date and time, or a date. Returns False if it is neither. seconds: set to the Unix time."""
+cdef bint iso_read_microseconds(Cursor p, Cursor end, int64_t* microseconds) noexcept nogil:
+    """Read a date and time, or a date. Returns False if it is neither. microseconds: set to those since 1970."""
     cdef int64_t days
-    cdef double clock = 0
+    cdef int64_t clock = 0
     cdef int zone = 0
     if not iso_read_date(&p, end, &days):
         return False
@@ -149,7 +152,16 @@ cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
         p += 1
         if not iso_read_clock(&p, end, &clock) or not iso_read_zone(&p, end, &zone) or p != end:
             return False
-    seconds[0] = <double>(days * 86400 - zone * 60) + clock
+    microseconds[0] = 1_000_000 * (days * 86400 - zone * 60) + clock
+    return True
+
+
+cdef bint iso_read_time(Cursor p, Cursor end, double* seconds) noexcept nogil:
+    """Read a date and time, or a date. Returns False if it is neither. seconds: set to the Unix time."""
+    cdef int64_t microseconds
+    if not iso_read_microseconds(p, end, &microseconds):
+        return False
+    seconds[0] = <double>(microseconds // 1_000_000) + <double>(microseconds % 1_000_000) / 1e6
     return True
 
 

@@ -18,6 +18,7 @@ cdef enum:
     FIELD_TEXT
     FIELD_NAME
     FIELD_INPUT
+    FIELD_IS_ERROR
     REC_BLOCK_FIELDS
     # Of a message and of a record:
     FIELD_CONTENT = REC_BLOCK_FIELDS
@@ -28,6 +29,7 @@ cdef enum:
     FIELD_LAST_TOOL       # the last tool_use block
     FIELD_LAST_TOOL_NAME  # and its name
     FIELD_RESULTS         # from the first tool_result block to after the last
+    FIELD_FAILED          # the last tool_result block whose `is_error` is true
     # Of a message only, UTF-8 unchecked:
     FIELD_MODEL
     FIELD_USAGE
@@ -145,6 +147,8 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_AGENT_ID
         if memcmp(name, b"subtype", 7) == 0:
             return FIELD_SUBTYPE
+    elif size == 8 and memcmp(name, b"is_error", 8) == 0:
+        return FIELD_IS_ERROR
     elif size == 9:
         if memcmp(name, b"timestamp", 9) == 0:
             return FIELD_TIMESTAMP
@@ -167,7 +171,9 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
 
 cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
     if level == REC_LEVEL_RECORD:
-        return field < FIELD_TEXTS and field != FIELD_ROLE and field != FIELD_TEXT or field >= REC_MESSAGE_FIELDS
+        return field >= REC_MESSAGE_FIELDS or field < FIELD_TEXTS and (
+            field != FIELD_ROLE and field != FIELD_TEXT and field != FIELD_IS_ERROR
+        )
     if level == REC_LEVEL_MESSAGE:
         return field == FIELD_ID or field == FIELD_CONTENT or field == FIELD_ROLE or (
             FIELD_MODEL <= field < REC_MESSAGE_FIELDS
@@ -206,6 +212,7 @@ cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* f
         start = p
         if p != end and p[0] == c"{":
             block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
+            block[FIELD_IS_ERROR].start = NULL
             p = rec_walk_members(p, end, REC_LEVEL_BLOCK, block, NULL, fault)
             if p != NULL and rec_value_is(&block[FIELD_TYPE], b"text", 4):
                 if rec_value_is_string(&block[FIELD_TEXT]) and not rec_value_is_white_space(&block[FIELD_TEXT]):
@@ -216,6 +223,8 @@ cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* f
                 values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
             elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_result", 11):
                 rec_slice_extend(&values[FIELD_RESULTS], start, p)
+                if block[FIELD_IS_ERROR].start != NULL and block[FIELD_IS_ERROR].start[0] == c"t":
+                    values[FIELD_FAILED] = RecSlice(start, p)
         else:
             p = json_skip(p, end, fault)
             if p != NULL and start[0] == c'"':
@@ -268,6 +277,7 @@ cdef Cursor rec_walk_members(
                 memset(message, 0, REC_MESSAGE_FIELDS * sizeof(RecSlice))
             elif field == FIELD_CONTENT:
                 values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = values[FIELD_RESULTS].start = NULL
+                values[FIELD_FAILED].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
                 p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:

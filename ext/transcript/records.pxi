@@ -1,6 +1,7 @@
 # A record of a transcript, and its properties.
 #
-# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy.
+# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
+# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result.
 # For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
 # (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
@@ -277,14 +278,16 @@ cdef bint rec_next_result(RecFields* fields, RecSlice* results, RecToolBlock* bl
 
 cdef bint rec_is_error(RecFields* fields) noexcept nogil:
     """Return whether a tool failed, or a request to the API did."""
-    cdef RecSlice results = rec_speech(fields)[FIELD_RESULTS]
     cdef RecToolBlock block
-    if rec_value_is_true(&fields.top[FIELD_API_ERROR]) or rec_value_is(&fields.top[FIELD_SUBTYPE], b"api_error", 9):
-        return True
-    while rec_next_result(fields, &results, &block):
+    if rec_is_result(fields):
+        rec_walk_tool_block(fields.start, fields.end, &block)
         if rec_value_is_true(&block.is_error):
             return True
-    return False
+    return (
+        rec_speech(fields)[FIELD_FAILED].start != NULL
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is(&fields.top[FIELD_SUBTYPE], b"api_error", 9)
+    )
 
 
 cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib.machinery import ModuleSpec
 from io import FileIO
+from threading import Event
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final
 
@@ -518,6 +519,8 @@ def folder_fault(folder: bytes) -> tuple[bool, str]:
 class ArrowBatch:
     """Rows of a table in Arrow's memory layout, which Arrow's consumers take without a copy.  (ext/arrow/batch.pxi)
 
+    Consumers may keep any part of it, and may release it in any order and thread.
+
     names: of the columns.
     """
 
@@ -534,15 +537,18 @@ class ArrowBatch:
         """
 
 def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> ArrowBatch:
-    """Return rows of Python values as a batch. Raises ValueError for a column that no table has.
+    """Return rows of Python values as a batch.
 
     names: of the columns.  rows: values as `ArrowBatch.columns` returns them, in the order of the names.
+
+    Raises ValueError for a column that no table has or a row of another length, TypeError for a value of another type,
+    OverflowError for a number of more than 64 bits, MemoryError also if the texts of a column take 2 GiB.
     """
 
 def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
     """Return an Arrow PyCapsule stream of batches that all have the columns of `schema`.
 
-    An exception of the iterator is the stream's error.
+    An exception of the iterator is the stream's error, and so is a batch with other columns.
     """
 
 @final
@@ -550,19 +556,22 @@ class ScanProgram:
     """A question as `RangeScan` runs it. It can be pickled; its tables are compiled already.  (ext/scan/face.pxi)
 
     table: "records" or "matches", or what rows are joined from: "usage", "tools", "sessions".
-    columns: of the rows.
+    columns: of the rows, each once.
     searches: for matches, (table of the automaton, whether a match stands alone on its line, the number of its first
         name, how many names it has) for each.
     names: of the matches.
     gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
     roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
     code: which matches count: -1 all, 0 those outside code, 1 those in code.
-    context: characters around a match.
+    context: characters around a match, up to 65,536.
     since, until: microseconds since 1970; None for no limit.
     all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
     known_types: records of other types are counted; none are if this is empty.
 
-    Raises ValueError for an unknown table or column, and for bytes that are not the table of an automaton.
+    Threads can share it: it does not change.
+
+    Raises ValueError for an unknown table or column, for bytes that are not the table of an automaton, and for what is
+    out of bounds; TypeError for a wrong type.
     """
 
     def __new__(
@@ -589,12 +598,18 @@ class ScanProgram:
 class RangeScan:
     """Scans ranges of files, one after another, into batches of rows.  (ext/scan/run.pxi)
 
-    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. One thread at a time
-    may use it; while it reads, it does not hold the interpreter lock.
+    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB
+    without its newline is skipped and counted. While it scans, it does not hold the interpreter lock.
+
+    One thread at a time may use it: all methods raise RuntimeError if another thread does. After a MemoryError they
+    raise MemoryError again, because a row may be incomplete.
+
+    is_done: whether the range has ended, and no more bytes are needed.
+    counts: records, broken_lines and long_lines that were met.
 
     >>> scan = RangeScan(ScanProgram(table="records", columns=["type", "offset"]))
     >>> scan.begin("t.jsonl", "session", "claude-code")
-    >>> scan.feed(b'{"type":"user"}\n{"type":"assistant"}\n')
+    >>> scan.feed(b'{"type":"user"}\\n{"type":"assistant"}\\n')
     >>> scan.end_file()
     >>> [batch.columns() for batch in scan.finish()]
     [[['user', 'assistant'], [0, 16]]]
@@ -611,28 +626,33 @@ class RangeScan:
 
     def __new__(cls, program: ScanProgram) -> RangeScan: ...
     def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
-        """Begin a range of a file. Raises ValueError if it begins before the file.
+        """Begin a range of a file, and forget an unfinished line. Raises ValueError if it begins before the file.
 
         path: for the rows.  session_id: of records that name none.  end: None for the end of the file.
         """
 
     def feed(self, data: bytes) -> None:
-        """Scan the next bytes. The first ones are at the offset `start` - 1, or 0.
-
-        Raises RuntimeError if another thread is feeding it.
-        """
+        """Scan the next bytes; the first ones are at the offset `start` - 1, or 0. RuntimeError: no range is begun."""
 
     def feed_line(self, line: bytes, offset: int) -> None:
-        """Scan one line without its newline, as if it stood at `offset`."""
+        """Scan one line without its newline, as if it stood at `offset`. Raises RuntimeError without a range."""
 
-    def read(self, fd: int) -> None:
-        """Read the range from a regular file, in blocks of 1 MiB. Raises OSError."""
+    def read(self, fd: int, stop: Event | None = None) -> None:
+        """Read the range from a regular file, in blocks of 256 KiB. Raises OSError, and RuntimeError without a range.
+
+        Signals are handled, and `stop` is looked at, every 32 MiB.
+
+        fd: must stay open; its position does not change.  stop: when it is set, the reading ends.
+        """
 
     def end_file(self) -> None:
-        """Scan the last line if it has no newline."""
+        """End the range, and scan the last line if it has no newline. Raises RuntimeError without a range."""
 
     def finish(self) -> list[ArrowBatch]:
-        """Return the batches: at least one, which may be empty."""
+        """Return the batches since the last call: at least one, which may be empty.
+
+        Raises ValueError if the question has a column that its table lacks.
+        """
 
 # ---- modules -----------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import tempfile
+import zlib
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -15,9 +17,13 @@ from support.keywords import KEYWORDS, found_by_re, regexes
 from support.oracles import records as oracle
 from support.oracles.markdown import Oracle
 from support.oracles.memory_lines import Scorer
+from support.oracles.scan import utf8
 
 from tailhook import _core
 from tailhook.errors import RecordError
+from tailhook.fleet import program as programs
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.columns import COLUMNS
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, read_sections
 from tailhook.machines import idle, memory, ralph, triage, whole_number
@@ -169,6 +175,59 @@ def host_records(data):
         parts = sorted(record.offset for message in transcript.messages() for record in message.records)
         assert parts == [record.offset for record in forward if record.role is not None]
         assert isinstance(transcript.last_message(), str | None)
+
+
+def scan_range(data):
+    """Scan a file whole, cut at random places, and without its gate: the rows are the same. Compare with the reader."""
+    chance = Random(zlib.crc32(data))
+    for program, ungated in SCANS:
+        found = rows_of_ranges(program, data, [0, None], len(data) + 1)
+        edges = sorted(chance.randint(0, len(data)) for _ in range(4))
+        assert rows_of_ranges(program, data, [0, *edges, None], chance.choice((1, 7, 64, 4096))) == found
+        assert rows_of_ranges(ungated, data, [0, None], len(data) + 1) == found
+    if b"\xef\xbb\xbf" in data or result_of(data.decode, "utf-8") is ValueError:
+        return  # the scan ignores a mark on every line; a Record raises for a value that is not UTF-8
+    rows = rows_of_ranges(SCANS[0][0], data, [0, None], len(data) + 1)
+    assert [row[2:] for row in rows] == [
+        (
+            record.offset,
+            *map(utf8, (record.type, record.uuid, record.model, record.text)),
+            record.is_prompt,
+            record.is_error,
+        )
+        for record in _core.forward_records(io.BytesIO(data))
+    ]
+
+
+def rows_of_ranges(program, data, edges, step):
+    """Return the rows of a file that is cut at the edges, and is fed `step` bytes at a time."""
+    scan = _core.RangeScan(program)
+    for start, end in pairwise(edges):
+        scan.begin("t.jsonl", "s", "claude-code", start, end)
+        at = max(start - 1, 0)
+        while at < len(data) and not scan.is_done:
+            scan.feed(data[at : at + step])
+            at += step
+        scan.end_file()
+    return [row for batch in scan.finish() for row in zip(*batch.columns(), strict=True)]
+
+
+def scan_programs():
+    """Return (a question for each table, the same without its gate)."""
+    searches = [programs.signals(), programs.categories(), programs.Search({"e": ["é"], "word": ["TODO"]})]
+    columns = COLUMNS | {
+        "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
+    }
+    found = []
+    for table in ("records", "matches", "tools", "usage", "sessions"):
+        options = {"code": -1, "context": 5, "all_text": True} if table == "matches" else {}
+        program = programs.make_program(table, columns[table], searches, Conditions(), **options)
+        _, (arguments,) = program.__reduce__()
+        found.append((program, _core.ScanProgram(**{**arguments, "gate": None})))
+    return found
+
+
+SCANS = scan_programs()
 
 
 def last_message(data):
@@ -398,7 +457,7 @@ def hook(data):
 TARGETS = {
     target.__name__: target
     for target in (
-        json_text, json_framer, json_edit, json_columns, lines, records, host_records, last_message, code_map, literals, keywords, signals,
+        json_text, json_framer, json_edit, json_columns, lines, records, host_records, scan_range, last_message, code_map, literals, keywords, signals,
         front_matter, iso_time, idle_state, jwz_store, payload_bytes, config,
         ralph_state, triage_state, memory_lines, masked_text, hook,
     )

@@ -12,6 +12,8 @@ PREFIXES = {
     "markdown": ("md_",),
     "patterns": ("match_", "mem_", "key_"),
     "transcript": ("rec_", "win_"),
+    "arrow": ("arrow_",),
+    "scan": ("scan_",),
     "os": ("os_",),
     "text": ("utf8_", "text_", "iso_", "bytes_"),
     ".": ("tuple_", "array_"),

@@ -7,6 +7,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from typing import NamedTuple
 
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
@@ -38,16 +39,21 @@ class TaskResult(NamedTuple):
     unknown_types: dict[tuple[str, str], int]
 
 
-def scan_task(program: ScanProgram, task: Sequence[FileRange]) -> TaskResult:
-    """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same."""
+def scan_task(program: ScanProgram, task: Sequence[FileRange], stop: Event | None = None) -> TaskResult:
+    """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
+
+    stop: when it is set, the task ends, and its result is not whole.
+    """
     scan = RangeScan(program)
     counts: Counter[str] = Counter()
     problems = []
     objects = ObjectReader(task)
     try:
         for number, part in enumerate(task):
+            if stop is not None and stop.is_set():
+                break
             try:
-                size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part)
+                size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part, stop)
                 counts["bytes"] += size
                 counts["files"] += part.start == 0
             except (OSError, TailhookError) as error:
@@ -59,7 +65,7 @@ def scan_task(program: ScanProgram, task: Sequence[FileRange]) -> TaskResult:
     return TaskResult(scan.finish(), counts, problems, scan.unknown_types)
 
 
-def scan_file(scan: RangeScan, part: FileRange) -> int:
+def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> int:
     """Scan a range of a file, or all of it if it is compressed, and return how many bytes that has.
 
     Raises OSError and TailhookError.
@@ -75,7 +81,7 @@ def scan_file(scan: RangeScan, part: FileRange) -> int:
         records = recognize(opened.file)
         scan.begin(part.path, file_session(fd, part.path), name_of_host(records), start, end)
         if records is None:
-            scan.read(fd)
+            scan.read(fd, stop)
             scan.end_file()
         else:
             feed_translated(scan, records, opened.file, start, end)
@@ -130,17 +136,19 @@ def file_session(fd: int, path: str) -> str:
 def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Iterator[TaskResult]:
     """Yield the results of the tasks in their order. At most AHEAD * workers of them wait to be asked for.
 
-    When the caller stops, tasks that have not begun do not begin. A single worker is a thread, too: the core does not
-    look for signals while it scans, but the thread that waits for it does.
+    When the caller stops, tasks that have not begun do not begin, and those that run end soon. A single worker is a
+    thread, too: the core does not look for signals while it scans, but the thread that waits for it does.
     """
+    stop = Event()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="tailhook-scan")
     waiting: deque[Future[TaskResult]] = deque()
     try:
         for task in tasks:
-            waiting.append(pool.submit(scan_task, program, task))
+            waiting.append(pool.submit(scan_task, program, task, stop))
             if len(waiting) >= AHEAD * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
+        stop.set()
         pool.shutdown(wait=False, cancel_futures=True)

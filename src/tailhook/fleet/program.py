@@ -21,6 +21,7 @@ HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "usage": (USAGE_HALF, ('usage"',)),
     "sessions": (SESSION_LINE, ()),
 }
+REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
@@ -128,7 +129,9 @@ def raw_literals(pattern: str, word: bool) -> list[str]:
     parts = plain_parts(pattern, word)
     if parts:
         return [max(parts, key=len)]
-    other = next((letter for letter in pattern if letter > "\x7f" and not letter.isspace()), None)
+    other = next(
+        (letter for letter in pattern if letter > "\x7f" and letter != REPLACEMENT and not letter.isspace()), None
+    )
     return [] if other is None else [other, *spelled_escapes(other)]
 
 

@@ -58,6 +58,7 @@ FOUND_BY = {name: [regex for _, regex in regexes(words)] for name, words in CATE
 LINE_END = re.compile(r"\r\n|\r|\n")
 MARKERS = re.compile(r"(?:\s|>|[-+*](?=\s)|\d{1,9}[.)](?=\s))*")  # of quotes and list items, and blank space
 BLANK = b" \t\r\n"
+MAX_LINE_BYTES = 16 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MARKDOWN = Oracle()
 Row = dict[str, Any]
@@ -124,14 +125,15 @@ def read_lines(files: Files) -> list[Line]:
     """Return the lines of all files that are not blank, sorted by (path, offset).
 
     Lines end with a line feed; the last one may have none. A line is blank if it has only spaces, tabs and returns. A
-    line is broken if it is not exactly one JSON object; it may have a record all the same. NULs make it broken.
+    line is broken if it is not exactly one JSON object; it may have a record all the same. NULs make it broken. Lines
+    of more than 16 MiB, without the line feed, do not count.
     """
     found = []
     for path, data in sorted(files):
         head = head_of(path, data)
         offset = 0
         for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
-            if line.removeprefix(BYTE_ORDER_MARK).strip(BLANK):
+            if len(line.removesuffix(b"\n")) <= MAX_LINE_BYTES and line.removeprefix(BYTE_ORDER_MARK).strip(BLANK):
                 record, is_broken = read_record(line, head)
                 found.append(Line(path, offset, len(line), head, record, is_broken))
             offset += len(line)

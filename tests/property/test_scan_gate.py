@@ -1,0 +1,99 @@
+"""The gate before the record parser opens for every line with a match: any pattern, however JSON writes the text."""
+
+import json
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tailhook._core import RangeScan
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.program import Search, make_gate, make_program
+
+# Letters with rules of their own: in JSON, in word boundaries, in case folding, in UTF-16.
+LETTERS = st.sampled_from(
+    list("aKkSsiI \t\n\"\\/'<>éß\u017f\u212a\u0131\u0130\u00a0\u2028\ufffd漢\U0001f600\U0001d11e\x7f\x01u0")
+)
+PATTERNS = st.text(LETTERS | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+
+
+@st.composite
+def written(draw, text):
+    """Return a text as one of the JSON strings that stand for it, in UTF-8."""
+    parts = []
+    for letter in text:
+        units = letter.encode("utf-16-be", "surrogatepass")
+        escaped = "".join(rf"\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+        upper = escaped.upper().replace("\\U", "\\u")
+        ways = [escaped, upper, json.dumps(letter)[1:-1], json.dumps(letter, ensure_ascii=False)[1:-1]]
+        if letter == "/":
+            ways.append("\\/")
+        parts.append(draw(st.sampled_from(ways)))
+    return "".join(parts).encode()
+
+
+@st.composite
+def cases(draw):
+    """Draw (a search, the JSON text of a string that probably has a match)."""
+    word = draw(st.booleans())
+    patterns = draw(st.lists(PATTERNS.filter(lambda text: not word or not text.isspace()), min_size=1, max_size=3))
+    search = Search({"p": patterns}, False, draw(st.booleans()), word)
+    found = draw(st.sampled_from(patterns))
+    if search.ignore_case:
+        found = "".join(draw(st.sampled_from([letter, letter.swapcase(), *alike(letter)])) for letter in found)
+    if word:
+        found = "".join(draw(st.sampled_from([" ", "\t\n", "\u00a0 "])) if one.isspace() else one for one in found)
+    if "\ufffd" in found:
+        found = found.replace("\ufffd", draw(st.sampled_from(["\ufffd", "\ud800", "\udc00"])))
+    around = st.sampled_from(["", " ", "\n", "漢 "])
+    return search, draw(written(draw(around) + found + draw(around)))
+
+
+def alike(letter):
+    """Return letters that count as the same one if case does not."""
+    return {"k": "\u212a", "s": "\u017f", "i": "\u0131\u0130"}.get(letter.lower(), "")
+
+
+def rows(search, line, gated):
+    program = make_program("matches", ("start", "end"), [search], Conditions(), code=-1)
+    if not gated:
+        _, (arguments,) = program.__reduce__()
+        program = type(program)(**{**arguments, "gate": None})
+    scan = RangeScan(program)
+    scan.begin("t.jsonl", "s", "claude-code")
+    scan.feed(line)
+    scan.end_file()
+    return [batch.columns() for batch in scan.finish()]
+
+
+def line_of(content):
+    return b'{"type":"user","message":{"role":"user","content":"' + content + b'"}}\n'
+
+
+@settings(max_examples=600, deadline=None)
+@given(case=cases())
+@example(case=(Search({"p": ["\ufffd"]}), rb"\ud800"))
+@example(case=(Search({"p": ["ask"]}, ignore_case=True), rb"A\u017f\u212A"))
+def test_a_line_with_a_match_passes_the_gate(case):
+    search, content = case
+    line = line_of(content)
+    assert rows(search, line, gated=True) == rows(search, line, gated=False)
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=cases(), more=PATTERNS)
+def test_a_line_passes_the_gate_of_several_searches(case, more):
+    search, content = case
+    other = Search({"q": [more]}, ignore_case=not search.ignore_case)
+    gate = make_gate([search, other])
+    line = line_of(content)
+    program = make_program("matches", ("start",), [search, other], Conditions(), code=-1)
+    _, (arguments,) = program.__reduce__()
+    assert arguments["gate"] == gate
+    found = []
+    for one in (gate, None):
+        scan = RangeScan(type(program)(**{**arguments, "gate": one}))
+        scan.begin("t.jsonl", "s", "claude-code")
+        scan.feed(line * 3)
+        scan.end_file()
+        found.append([batch.columns() for batch in scan.finish()])
+    assert found[0] == found[1]

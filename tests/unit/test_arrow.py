@@ -1,0 +1,214 @@
+"""Batches of the core in Arrow's memory layout: as pyarrow reads them, however a consumer takes them apart."""
+
+import gc
+import sys
+import threading
+from datetime import datetime, timezone
+
+import pytest
+
+from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream, make_batch
+
+pyarrow = pytest.importorskip("pyarrow")
+
+NAMES = ("path", "uuid", "offset", "timestamp", "is_meta", "tools")
+TIME = datetime(2026, 11, 1, 12, 30, 0, 123456, tzinfo=timezone.utc)
+ROWS = [
+    ("a.jsonl", "u-1", 0, TIME, True, ["Bash", ""]),
+    (None, None, None, None, None, None),
+    ("b.jsonl", "", -(2**63), datetime.min.replace(tzinfo=timezone.utc), False, []),
+    ("a.jsonl", "ü\U0001f600", 2**63 - 1, datetime.max.replace(tzinfo=timezone.utc), None, ["Read"]),
+]
+TYPES = ("dictionary<values=string, indices=int32, ordered=0>", "string", "int64", "timestamp[us, tz=UTC]", "bool")
+
+
+def as_pyarrow(batch):
+    found = pyarrow.record_batch(batch)
+    found.validate(full=True)
+    return found
+
+
+def same(found, rows):
+    assert list(zip(*found.to_pydict().values(), strict=True)) == rows
+    assert [row is None for row in rows] == [False] * len(rows)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 1000])
+def test_a_batch_of_any_length_is_read_as_it_was_made(count):
+    rows = (ROWS * (count // len(ROWS) + 1))[:count]
+    batch = make_batch("records", NAMES, rows)
+    found = as_pyarrow(batch)
+    assert len(batch) == found.num_rows == count
+    assert batch.names == tuple(found.schema.names) == NAMES
+    assert [str(field.type) for field in found.schema] == [*TYPES, "list<item: string>"]
+    same(found, rows)
+    assert list(zip(*batch.columns(), strict=True)) == rows
+
+
+def test_null_counts_are_those_of_the_values():
+    found = as_pyarrow(make_batch("records", NAMES, ROWS))
+    assert [column.null_count for column in found.columns] == [1, 1, 1, 1, 2, 1]
+    assert as_pyarrow(make_batch("records", NAMES, [ROWS[0]])).column(0).null_count == 0
+
+
+def test_a_dictionary_has_each_text_once():
+    rows = [(f"{number % 1000}.jsonl",) for number in range(5000)]
+    found = as_pyarrow(make_batch("records", ("path",), rows))
+    assert found.column(0).dictionary.to_pylist() == [f"{number}.jsonl" for number in range(1000)]
+    assert found.column(0).to_pylist() == [name for (name,) in rows]
+
+
+def test_a_batch_without_columns_is_one():
+    assert as_pyarrow(make_batch("records", (), [])).num_rows == 0
+    assert len(ArrowBatch()) == 0
+    assert ArrowBatch().columns() == []
+    assert ArrowBatch().names == ()
+    assert as_pyarrow(ArrowBatch()).num_columns == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "row", "error"),
+    [
+        (("nothing",), ("a",), ValueError),
+        ((5,), ("a",), TypeError),
+        (("offset",), ("a",), TypeError),
+        (("offset",), (2**63,), OverflowError),
+        (("timestamp",), (datetime(2026, 1, 1),), TypeError),
+        (("uuid",), (5,), AttributeError),
+        (("tools",), (5,), TypeError),
+        (("tools",), ([5],), AttributeError),
+        (("offset", "uuid"), (1,), ValueError),
+        (("offset",), (1, 2), ValueError),
+        (("offset",), 5, TypeError),
+    ],
+)
+def test_a_row_of_wrong_values_is_refused(names, row, error):
+    with pytest.raises(error):
+        make_batch("records", names, [row])
+
+
+def test_lone_surrogates_become_question_marks():
+    assert make_batch("records", ("uuid",), [("a\ud800",)]).columns() == [["a?"]]
+
+
+# ---- consumers -----------------------------------------------------------------
+
+
+def test_a_part_outlives_its_batch_and_the_other_parts():
+    parts = [make_batch("records", NAMES, ROWS * 100)]
+    found = pyarrow.record_batch(parts.pop())
+    kept = [found.column(at).slice(50, 7) for at in range(len(NAMES))]
+    kept.append(found.column(0).dictionary)
+    kept.append(found.column(5).values)
+    expected = [part.to_pylist() for part in kept]
+    del found
+    gc.collect()
+    for at in (3, 0, 5, 1, 3, 2, 0, 0):
+        kept_part, values = kept.pop(at), expected.pop(at)
+        assert kept_part.to_pylist() == values
+        kept_part.validate(full=True)
+        del kept_part
+        gc.collect()
+
+
+def test_parts_are_released_in_other_threads():
+    batch = make_batch("records", NAMES, ROWS * 100)
+
+    def take(batch):
+        for _ in range(50):
+            found = pyarrow.record_batch(batch)
+            column = found.column(1)
+            del found
+            assert column[0].as_py() == "u-1"
+
+    threads = [threading.Thread(target=take, args=(batch,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    del batch
+    for thread in threads:
+        thread.join()
+
+
+def test_capsules_that_no_consumer_takes_are_freed():
+    batch = make_batch("records", NAMES, ROWS)
+    before = sys.getrefcount(batch)
+    for _ in range(100):
+        batch.__arrow_c_array__()
+        batch.__arrow_c_schema__()
+        arrow_stream(batch, [batch])
+    gc.collect()
+    assert sys.getrefcount(batch) == before
+    schema, array = batch.__arrow_c_array__()
+    del batch, schema
+    assert "arrow_array" in repr(array)
+
+
+# ---- streams -------------------------------------------------------------------
+
+
+class Streamed:
+    def __init__(self, schema, batches):
+        self.schema, self.batches = schema, batches
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return arrow_stream(self.schema, self.batches)
+
+
+def test_a_stream_gives_all_batches():
+    empty = make_batch("records", NAMES, [])
+    batches = [make_batch("records", NAMES, ROWS), empty, make_batch("records", NAMES, ROWS[:1])]
+    table = pyarrow.table(Streamed(empty, batches))
+    table.validate(full=True)
+    assert table.num_rows == 5
+    assert pyarrow.table(Streamed(empty, [])).schema == table.schema
+
+
+def failing():
+    yield make_batch("records", NAMES, ROWS)
+    raise OSError("no such disk: \udcff")
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        (failing(), "no such disk"),
+        ([5], "ArrowBatch"),
+        ([make_batch("records", NAMES[:2], [])], "other columns"),
+        ([make_batch("records", NAMES[::-1], [])], "other columns"),
+        ([ArrowBatch()], "other columns"),
+    ],
+)
+def test_an_error_of_the_iterator_is_the_streams(batches, message):
+    with pytest.raises((OSError, pyarrow.ArrowException, TypeError), match=message):
+        pyarrow.table(Streamed(make_batch("records", NAMES, []), batches))
+
+
+def test_a_stream_needs_a_batch_and_an_iterable():
+    with pytest.raises(TypeError):
+        arrow_stream(None, [])
+    with pytest.raises(TypeError):
+        arrow_stream(make_batch("records", NAMES, []), 5)
+
+
+# ---- what a scan gives ---------------------------------------------------------
+
+
+def test_a_scan_gives_batches_that_are_whole():
+    columns = ["path", "offset", "uuid", "tools", "timestamp", "is_meta", "text"]
+    scan = RangeScan(ScanProgram(table="records", columns=columns))
+    line = (
+        b'{"type":"assistant","uuid":"u","timestamp":"2026-01-02T03:04:05.678901Z","message":{"content":'
+        b'[{"type":"text","text":"\\u00e9 \\ud800"},{"type":"tool_use","name":"Bash"}]}}\n'
+    )
+    scan.begin("a.jsonl", "s", "claude-code")
+    for _ in range(40):
+        scan.feed(line * 2500)
+    scan.end_file()
+    batches = scan.finish()
+    assert [len(batch) for batch in batches] == [1 << 16, 100_000 - (1 << 16)]
+    for batch in batches:
+        found = as_pyarrow(batch)
+        assert set(found.column("text").to_pylist()) == {"é �"}
+        assert found.column("tools").to_pylist()[-1] == ["Bash"]
+        assert {time.microsecond for time in found.column("timestamp").to_pylist()} == {678901}
+    assert [batch.columns()[1][0] for batch in batches] == [0, len(line) << 16]
