@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -48,6 +48,14 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider
+
+# The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
+THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py -k "thread or order or stop or flooded or fails"
+threads: ## the scan's threads with a core built with ThreadSanitizer
+	$(PYTHON) -m venv .venv-threads
+	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
+	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
+	    .venv-threads/bin/python -m pytest -p no:cacheprovider $(THREADED)
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage

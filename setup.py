@@ -2,7 +2,8 @@
 
 Three switches, each an environment variable set to 1:
 TAILHOOK_DEBUG (no optimisation, symbols kept), TAILHOOK_SANITIZE (AddressSanitizer and
-UndefinedBehaviorSanitizer), TAILHOOK_COVERAGE (gcov counters, with the lines of the .pyx sources).
+UndefinedBehaviorSanitizer; set to "thread": ThreadSanitizer), TAILHOOK_COVERAGE (gcov counters, with the lines of the
+.pyx sources).
 """
 
 import os
@@ -14,11 +15,12 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 DEBUG = os.environ.get("TAILHOOK_DEBUG") == "1"
-SANITIZE = os.environ.get("TAILHOOK_SANITIZE") == "1"
+SANITIZERS = {"1": "address,undefined", "thread": "thread"}.get(os.environ.get("TAILHOOK_SANITIZE", ""))
 COVERAGE = os.environ.get("TAILHOOK_COVERAGE") == "1"
 
 # Each kind of build has a folder of its own, so that objects never mix.
-BUILD = Path("build", "sanitize" if SANITIZE else "coverage" if COVERAGE else "debug" if DEBUG else "release")
+KIND = "coverage" if COVERAGE else "debug" if DEBUG else "release"
+BUILD = Path("build", f"sanitize-{SANITIZERS}" if SANITIZERS else KIND)
 
 compile_args = ["-std=c11", "-fvisibility=hidden", "-Wall", "-Wextra"]
 link_args = []
@@ -27,8 +29,8 @@ if sys.version_info >= (3, 12):
     # What interpreters with a lock of their own need: nothing shared between them.
     macros += [("CYTHON_USE_MODULE_STATE", "1"), ("CYTHON_USE_TYPE_SPECS", "1")]
 
-if SANITIZE:
-    sanitizers = "-fsanitize=address,undefined"
+if SANITIZERS:
+    sanitizers = f"-fsanitize={SANITIZERS}"
     compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined", sanitizers]
     link_args += [sanitizers]
 elif COVERAGE:

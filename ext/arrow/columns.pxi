@@ -58,7 +58,7 @@ cdef int arrow_texts_add(ArrowTexts* texts, Cursor start, size_t size) noexcept 
         if array_grow(<void**>&texts.offsets, &texts.offset_capacity, texts.count + 2, sizeof(int32_t)) < 0:
             return -1
         texts.offsets[0] = 0
-    if texts.size + size > texts.capacity:
+    if texts.size + size > texts.capacity or texts.data == NULL:  # texts that are all empty have an address, too
         if array_grow(<void**>&texts.data, &texts.capacity, texts.size + size, 1) < 0:
             return -1
     if size:

@@ -214,7 +214,7 @@ def rows_of_ranges(program, data, edges, step):
 
 def scan_programs():
     """Return (a question for each table, the same without its gate)."""
-    searches = [programs.signals(), programs.categories(), programs.Search({"e": ["é"], "word": ["TODO"]})]
+    searches = [programs.signal_search(), programs.category_search(), programs.Search({"e": ["é"], "word": ["TODO"]})]
     columns = COLUMNS | {
         "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
     }

@@ -6,7 +6,7 @@ from support.oracles.scan_records import head_of
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS
-from tailhook.fleet.program import Search, categories, make_program, signals
+from tailhook.fleet.program import Search, category_search, make_program, signal_search
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
 
@@ -19,7 +19,7 @@ def conditions_of(question):
 def searches_of(question):
     """Return the searches of a question for the oracle."""
     found = [Search({name: [text] for name, text in question.patterns.items()})] if question.patterns else []
-    return [*found, *[signals()] * question.signals, *[categories()] * question.categories]
+    return [*found, *[signal_search()] * question.signals, *[category_search()] * question.categories]
 
 
 def scan_rows(table, files, question, random=None):

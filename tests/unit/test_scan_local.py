@@ -114,9 +114,9 @@ def test_an_error_that_is_not_the_files_ends_the_scan(tasks, workers, monkeypatc
 def test_a_caller_that_stops_is_not_waited_for(tmp_path, workers):
     path = tmp_path / "large.jsonl"
     with open(path, "wb") as file:
-        for _ in range(64):
-            file.write(b'{"type":"user"}\n' * (1 << 16))  # 64 MiB in all
-    tasks = [[FileRange(str(path), 0, None)] for _ in range(500)]
+        for _ in range(16):
+            file.write(b'{"type":"user"}\n' * (1 << 16))  # 16 MiB in all
+    tasks = [[FileRange(str(path), 0, None)] for _ in range(5000)]
     results = run_tasks(PROGRAM, tasks, workers)
     next(results)
     start = time.monotonic()

@@ -22,7 +22,7 @@ HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sessions": (SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
@@ -51,12 +51,12 @@ class Search:
         return compile_table(texts, ignore_case=self.ignore_case, word=self.word)
 
 
-def signals() -> Search:
+def signal_search() -> Search:
     """Return the search for the idle machine's signals, each by its text."""
     return Search({text: [text] for texts in idle.SIGNALS.values() for text in texts}, own_line=True)
 
 
-def categories() -> Search:
+def category_search() -> Search:
     """Return the search for the primary keywords of the memory machine's categories, profile "seed"."""
     return Search({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
 
@@ -97,7 +97,7 @@ def make_program(
 
 def microseconds(time: datetime | None) -> int | None:
     """Return a time as microseconds since 1970."""
-    return None if time is None else (time - EPOCH) // timedelta(microseconds=1)
+    return None if time is None else (time - UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 # ---- the gate ------------------------------------------------------------------
@@ -123,7 +123,7 @@ def raw_literals(pattern: str, word: bool) -> list[str]:
 
     word: a blank in the pattern stands for any blank space.
 
-    >>> raw_literals('say "hello"', False), raw_literals("é", False)
+    >>> raw_literals('a "hello"', False), raw_literals("é", False)
     (['hello'], ['é', '\\u00e9', '\\u00E9'])
     """
     parts = plain_parts(pattern, word)

@@ -246,7 +246,7 @@ def scan(
     searches = []
     if patterns:
         searches.append(user_search(patterns))
-    searches += [programs.signals()] * signals + [programs.categories()] * categories
+    searches += [programs.signal_search()] * signals + [programs.category_search()] * categories
     if table == "matches" and not searches:
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
     if table not in ("matches", "records") and roles:
