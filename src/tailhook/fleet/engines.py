@@ -26,7 +26,7 @@ from tailhook.fleet.reduce import USAGE_HALF
 BUCKET_BYTES = 1 << 28  # of transcripts whose halves are joined at once
 MAX_BUCKETS = 4096
 # What is the same in all halves that make a row, and the columns that it is made of.
-KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "usage": lambda half: (
         half["message_id"] or half["request_id"] or half["uuid"] or f"{half['path']}:{half['offset']}"
     ),
@@ -39,7 +39,7 @@ KEY_COLUMNS = {
     "sessions": ("session_id",),
 }
 BY_SESSION = "usage by session"  # responses, counted once, whose session is that of their first record
-LOG = logging.getLogger("tailhook")
+WORKER_LOG = logging.getLogger("tailhook")
 
 
 class Plan(NamedTuple):
@@ -83,7 +83,7 @@ def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: 
     pyarrow = import_pyarrow()
     result = scan_task(question.programs()[table], task)
     for problem in result.problems:
-        LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
+        WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
     for batch in result.batches:
         found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
         limit = None if limit is None else limit - len(found)
@@ -93,7 +93,7 @@ def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: 
 
 def task_halves(question: Question, table: str, task: Sequence[FileRange], buckets: int) -> Any:
     """Return the halves that a task gives for a table, packed by bucket."""
-    return pack(table, KEYS[table], KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
+    return pack(table, HALF_KEYS[table], KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
 
 
 def pack(
@@ -150,7 +150,7 @@ def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> 
         rows.append(one.counted._replace(session_id=one.first.session_id, agent_id=one.first.agent_id))
     pyarrow = import_pyarrow()
     found = pyarrow.Table.from_batches([pyarrow.record_batch(make_batch("usage", USAGE_HALF, rows))])
-    return pack(BY_SESSION, KEYS["sessions"], KEY_COLUMNS["sessions"], [found], buckets)
+    return pack(BY_SESSION, HALF_KEYS["sessions"], KEY_COLUMNS["sessions"], [found], buckets)
 
 
 # ---- conditions that an engine hands down ------------------------------------
