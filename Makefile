@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -82,6 +82,12 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
 	$(BIN)/python benches/report.py build/benches.json benches/results
 	$(BIN)/tailhook bench --max-ratio 1.35
+
+# In a folder of its own: these packages are larger than all others together.
+engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server: the same rows, also after a worker is killed
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet '.[engines]'
+	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines
 
 load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
 	$(BIN)/python benches/plates_load.py

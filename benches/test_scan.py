@@ -21,7 +21,21 @@ SET_BYTES = 1_050_000_000
 FILES = 1_000
 LITERALS = {"rare": "<loop-done>COMPLETE</loop-done>", "common": "error"}
 EIGHT = ["error", "pytest", "function", "TODO", "because", "failed", "<loop-done>", "workaround"]
-WORDS = ["alpha", "bravo", "delta", "gamma", "kilo", "lima", "oscar", "quebec", "romeo", "sierra", "tango", "victor", "zulu"]
+WORDS = [
+    "alpha",
+    "bravo",
+    "delta",
+    "gamma",
+    "kilo",
+    "lima",
+    "oscar",
+    "quebec",
+    "romeo",
+    "sierra",
+    "tango",
+    "victor",
+    "zulu",
+]
 MANY = [*EIGHT, *(f"{one} {other}" for one in WORDS for other in WORDS)][:94]
 OWN = ("assistant", "user")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GZIP_MARK = b"\x1f\x8b"  # RFC 1952, section 2.3.1
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
-MARK_BYTES = 4  # in which a compressed file is recognized
+COMPRESSION_MARK_BYTES = 4  # in which a compressed file is recognized
 COPY_BYTES = 1 << 20  # that are decompressed at a time
 URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
@@ -105,7 +105,7 @@ def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
 
     name: of the source, for messages. Raises SourceError if the file is cut off or damaged.
     """
-    start = read_start(file, MARK_BYTES)
+    start = read_start(file, COMPRESSION_MARK_BYTES)
     if not is_compressed(start):
         return None
     if start.startswith(GZIP_MARK):

@@ -17,7 +17,7 @@ BLOCK_BYTES = 8 << 20  # that a request asks for
 OVER_BYTES = 1 << 18  # that are asked for at a time after a range's end, until its last line has ended
 MAX_AHEAD_BYTES = 24 << 20  # that are asked for before they are needed
 MAX_AHEAD = 16  # requests at once
-MAGIC = re.compile(r"\*\*/|\*|\?")
+GLOB_SIGN = re.compile(r"\*\*/|\*|\?")
 GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -33,7 +33,7 @@ def find_objects(url: str, problems: list[Problem]) -> Iterator[SourceFile]:
     scheme = url.partition("://")[0]
     wanted = None
     folder = url
-    if scheme in BUCKET_SCHEMES and (magic := MAGIC.search(url)):
+    if scheme in BUCKET_SCHEMES and (magic := GLOB_SIGN.search(url)):
         folder = url[: url.rindex("/", 0, magic.start()) + 1]
         wanted = glob_pattern(url)
     found = False
@@ -58,7 +58,7 @@ def glob_pattern(url: str) -> re.Pattern[str]:
     >>> glob_pattern("s3://b/**/a*.jsonl").fullmatch("s3://b/x/y/a1.jsonl") is not None
     True
     """
-    places = [*MAGIC.finditer(url)]
+    places = [*GLOB_SIGN.finditer(url)]
     starts = [0, *(place.end() for place in places)]
     ends = [*(place.start() for place in places), len(url)]
     plain = [re.escape(url[start:end]) for start, end in zip(starts, ends, strict=True)]
@@ -107,7 +107,7 @@ def source_file(url: str, facts: Any) -> SourceFile:
 # ---- reading -----------------------------------------------------------------
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """Bytes of an object that one request asks for: `length` of them from `start`.
 
     number: of the part in its task.
@@ -119,16 +119,16 @@ class Span(NamedTuple):
     length: int
 
 
-def spans(parts: Iterable[FileRange]) -> Iterator[Span]:
+def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
     """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it."""
     for number, part in enumerate(parts):
         if not part.is_object or part.path.endswith(COMPRESSED):
             continue
         if needs_head(part):
-            yield Span(number, part.path, 0, min(HEAD_BYTES, part.size))
+            yield ByteSpan(number, part.path, 0, min(HEAD_BYTES, part.size))
         end = part.size if part.end is None else min(part.end, part.size)
         for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
-            yield Span(number, part.path, start, min(BLOCK_BYTES, end - start))
+            yield ByteSpan(number, part.path, start, min(BLOCK_BYTES, end - start))
 
 
 def needs_head(part: FileRange) -> bool:
@@ -137,11 +137,11 @@ def needs_head(part: FileRange) -> bool:
 
 
 class ObjectReader:
-    """Fetches the objects of a task, some blocks ahead of the caller, who reads the parts in their order."""
+    """Fetches the objects of a task, some blocks ahead of the caller. It reads the parts in their order."""
 
     def __init__(self, parts: Iterable[FileRange]) -> None:
         self.spans = spans(parts)
-        self.waiting: deque[tuple[Span, Future[bytes]]] = deque()
+        self.waiting: deque[tuple[ByteSpan, Future[bytes]]] = deque()
         self.ahead_bytes = 0
         self.stores: dict[str, Any] = {}
         self.pool: ThreadPoolExecutor | None = None
@@ -170,7 +170,7 @@ class ObjectReader:
             self.ask_ahead(number)
             end = span.start + span.length
         while end < part.size:
-            span = Span(number, part.path, end, min(OVER_BYTES, part.size - end))
+            span = ByteSpan(number, part.path, end, min(OVER_BYTES, part.size - end))
             yield self.fetch(span)
             end += span.length
 
@@ -194,7 +194,7 @@ class ObjectReader:
         data.cancel()
         self.ahead_bytes -= span.length
 
-    def fetch(self, span: Span) -> bytes:
+    def fetch(self, span: ByteSpan) -> bytes:
         """Return the bytes of a request. Raises OSError and TailhookError."""
         base, name = split_url(span.url)
         store = self.stores.get(base)

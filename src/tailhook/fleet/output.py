@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from tailhook._core import ArrowBatch
+from tailhook._core import ArrowBatch, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
 
 
@@ -91,6 +91,12 @@ def write_parquet(
     with pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(pyarrow.record_batch(batch))
+
+
+def from_pyarrow(table: str, batch: Any) -> ArrowBatch:
+    """Return a record batch of pyarrow with columns of a table, or of its halves, as one of the core."""
+    rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return make_batch(table, tuple(batch.schema.names), rows)
 
 
 def import_pyarrow() -> Any:

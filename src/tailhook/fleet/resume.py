@@ -13,7 +13,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -23,15 +24,12 @@ from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer
 from tailhook.fleet.local import TaskResult, run_tasks, scan_task
-from tailhook.fleet.output import import_pyarrow, whole_file, write_parquet
+from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
 from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, Problem, SourceFile, make_tasks, session_of
 from tailhook.fleet.program import HALVES
+from tailhook.fleet.question import Question
 from tailhook.host_records import name_of_host, recognize
 from tailhook.sources import ask_store, open_store, split_url
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tailhook.fleet.scan import Scan
 
 try:
     import fcntl
@@ -107,7 +105,7 @@ class PartFolder:
 
     def rows(self, table: str) -> Iterator[ArrowBatch]:
         """Yield the rows of the parts."""
-        return read_parts(table, self.schema.names, self.files())
+        return read_parts(table, self.files())
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the manifest, on the disk when this returns, and apply it."""
@@ -258,27 +256,38 @@ def digest(data: bytes) -> str:
 # ---- the folder --------------------------------------------------------------
 
 
-def update_folder(scan: Scan, folder: Path) -> list[Path]:
-    """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError."""
+def update_folder(
+    folder: Path,
+    question: Question,
+    files: Sequence[SourceFile],
+    workers: int,
+    note: Callable[[TaskResult, str], None],
+) -> list[Path]:
+    """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError.
+
+    note: gets what each task read, and for which table.
+    """
     import_pyarrow()
-    with opened_folder(folder, scan.question.described()):
-        files = scan.find_files()
-        halves: dict[str, PartFolder] = {}
-        for table, program in scan.programs.items():
-            names = HALVES[table][0] if table in HALVES else scan.columns
+    with opened_folder(folder, question.described()):
+        tables: dict[str, PartFolder] = {}
+        for table, program in question.programs().items():
+            names = HALVES[table][0] if table in HALVES else question.columns
             place = folder / "halves" / table if table in HALVES else folder
-            parts = halves[table] = PartFolder(place, make_batch(table, names, []))
-            new = parts.new_files(files, scan.problems)
-            scan.counts["unchanged"] += len(files) - len(new)
-            for result in parts.update(program, new, scan.workers):
-                scan.note(result, table)
-        if scan.table not in HALVES:
-            return halves[scan.table].files()
+            parts = tables[table] = PartFolder(place, make_batch(table, names, []))
+            problems: list[Problem] = []
+            new = parts.new_files(files, problems)
+            note(TaskResult([], Counter(unchanged=len(files) - len(new)), problems, {}), table)
+            for result in parts.update(program, new, workers):
+                note(result, table)
+        if question.table not in HALVES:
+            return tables[question.table].files()
         rows = folder / "rows.parquet"
-        state = " ".join(f"{table}:{parts.manifest.stat().st_size}" for table, parts in halves.items())
+        state = " ".join(f"{table}:{parts.manifest.stat().st_size}" for table, parts in tables.items())
         if not is_current(rows, state):
-            found = answer(scan.table, scan.columns, scan.conditions, lambda table: halves[table].rows(table))
-            write_rows(rows, state, found, make_batch(scan.table, scan.columns, []))
+            found = answer(
+                question.table, question.columns, question.conditions, lambda table: tables[table].rows(table)
+            )
+            write_rows(rows, state, found, make_batch(question.table, question.columns, []))
         return [rows]
 
 
@@ -341,11 +350,10 @@ def is_current(path: Path, state: str) -> bool:
     return metadata.get(STATE) == state.encode()
 
 
-def read_parts(table: str, names: tuple[str, ...], paths: Iterable[Path]) -> Iterator[ArrowBatch]:
+def read_parts(table: str, paths: Iterable[Path]) -> Iterator[ArrowBatch]:
     """Yield the rows of Parquet files."""
     pyarrow = import_pyarrow()
     for path in paths:
         with pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(BATCH_ROWS):
-                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                yield make_batch(table, names, rows)
+                yield from_pyarrow(table, batch)

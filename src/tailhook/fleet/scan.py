@@ -6,70 +6,28 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook._core import ArrowBatch, ScanProgram, arrow_stream, make_batch
+from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS, CONTEXT_CHARS, LARGE
+from tailhook.fleet.listing import default_folders, find_files
 from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import Problem, SourceFile, default_folders, find_files, make_tasks
-from tailhook.fleet.redact import EXAMINED_CHARS, needed_columns, redacted
+from tailhook.fleet.plan import Problem, SourceFile, make_tasks
+from tailhook.fleet.question import Question
+from tailhook.fleet.redact import EXAMINED_CHARS, redacted
 from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import daft  # pyright: ignore[reportMissingImports]
+    import ray.data  # pyright: ignore[reportMissingImports]
+
 Source = str | os.PathLike[str]
-
-
-class Question(NamedTuple):
-    """What is asked of transcripts, wherever they are.
-
-    options: of matches, as `make_program` takes them.
-    redacted_context: characters around a match if secrets are masked; None if they are not.
-    """
-
-    table: str
-    columns: tuple[str, ...]
-    searches: tuple[programs.Search, ...]
-    conditions: Conditions
-    options: Mapping[str, Any]
-    redacted_context: int | None = None
-
-    def programs(self) -> dict[str, ScanProgram]:
-        """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
-        return {
-            name: programs.make_program(
-                name, self.read_columns(), self.searches if name == "matches" else (), self.conditions, **self.options
-            )
-            for name in (self.table, *(["usage"] if self.table == "sessions" else []))
-        }
-
-    def read_columns(self) -> tuple[str, ...]:
-        """Return the columns that must be read for the columns of the rows."""
-        return self.columns if self.redacted_context is None else needed_columns(self.columns)
-
-    def described(self) -> dict[str, Any]:
-        """Return the question as JSON has it. Two questions that can have different rows differ in it."""
-        since, until = (
-            None if time is None else time.astimezone(timezone.utc).isoformat()
-            for time in (self.conditions.since, self.conditions.until)
-        )
-        return {
-            "table": self.table,
-            "columns": list(self.columns),
-            "patterns": [
-                [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]
-                for one in self.searches
-            ],
-            "roles": list(self.conditions.roles),
-            "since": since,
-            "until": until,
-            "project": self.conditions.project,
-            "sessions": list(self.conditions.sessions),
-            "options": dict(self.options) if self.table == "matches" else {},
-        }
 
 
 class Scan:
@@ -117,7 +75,7 @@ class Scan:
             if self.resume is not None:
                 from tailhook.fleet.resume import read_parts
 
-                yield from read_parts(self.table, self.columns, self.update())
+                yield from read_parts(self.table, self.update())
                 return
             files = self.find_files()
             passes = len(self.programs)
@@ -143,7 +101,22 @@ class Scan:
             raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
         from tailhook.fleet.resume import update_folder
 
-        return update_folder(self, self.resume)
+        return update_folder(self.resume, self.question, self.find_files(), self.workers, self.note)
+
+    def to_daft(self) -> daft.DataFrame:
+        """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
+
+        Raises MissingExtraError without Daft.
+        """
+        from tailhook.fleet.daft import to_daft
+
+        return to_daft(self.question, self.find_files())
+
+    def to_ray(self) -> ray.data.Dataset:
+        """Return the rows as a dataset of Ray Data. Lists the sources. Raises MissingExtraError without Ray Data."""
+        from tailhook.fleet.ray import to_ray
+
+        return to_ray(self.question, self.find_files())
 
     def note(self, result: TaskResult, table: str) -> None:
         """Add what a task read to the report.

@@ -1,0 +1,184 @@
+"""What the distributed engines share: the rows of a task, and the halves of rows, gathered by key and joined.
+
+An engine's own group-by cannot count a response once: which of its records counts depends on two of them (the first one
+and the one with the most output tokens), and whether two request ids are one response depends on a third. So each task
+sorts its halves into buckets by key, the engine gathers the buckets with its group-by, and each bucket is joined by the
+function that the local engine uses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from tailhook._core import ArrowBatch, make_batch
+from tailhook.fleet.answer import Conditions, answer, count_usage
+from tailhook.fleet.local import scan_task
+from tailhook.fleet.output import from_pyarrow, import_pyarrow
+from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
+from tailhook.fleet.question import Question
+from tailhook.fleet.reduce import USAGE_HALF
+
+BUCKET_BYTES = 1 << 28  # of transcripts whose halves are joined at once
+MAX_BUCKETS = 4096
+# What is the same in all halves that make a row, and the columns that it is made of.
+HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "usage": lambda half: (
+        half["message_id"] or half["request_id"] or half["uuid"] or f"{half['path']}:{half['offset']}"
+    ),
+    "tools": lambda half: f"{half['path']}:{half['tool_use_id'] or ''}",
+    "sessions": lambda half: str(half["session_id"]),
+}
+KEY_COLUMNS = {
+    "usage": ("message_id", "request_id", "uuid", "path", "offset"),
+    "tools": ("path", "tool_use_id"),
+    "sessions": ("session_id",),
+}
+BY_SESSION = "usage by session"  # responses, counted once, whose session is that of their first record
+WORKER_LOG = logging.getLogger("tailhook")
+
+
+class Plan(NamedTuple):
+    """The tasks of a scan, listed once, and into how many buckets halves are sorted."""
+
+    tasks: list[list[FileRange]]
+    buckets: int
+
+
+def make_plan(files: Sequence[SourceFile]) -> Plan:
+    """Return the plan for files."""
+    size = sum(file.size for file in files)
+    return Plan(list(make_tasks(files)), max(1, min(MAX_BUCKETS, size // BUCKET_BYTES)))
+
+
+def row_schema(table: str, columns: Sequence[str]) -> Any:
+    """Return the schema of rows as pyarrow has it, without dictionaries, which not every engine has."""
+    pyarrow = import_pyarrow()
+    return plain_schema(pyarrow.schema(make_batch(table, tuple(columns), [])))
+
+
+def plain_schema(schema: Any) -> Any:
+    """Return a schema of pyarrow with the values of dictionaries in place of them."""
+    pyarrow = import_pyarrow()
+    return pyarrow.schema(
+        field.with_type(field.type.value_type) if pyarrow.types.is_dictionary(field.type) else field for field in schema
+    )
+
+
+def packed_schema() -> Any:
+    """Return the schema of halves on their way to be joined: one row for each bucket of a task."""
+    pyarrow = import_pyarrow()
+    return pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
+
+
+def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
+    """Yield what a task gives for a table, as tables of pyarrow.  limit: how many rows are enough.
+
+    A file that cannot be read is a warning in the worker's log.
+    """
+    pyarrow = import_pyarrow()
+    result = scan_task(question.programs()[table], task)
+    for problem in result.problems:
+        WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
+    for batch in result.batches:
+        found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
+        limit = None if limit is None else limit - len(found)
+        if len(found):
+            yield found.cast(plain_schema(found.schema))
+
+
+def task_halves(question: Question, table: str, task: Sequence[FileRange], buckets: int) -> Any:
+    """Return the halves that a task gives for a table, packed by bucket."""
+    return pack(table, HALF_KEYS[table], KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
+
+
+def pack(
+    table: str, key: Callable[[dict[str, Any]], str], names: Sequence[str], halves: list[Any], buckets: int
+) -> Any:
+    """Return a table with a row for each bucket and its halves in Arrow's IPC format.
+
+    key: of a half, by the columns `names`.  halves: tables of pyarrow.
+    """
+    pyarrow = import_pyarrow()
+    rows = []
+    for found in halves:
+        places = defaultdict(list)
+        for place, half in enumerate(found.select(list(names)).to_pylist()):
+            places[crc32(key(half).encode("utf-8", "replace")) % buckets].append(place)
+        for bucket, chosen in places.items():
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, found.schema) as writer:
+                writer.write_table(found.take(chosen))
+            rows.append({"bucket": bucket, "table": table, "halves": sink.getvalue().to_pybytes()})
+    return pyarrow.Table.from_pylist(rows, schema=packed_schema())
+
+
+def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:
+    """Return what reads packed halves, as `answer` takes it.  tables, halves: columns of packed rows."""
+    pyarrow = import_pyarrow()
+    found = defaultdict(list)
+    for table, data in zip(tables, halves, strict=True):
+        found["usage" if table == BY_SESSION else table].append(data)
+
+    def read(table: str) -> Iterator[ArrowBatch]:
+        for data in found[table]:
+            for batch in pyarrow.ipc.open_stream(data):
+                yield from_pyarrow(table, batch)
+
+    return read
+
+
+def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> Any:
+    """Return the rows of a bucket as a table of pyarrow."""
+    pyarrow = import_pyarrow()
+    read = unpack(tables, halves)
+    batches = [
+        pyarrow.record_batch(batch) for batch in answer(question.table, question.columns, question.conditions, read)
+    ]
+    schema = row_schema(question.table, question.columns)
+    return pyarrow.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+
+def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> Any:
+    """Return the responses of a bucket, each once, packed by the session of their first record."""
+    rows: list[tuple[Any, ...]] = []
+    for one in count_usage(unpack(tables, halves)).rows():
+        rows.append(one.counted._replace(session_id=one.first.session_id, agent_id=one.first.agent_id))
+    pyarrow = import_pyarrow()
+    found = pyarrow.Table.from_batches([pyarrow.record_batch(make_batch("usage", USAGE_HALF, rows))])
+    return pack(BY_SESSION, HALF_KEYS["sessions"], KEY_COLUMNS["sessions"], [found], buckets)
+
+
+# ---- conditions that an engine hands down ------------------------------------
+
+
+def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[tuple[str, str, Any]]) -> Question:
+    """Return a question with the columns and at least the rows that an engine needs.
+
+    columns: None for all.
+    wanted: (column, operator, value) that all hold for the rows that the engine keeps: "==", "in", ">=", ">", "<" or
+        "<=". Those that a scan cannot use are ignored, because the engine filters the rows again.
+    """
+    conditions = question.conditions
+    for column, operator, value in wanted:
+        values = tuple(value) if operator == "in" else (value,)
+        are_texts = all(isinstance(one, str) for one in values)
+        if column in ("role", "session_id") and operator in ("==", "in") and are_texts:
+            name = "roles" if column == "role" else "sessions"
+            known = getattr(conditions, name)
+            both = tuple(one for one in values if not known or one in known)
+            conditions = Conditions(**{**conditions._asdict(), name: both or known})
+        elif column == "project" and operator == "==" and conditions.project is None and are_texts:
+            conditions = conditions._replace(project=value.rstrip("/\\") or "/")
+        elif column == "timestamp" and isinstance(value, datetime) and value.tzinfo is not None:
+            if operator in ("==", ">=", ">"):
+                conditions = conditions._replace(since=max(filter(None, (conditions.since, value))))
+            if operator in ("==", "<=", "<"):
+                end = value + timedelta(microseconds=1)
+                conditions = conditions._replace(until=min(filter(None, (conditions.until, end))))
+    kept = question.columns if columns is None else tuple(name for name in question.columns if name in set(columns))
+    return question._replace(columns=kept, conditions=conditions)

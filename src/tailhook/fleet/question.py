@@ -1,0 +1,61 @@
+"""What is asked of transcripts, for any engine. It can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timezone
+from typing import Any, NamedTuple
+
+from tailhook._core import ScanProgram
+from tailhook.fleet import program as programs
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.redact import needed_columns
+
+
+class Question(NamedTuple):
+    """What is asked of transcripts, wherever they are.
+
+    options: of matches, as `make_program` takes them.
+    redacted_context: characters around a match if secrets are masked; None if they are not.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    searches: tuple[programs.Search, ...]
+    conditions: Conditions
+    options: Mapping[str, Any]
+    redacted_context: int | None = None
+
+    def programs(self) -> dict[str, ScanProgram]:
+        """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
+        return {
+            name: programs.make_program(
+                name, self.read_columns(), self.searches if name == "matches" else (), self.conditions, **self.options
+            )
+            for name in (self.table, *(["usage"] if self.table == "sessions" else []))
+        }
+
+    def read_columns(self) -> tuple[str, ...]:
+        """Return the columns that must be read for the columns of the rows."""
+        return self.columns if self.redacted_context is None else needed_columns(self.columns)
+
+    def described(self) -> dict[str, Any]:
+        """Return the question as JSON has it. Two questions that can have different rows differ in it."""
+        since, until = (
+            None if time is None else time.astimezone(timezone.utc).isoformat()
+            for time in (self.conditions.since, self.conditions.until)
+        )
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "patterns": [
+                [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]
+                for one in self.searches
+            ],
+            "roles": list(self.conditions.roles),
+            "since": since,
+            "until": until,
+            "project": self.conditions.project,
+            "sessions": list(self.conditions.sessions),
+            "options": dict(self.options) if self.table == "matches" else {},
+        }

@@ -1,0 +1,236 @@
+"""Daft, Daft on Ray, Ray Data and an S3 server give the rows of the local engine. Run by `make engines`."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+
+import pytest
+from support import engines as helpers
+from support.engines import local_rows, question, sorted_rows
+from support.transcript_trees import grow_tree, mixed_files
+
+from tailhook.fleet import engines, listing
+from tailhook.fleet.columns import COLUMNS
+
+pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("default")]
+daft = pytest.importorskip("daft")
+ray = pytest.importorskip("ray")
+daft.set_runner_native()  # otherwise it takes the Ray that a test starts
+moto_server = pytest.importorskip("moto.server")
+
+TABLES = pytest.mark.parametrize("table", COLUMNS)
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def files():
+    found = {}
+    for seed in range(3):
+        trees = (*grow_tree(Random(seed)).files, *mixed_files(Random(seed)))
+        found |= {f"{seed}/{path.strip('/')}": data for path, data in trees}
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(files, tmp_path_factory):
+    place = tmp_path_factory.mktemp("sources")
+    for path, data in files.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_bytes(data)
+    return place
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    return tmp_path_factory.mktemp("killed") / "killed"
+
+
+@pytest.fixture(scope="module")
+def bucket(files):
+    """Start an S3 server, and return the URL of a prefix with the files."""
+    import obstore
+    from obstore.store import from_url
+
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    with pytest.MonkeyPatch.context() as patches:
+        address = "http://{}:{}".format(*server.get_host_and_port())
+        environment = {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "a",
+            "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "us-east-1",
+        }
+        for name, value in environment.items():
+            patches.setenv(name, value)
+        web = from_url(address, client_options={"allow_http": True})
+        obstore.put(web, "bucket", b"")
+        store = from_url("s3://bucket")
+        for path, data in files.items():
+            obstore.put(store, f"all/{path}", data)
+        yield "s3://bucket/all"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(bucket, killed):
+    """Start Ray; its workers know the S3 server."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv(helpers.KILLED, str(killed))
+        patches.setenv("PYTHONPATH", str(TESTS))
+        patches.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch):
+    monkeypatch.setattr(engines, "make_tasks", engines.make_tasks)
+    monkeypatch.setattr(engines, "BUCKET_BYTES", engines.BUCKET_BYTES)
+    helpers.small_tasks()
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return the questions that tasks were asked."""
+    found = []
+    original = engines.task_rows
+    monkeypatch.setattr(engines, "task_rows", lambda one, *rest: found.append((one, rest)) or original(one, *rest))
+    return found
+
+
+@TABLES
+def test_daft_gives_the_rows_of_the_local_engine(table, folder):
+    one = question(folder, table)
+    wanted = local_rows(one)
+    assert wanted
+    assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
+
+
+def test_daft_on_ray_gives_the_rows_of_the_local_engine(folder):
+    run = subprocess.run(
+        [sys.executable, "-m", "support.engines", str(folder), *COLUMNS],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        check=True,
+    )
+    answers = json.loads(run.stdout.splitlines()[-1])
+    for table in COLUMNS:
+        assert answers[table] == local_rows(question(folder, table)), table
+
+
+@TABLES
+def test_ray_data_gives_the_rows_of_the_local_engine(table, folder, cluster):
+    one = question(folder, table)
+    assert sorted_rows(one, one.to_ray().take_all()) == local_rows(one)
+
+
+@TABLES
+def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, cluster):
+    one = question(bucket, table)
+    wanted = local_rows(question(folder, table))
+    wanted = sorted(row.replace(str(folder), bucket) for row in wanted)
+    assert local_rows(one) == wanted
+    assert one.problems == []
+    assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
+    if table in ("matches", "sessions"):
+        assert sorted_rows(one, one.to_ray().take_all()) == wanted
+
+
+def test_a_ray_worker_that_is_killed_loses_no_row_and_doubles_none(folder, cluster, killed, monkeypatch):
+    monkeypatch.setattr("tailhook.fleet.ray.read_task", helpers.dying_read_task)
+    for table in ("records", "usage"):
+        with contextlib.suppress(FileNotFoundError):
+            killed.unlink()
+        one = question(folder, table)
+        assert sorted_rows(one, one.to_ray().take_all()) == local_rows(one)
+        assert killed.exists()
+
+
+def test_sources_are_listed_once(folder, cluster, monkeypatch):
+    listed = []
+    original = listing.find_files
+    monkeypatch.setattr(
+        "tailhook.fleet.scan.find_files", lambda *arguments: listed.append(arguments) or original(*arguments)
+    )
+    question(folder, "records").to_ray().count()
+    assert len(listed) == 1
+    question(folder, "sessions").to_daft().collect()
+    assert len(listed) == 2
+
+
+def test_daft_pushes_columns_and_conditions_down(folder, asked):
+    one = question(folder, "records")
+    times = sorted(row.timestamp for row in one.rows() if row.timestamp)
+    start, end = times[len(times) // 4], times[len(times) // 2]
+    col = daft.col
+    frame = one.to_daft().where(
+        (col("role") == "user")
+        & col("session_id").is_in(["session-0001", "session-0002"])
+        & (col("timestamp") >= start)
+        & (col("timestamp") < end)
+    )
+    found = frame.select("path", "offset").to_pylist()
+    wanted = [
+        (row.path, row.offset)
+        for row in one.rows()
+        if row.role == "user"
+        and row.session_id in ("session-0001", "session-0002")
+        and row.timestamp is not None
+        and start <= row.timestamp < end
+    ]
+    assert sorted((row["path"], row["offset"]) for row in found) == sorted(wanted)
+    assert wanted
+    narrowed = asked[0][0]
+    assert set(narrowed.columns) == {"path", "offset", "role", "session_id", "timestamp"}
+    conditions = narrowed.conditions
+    assert (conditions.roles, sorted(conditions.sessions)) == (("user",), ["session-0001", "session-0002"])
+    assert (conditions.since, conditions.until) == (start, end + timedelta(microseconds=1))
+
+
+def test_a_condition_that_a_scan_cannot_use_is_left_to_daft(folder):
+    one = question(folder, "records")
+    col = daft.col
+    for condition, wanted in [
+        (
+            (col("role") == "user") | (col("type") == "assistant"),
+            lambda row: row.role == "user" or row.type == "assistant",
+        ),
+        (~(col("role") == "user"), lambda row: row.role is not None and row.role != "user"),
+        ((col("role") == "user") & (col("role") == "assistant"), lambda row: False),
+        (col("project") == "/home/me/src/app", lambda row: row.project == "/home/me/src/app"),
+        (col("role") == col("type"), lambda row: row.role is not None and row.role == row.type),
+        (col("role").is_in([col("type"), "user"]), lambda row: row.role is not None and row.role in (row.type, "user")),
+        (col("role").upper() == "USER", lambda row: row.role == "user"),
+        (col("text_bytes") + 1 > 20, lambda row: row.text_bytes > 19),
+        (col("timestamp").is_null(), lambda row: row.timestamp is None),
+    ]:
+        found = one.to_daft().where(condition).count_rows()
+        assert found == sum(1 for row in one.rows() if wanted(row)), str(condition)
+
+
+def test_a_limit_ends_the_scan_early(folder, asked):
+    frame = question(folder, "records").to_daft()
+    assert len(frame.limit(3).to_pylist()) == 3
+    assert {rest[-1] for _, rest in asked} == {3}
+    assert len(frame.where(daft.col("role") == "user").limit(3).to_pylist()) == 3
+
+
+def test_an_empty_source_has_no_rows_and_the_columns_of_its_table(tmp_path, cluster):
+    for table in COLUMNS:
+        one = question(tmp_path, table)
+        assert one.to_daft().column_names == list(one.columns)
+        assert one.to_daft().to_pylist() == []
+        assert one.to_ray().take_all() == []
+
+
+def test_times_are_those_of_the_rows(folder):
+    one = question(folder, "usage", since=datetime(2026, 11, 1, 12, 1, tzinfo=timezone.utc))
+    assert sorted_rows(one, one.to_daft().to_pylist()) == local_rows(one)

@@ -1,0 +1,68 @@
+"""What runs in the processes of distributed engines: a read task that dies once, and Daft on Ray."""
+
+import json
+import os
+import signal
+import sys
+from datetime import datetime, timezone
+
+import tailhook
+
+KILLED = "TAILHOOK_TEST_KILLED"  # names a file that does not exist until a worker has died
+PATTERNS = ["e", "TODO"]
+
+
+def question(sources, table, **options):
+    """Return the question that every engine is asked."""
+    patterns = {"patterns": PATTERNS, "in_code": None} if table == "matches" else {}
+    return tailhook.scan(sources, table, **patterns, **options)
+
+
+def plain(value):
+    """Return a value as JSON has it, the same from every engine."""
+    return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value
+
+
+def sorted_rows(asked, dicts):
+    """Return rows of an engine, {column: value} each, as sorted JSON texts."""
+    return sorted(json.dumps([plain(row[name]) for name in asked.columns]) for row in dicts)
+
+
+def local_rows(asked):
+    """Return the rows of the local engine, as `sorted_rows` does."""
+    return sorted_rows(asked, [row._asdict() for row in asked.rows()])
+
+
+def dying_read_task(*arguments):
+    """Read a task as Ray Data does, but kill the first worker that has read something."""
+    from tailhook.fleet.ray import read_task
+
+    for found in read_task(*arguments):
+        yield found
+        try:
+            os.close(os.open(os.environ[KILLED], os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def small_tasks():
+    """Cut files into ranges of 4 KB, and sort halves into many buckets."""
+    from tailhook.fleet import engines, plan
+
+    engines.make_tasks = lambda files: plan.make_tasks(files, 4096)
+    engines.BUCKET_BYTES = 4096
+
+
+if __name__ == "__main__":
+    import daft
+    import ray
+
+    small_tasks()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    daft.set_runner_ray()
+    answers = {}
+    for name in sys.argv[2:]:
+        wanted = question(sys.argv[1], name)
+        answers[name] = sorted_rows(wanted, wanted.to_daft().to_pylist())
+    print(json.dumps(answers))
