@@ -23,7 +23,6 @@ test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 # If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
 fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
 	$(BIN)/python tests/fuzz/markdown_linear.py
-	EVERY_VALUE=all $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz/test_every_value.py
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"

@@ -307,6 +307,6 @@ cdef bint win_next(WinWindow* window, WinLine* line) except -1:
     return False
 
 
-cdef bint win_step(WinWindow* window, WinLine* line) except -1:
+cdef inline bint win_step(WinWindow* window, WinLine* line) except -1:
     """Set `line` to the next line in the window's direction. Returns False if there is none."""
     return win_next(window, line) if window.forward else win_previous(window, line)

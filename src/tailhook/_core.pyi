@@ -683,3 +683,6 @@ class ModuleFinder:
 
     def create_module(self, spec: ModuleSpec) -> None: ...
     def exec_module(self, module: ModuleType) -> None: ...
+
+def preload(*names: str) -> None:
+    """Load modules as `ModuleFinder.preload` does if a hook has put a finder first on `sys.meta_path`."""

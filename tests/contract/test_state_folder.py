@@ -168,7 +168,6 @@ def test_a_command_ends_with_one_line(unsafe, words):
     assert files_in(unsafe.state) == before
 
 
-@pytest.mark.parametrize("unsafe", UNSAFE[:2], ids=lambda one: one[0].__name__, indirect=True)
 def test_the_doctor_finds_it(unsafe):
     settings = unsafe.home / ".claude" / "settings.json"
     settings.parent.mkdir()

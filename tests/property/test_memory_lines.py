@@ -9,7 +9,7 @@ from support.oracles.memory_lines import Scorer
 from tailhook._core import score_lines
 from tailhook.machines.keywords import tables
 
-DOCUMENTS = 500
+DOCUMENTS = 1200
 PIECES = [
     "\n", "\n", "\n", "\n\n", "\r\n", " ", "  ", "    ", "\t", "- ", "> ", "1. ", "`", "``", "```\n", "~~~\n",
     "<!-- x -->", "<pre>\n", "</pre>\n", "words", "and more", ".", ", ", "`code`", "```\ncode\n```\n", "\n    code\n",

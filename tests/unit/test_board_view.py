@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -342,6 +342,7 @@ MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.samp
 
 
 @given(st.lists(MARKS, max_size=50), st.floats(0, 10**7), st.integers(-5, 200))
+@example([(0.0, Status.STARTING, "")], 5e-324, 2)  # the shortest time there is: a column of it is 0 s
 def test_every_timeline_can_be_drawn_in_every_width(marks, now, width):
     pieces = end_periods(find_periods([event(at, status, "tool_start", tool) for at, status, tool in marks]), now)
     assert all(piece.start < piece.end for piece in pieces)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tailhook
-from tailhook._core import ModuleFinder
+from tailhook._core import ModuleFinder, preload
 
 HEADER = struct.Struct("<4sIII")  # PEP 552: magic number, flags, the source's time and size
 
@@ -177,3 +177,11 @@ def test_a_module_that_fails_is_not_left_behind(package):
         ModuleFinder().preload("room", "room.second")
     assert "tailhook.room.second" not in sys.modules
     assert not hasattr(sys.modules["tailhook.room"], "second")
+
+
+def test_modules_are_loaded_ahead_only_if_a_finder_is_there(package, monkeypatch):
+    preload("room", "room.first")
+    assert "tailhook.room" not in sys.modules
+    monkeypatch.setattr(sys, "meta_path", [ModuleFinder(), *sys.meta_path])
+    preload("room", "room.first")
+    assert "tailhook.room.first" in sys.modules

@@ -142,7 +142,7 @@ def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
     column = sum(sizes) / width if width > 0 else 0.0
     columns: list[int] = []
     first, start = 0, 0.0  # the first piece that reaches into the column, and where that begins
-    for number in range(width if column else 0):
+    for number in range(width if pieces else 0):
         left, right = number * column, (number + 1) * column
         while first < len(sizes) - 1 and start + sizes[first] <= left:
             start += sizes[first]

@@ -3,7 +3,7 @@
 import posix
 from time import time
 
-from tailhook._core import last_message, reverse_messages
+from tailhook._core import last_message, preload, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
 
@@ -168,6 +168,7 @@ def load_config(root: str) -> "Config":
     Imports the module that reads it only if there is a file.
     """
     if exists(user_config()) or exists(f"{root}/.claude/tailhook.json"):
+        preload("hook.config")
         from tailhook.hook.config import load
 
         return load(root)

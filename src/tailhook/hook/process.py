@@ -6,10 +6,9 @@ agent stop. Every stop of every agent pays for the modules that are imported her
 """
 
 import posix
-import sys
 from time import perf_counter
 
-from tailhook._core import ModuleFinder
+from tailhook._core import preload
 from tailhook.hook.answer import SPACED, describe, plain_lines, send_answer, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
 from tailhook.hook.machines import MACHINES
@@ -121,9 +120,7 @@ def report_event(name: str, event: HookEvent, blocked: bool) -> None:
 
 def machine_hook(name: str) -> "MachineHook":
     """Import and return the module `tailhook.hook.<name>`."""
-    finder = sys.meta_path[0]
-    if isinstance(finder, ModuleFinder):
-        finder.preload(*machine_modules(name))
+    preload(*machine_modules(name))
     module: MachineHook = __import__(f"tailhook.hook.{name}", None, None, ("ask",))
     return module
 

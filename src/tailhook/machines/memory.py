@@ -179,7 +179,10 @@ class MemorySettings:
 
 def quote_line(line: str) -> str:
     """Return a line as the message quotes it."""
-    from tailhook.machines.quoting import plain_words  # only loaded if something is reported
+    from tailhook._core import preload  # here, as the core is built from this module
+
+    preload("machines.secrets", "machines.quoting")  # only if something is quoted
+    from tailhook.machines.quoting import plain_words
 
     shown = plain_words(line, MAX_LINE_CHARS, BACKTICK if line.isascii() else invisible_letters())
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

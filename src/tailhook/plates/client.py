@@ -137,8 +137,8 @@ def numbers_in(version: str) -> list[int]:
     >>> numbers_in("0.10.2rc1")
     [0, 10, 2]
     """
-    release = re.match(r"[\d.]*", version)
-    return [int(digits) for digits in re.findall(r"\d+", release[0])] if release else []
+    release = re.split(r"[^\d.]", version, maxsplit=1)[0]
+    return [int(digits) for digits in re.findall(r"\d+", release)]
 
 
 def find_lock_owner() -> tuple[int, str]:
