@@ -173,12 +173,9 @@ cdef class RangeScan:
             self.run.columns.wanted[<int>field] = True
             self.run.columns.order[self.run.columns.count] = field
             self.run.columns.count += 1
-        self.run.columns.are_responses = program.question.table == SCAN_USAGE and all([
-            self.run.columns.wanted[field]
-            for field in (
-                SCAN_PATH, SCAN_OFFSET, SCAN_TIMESTAMP, SCAN_MESSAGE_ID, SCAN_REQUEST_ID, SCAN_OUTPUT_TOKENS
-            )
-        ])
+        self.run.columns.are_responses = program.question.table == SCAN_USAGE and scan_has_response_columns(
+            &self.run.columns
+        )
         scan_define_columns(&self.run.columns)
         # Texts that are empty have an address, too.
         if scan_text_room(&self.run.text, 1) < 0 or scan_text_room(&self.run.scratch, 1) < 0:

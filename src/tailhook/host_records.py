@@ -165,6 +165,9 @@ def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
 def recognize(file: SeekableFile) -> HostRecords | None:
     """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
     for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
+        record = parse_record(line)
+        if record is not None and record.uuid and record.session_id:
+            return None  # only Claude Code's records have both
         whole = parse_object(line)
         if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
             return HostRecords(host, whole[1])
