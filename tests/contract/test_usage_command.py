@@ -38,7 +38,7 @@ def facts(done):
 
 
 def test_every_grouping_is_one_of_time_or_of_a_column():
-    assert (*totals.TIME_KEYS, *totals.KEY_COLUMNS) == USAGE_GROUPINGS
+    assert (*totals.TIME_KEYS, *totals.GROUP_COLUMNS) == USAGE_GROUPINGS
     assert totals.TOKEN_COLUMNS == TOKENS
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, COLUMNS, CONTEXT_CHARS, FORMATS
+from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -33,7 +33,9 @@ def add(commands: Commands) -> None:
     about = "search many transcripts, or list their records, tool uses, usage or sessions"
     parser = command(commands, "scan", print_scan, about, "tailhook scan --pattern todo=TODO --since 7d")
     add_sources(parser)
-    parser.add_argument("--table", choices=tuple(COLUMNS), default="matches", help="what a row is (default: matches)")
+    parser.add_argument(
+        "--table", choices=tuple(TABLE_COLUMNS), default="matches", help="what a row is (default: matches)"
+    )
     find = parser.add_argument_group("what to find, for the table matches")
     find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
     find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
@@ -159,7 +161,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
     from tailhook.fleet.table import SHOWN
 
-    known = COLUMNS[arguments.table]
+    known = TABLE_COLUMNS[arguments.table]
     sort = (arguments.sort or "").removesuffix(":desc")
     asked = None
     if arguments.columns is not None:

@@ -9,7 +9,7 @@ USAGE_GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent
 
 # Columns that are only there if they are asked for: they can be as large as the transcripts.
 LARGE = ("text", "input")
-COLUMNS: Mapping[str, tuple[str, ...]] = {
+TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "matches": (
         *("path", "offset", "session_id", "agent_id", "project", "role", "timestamp", "message_id"),
         *("name", "start", "end", "line", "in_code", "context"),

@@ -48,7 +48,7 @@ class FileRange(NamedTuple):
     is_object: bool = False
 
 
-class Problem(NamedTuple):
+class ScanProblem(NamedTuple):
     """A source that could not be read, and why."""
 
     path: str
@@ -82,7 +82,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
         yield task
 
 
-def session_of(data: bytes) -> str | None:
+def session_in_head(data: bytes) -> str | None:
     """Return the session that the first whole lines of a file name, or None."""
     for line in data.split(b"\n")[:-1]:
         if b"sessionId" in line or b"\\u" in line:

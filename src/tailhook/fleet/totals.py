@@ -41,7 +41,7 @@ def group_key(by: str, row: Any, zone: tzinfo | None) -> str | None:
     zone: in which days begin; None for this computer's.
     """
     if by not in TIME_KEYS:
-        return getattr(row, KEY_COLUMNS[by]) or None
+        return getattr(row, GROUP_COLUMNS[by]) or None
     return None if row.timestamp is None else TIME_KEYS[by](row.timestamp.astimezone(zone))
 
 
@@ -60,7 +60,7 @@ TIME_KEYS: dict[str, Callable[[datetime], str]] = {
     "week": week_of,
     "month": lambda time: f"{time:%Y-%m}",
 }
-KEY_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
+GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
 
 
 def add_up(
