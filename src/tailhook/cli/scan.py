@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name transcripts."""
-    about = "files, folders or globs (default: the transcripts of all installed hosts)"
+    about = "files, folders, globs or URLs (default: the transcripts of all installed hosts)"
     parser.add_argument("sources", nargs="*", metavar="SOURCES", help=about)
     parser.set_defaults(add_words=lambda arguments, words: arguments.sources.extend(words))
 
