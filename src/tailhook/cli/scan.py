@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +211,7 @@ def folder_argument(word: str) -> str:
 # ---- the run -------------------------------------------------------------------
 
 
-def run(scan: "Scan", write: "Any", rows_are: str) -> int:
+def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
     write: takes the batches, and returns how many rows were written, or None.
@@ -283,20 +283,9 @@ def count_kinds(report: "ScanReport") -> dict[str, int]:
 
 def summary(report: "ScanReport", count: int, rows_are: str) -> str:
     """Return a line about a scan that has ended."""
+    from tailhook.pictures.axis import format_bytes
+
     seconds = max(report.seconds or 0, 1e-3)
     rows = f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
-    size, rate = readable(report.bytes), readable(report.bytes / seconds)
+    size, rate = format_bytes(report.bytes), format_bytes(report.bytes / seconds)
     return f"{rows}; {report.files:,} file{'s' * (report.files != 1)}, {size} in {seconds:.2f} s ({rate}/s)"
-
-
-def readable(size: float) -> str:
-    """Return a number of bytes as a person reads it.
-
-    >>> readable(940), readable(1.23e9)
-    ('940 B', '1.2 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tailhook._core import parse_record
 
-TASK_BYTES = 64 << 20  # of a task: a larger file is cut, smaller ones are packed together
-HEAD_BYTES = 1 << 20  # in which a file's session is looked for
-FIRST_HEAD_BYTES = 1 << 15  # that are read at first
+TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
+HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
+FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 COMPRESSED = (".gz", ".zst")
-OBJECT_TASK_BYTES = 2 * TASK_BYTES  # of a task with objects at URLs, because each request has a delay
+OBJECT_TASK_SIZE = 2  # a task of objects at URLs is so many times as large, because each request has a delay
 
 
 class SourceFile(NamedTuple):
@@ -56,15 +56,18 @@ class ScanProblem(NamedTuple):
 
 
 def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Iterator[list[FileRange]]:
-    """Yield tasks of about `task_bytes` each, or twice as much of objects, in the order of the files.
+    """Yield tasks, each a list of ranges, in the order of the files.
 
-    A line that is appended after its file was found is not in any task.
+    task_bytes: at most so many in a task, or twice as many if its files are objects.
+
+    A compressed file is one range, however large it is. A line that is appended after its file was found is not in any
+    task.
     """
     task: list[FileRange] = []
     size = 0
     for file in files:
         is_object = file.etag is not None
-        limit = task_bytes * OBJECT_TASK_BYTES // TASK_BYTES if is_object else task_bytes
+        limit = task_bytes * OBJECT_TASK_SIZE if is_object else task_bytes
         length = file.size - file.start
         if size + length > limit and task:
             yield task
@@ -83,7 +86,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
 
 
 def session_in_head(data: bytes) -> str | None:
-    """Return the session that the first whole lines of a file name, or None."""
+    """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
     for line in data.split(b"\n")[:-1]:
         if b"sessionId" in line or b"\\u" in line:
             record = parse_record(line)

@@ -43,4 +43,4 @@ class Progress(NamedTuple):
     all_bytes: int
 
 
-Watch = Callable[[Progress], object]
+Watch = Callable[[Progress], object]  # a function that is called while a scan runs; what it returns is not used

@@ -152,15 +152,14 @@ class Scan:
         )
 
     def rows(self) -> Iterator[Any]:
-        """Yield the rows as named tuples."""
-        row = self.row_type()
-        for batch in self:
-            yield from map(row._make, zip(*batch.columns(), strict=True))
+        """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
+        return self.name_rows(self)
 
-    def row_type(self) -> Any:
-        """Return the class of the named tuples that `rows` yields."""
-        fields: Any = [(name, Any) for name in self.columns]
-        return NamedTuple("Row", fields)
+    def name_rows(self, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+        """Yield the rows of batches of this scan as named tuples."""
+        row = row_type(self.columns)
+        for batch in batches:
+            yield from map(row._make, zip(*batch.columns(), strict=True))
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
@@ -246,6 +245,12 @@ def scan(
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
     folder = None if resume is None else Path(resume)
     return Scan(found, question, workers or os.cpu_count() or 1, folder, progress)
+
+
+def row_type(columns: Iterable[str]) -> Any:
+    """Return a class of named tuples with these columns."""
+    fields: Any = [(name, Any) for name in columns]
+    return NamedTuple("Row", fields)
 
 
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
