@@ -1,7 +1,8 @@
 # Columns of a table in Arrow's memory layout, which grow by a value at a time.
 #
-# Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_texts_add, arrow_texts_free,
-# arrow_column_keep, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value, arrow_compare_texts.
+# Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_text_is, arrow_texts_add,
+# arrow_texts_free, arrow_column_keep, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
+# arrow_compare_texts.
 # Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi), text/utf8.h.
 #
 # Layout: https://arrow.apache.org/docs/format/Columnar.html. Nothing here needs the interpreter.

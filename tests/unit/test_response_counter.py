@@ -95,7 +95,7 @@ def test_many_responses_come_in_several_batches_in_one_order():
     assert [offset for batch in batches for offset in batch.columns()[0]] == list(range(139_999, -1, -1))
 
 
-def test_no_records_are_no_responses():
+def test_a_counter_without_records_gives_nothing():
     assert ResponseCounter(USAGE_HALF).rows(USAGE_HALF) == []
     assert counted([]) == []
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
     USAGE_HALF,
@@ -58,7 +58,7 @@ class Conditions(NamedTuple):
         return self.until is None or (start is not None and start < self.until)
 
 
-def answer(
+def answer_question(
     table: str, columns: Sequence[str], conditions: Conditions, read: Callable[[str], Iterator[ArrowBatch]]
 ) -> Iterator[ArrowBatch]:
     """Yield the rows of a table as batches.
@@ -71,7 +71,7 @@ def answer(
     if table == "usage" and conditions == Conditions():
         yield from count_usage(read).rows(tuple(columns))
         return
-    places = [COLUMNS[table].index(name) for name in columns]
+    places = [TABLE_COLUMNS[table].index(name) for name in columns]
     chosen: list[tuple[Any, ...]] = []
     for row in ROWS[table](conditions, read):
         chosen.append(tuple(row[place] for place in places))

@@ -13,7 +13,15 @@ from typing import NamedTuple
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
-from tailhook.fleet.plan import COMPRESSED, FIRST_HEAD_BYTES, HEAD_BYTES, FileRange, Problem, name_of, session_of
+from tailhook.fleet.plan import (
+    COMPRESSED,
+    FIRST_HEAD_BYTES,
+    HEAD_BYTES,
+    FileRange,
+    ScanProblem,
+    name_of,
+    session_in_head,
+)
 from tailhook.host_records import HostRecords, name_of_host, recognize
 from tailhook.sources import is_compressed, open_source
 
@@ -35,7 +43,7 @@ class TaskResult(NamedTuple):
 
     batches: list[ArrowBatch]
     counts: Counter[str]
-    problems: list[Problem]
+    problems: list[ScanProblem]
     unknown_types: dict[tuple[str, str], int]
 
 
@@ -58,7 +66,7 @@ def scan_task(program: ScanProgram, task: Sequence[FileRange], stop: Event | Non
                 counts["files"] += part.start == 0
             except (OSError, TailhookError) as error:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                problems.append(Problem(part.path, reason))
+                problems.append(ScanProblem(part.path, reason))
     finally:
         objects.close()
     counts.update(scan.counts)
@@ -99,7 +107,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     if part.path.endswith(COMPRESSED) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
-    session = session_of(head[:HEAD_BYTES]) or name_of(part.path)
+    session = session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
     if records is None:
         for block in objects.blocks(number, part):
@@ -127,9 +135,9 @@ def feed_translated(scan: RangeScan, records: HostRecords, file: SeekableFile, s
 def file_session(fd: int, path: str) -> str:
     """Return the session of the records in a file that name none."""
     head = os.pread(fd, FIRST_HEAD_BYTES, 0)
-    found = session_of(head)
+    found = session_in_head(head)
     if found is None and len(head) == FIRST_HEAD_BYTES:
-        found = session_of(os.pread(fd, HEAD_BYTES, 0))
+        found = session_in_head(os.pread(fd, HEAD_BYTES, 0))
     return found or name_of(path)
 
 

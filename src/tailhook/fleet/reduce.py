@@ -185,7 +185,7 @@ class SessionTotals:
             self.add_records(lines, path)
 
     def add_records(self, lines: SessionLines, path: str) -> None:
-        """Add what the records of one file say."""
+        """Add the records of one file."""
         known_times = [time for time in lines.timestamp if time is not None]
         if known_times:
             self.times += [min(known_times), max(known_times)]
