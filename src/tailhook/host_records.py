@@ -174,6 +174,30 @@ def recognize(file: SeekableFile) -> HostRecords | None:
     return None
 
 
+def find_own_session(head: bytes) -> str | None:
+    r"""Return the first session id of a file that begins with Claude Code's records.
+
+    Faster than `recognize`, but None if the first lines do not show it: it may still be Claude Code's.
+
+    head: the file's first bytes.
+
+    >>> find_own_session(b'{"type":"user","sessionId":"s","uuid":"u"}\n')
+    's'
+    """
+    session = ""
+    start = 0
+    for _ in range(MAX_FIRST_LINES):
+        end = head.find(b"\n", start)
+        record = parse_record(head[start:end]) if end >= 0 else None
+        if record is None:
+            return None
+        session = session or record.session_id or ""
+        if record.uuid and record.session_id:
+            return session
+        start = end + 1
+    return None
+
+
 def sub_agent_files(path: str, records: HostRecords | None, first: Record | None) -> list[str]:
     """Return the paths of the transcripts of a session's sub-agents, sorted.
 
