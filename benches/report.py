@@ -9,14 +9,30 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib as mpl
 
 mpl.use("svg")
 from matplotlib import pyplot as plt  # after the backend is chosen
 
-PLOTTED = ("all_lines_newest_first", "code_of_assistant_prose", "literals_40_False_0", "whole_scan")
+PLOTTED = (
+    *("all_lines_newest_first", "code_of_assistant_prose", "literals_40_False_0", "whole_scan"),
+    *("one_literal_common", "usage_counted_once", "records_without_text"),
+)
 OURS, PEER = "#2f855a", "#9aa7b3"
+
+
+class Row(NamedTuple):
+    """What was measured of one engine.
+
+    seconds, cpu_seconds: of one run.  rate: bytes in a second.  None: unknown.
+    """
+
+    engine: str
+    seconds: float
+    rate: float | None
+    cpu_seconds: float | None
 
 
 def main() -> None:
@@ -49,8 +65,8 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, float | None]]]:
-    """Return the rows of each comparison: (engine, seconds, bytes a second or None), fastest first.
+def comparisons(benchmarks: list[dict]) -> dict[str, list[Row]]:
+    """Return the rows of each comparison, fastest first.
 
     A comparison is a test function with the values of its parameters, except the engine.
     """
@@ -65,27 +81,35 @@ def comparisons(benchmarks: list[dict]) -> dict[str, list[tuple[str, float, floa
         seconds = one["stats"]["median"]
         size = one["extra_info"].get("bytes")
         found[re.sub(r"[^\w.]+", "_", "_".join([name, *rest])).strip("_")].append(
-            (str(engine), seconds, size / seconds if size else None)
+            Row(str(engine), seconds, size / seconds if size else None, one["extra_info"].get("cpu_seconds"))
         )
-    return {name: sorted(rows, key=lambda row: row[1]) for name, rows in found.items()}
+    return {name: sorted(rows, key=lambda row: row.seconds) for name, rows in found.items()}
 
 
-def table(rows: list[tuple[str, float, float | None]]) -> list[str]:
+def table(rows: list[Row]) -> list[str]:
     """Return the rows as a Markdown table; its last column compares each engine with tailhook."""
-    ours = next((seconds for engine, seconds, _ in rows if engine.startswith("tailhook")), None)
-    lines = ["| engine | time | throughput | tailhook is |", "|-|-:|-:|-:|"]
-    for engine, seconds, rate in rows:
+    ours = next((row.seconds for row in rows if row.engine.startswith("tailhook")), None)
+    has_processor_time = any(row.cpu_seconds for row in rows)
+    lines = ["| engine | time | processor time | throughput | tailhook is |", "|-|-:|-:|-:|-:|"]
+    for engine, seconds, rate, cpu_seconds in rows:
         throughput = f"{rate / 1e9:.2f} GB/s" if rate and rate >= 1e9 else f"{rate / 1e6:.0f} MB/s" if rate else ""
         beside = f"{seconds / ours:.2f} x" if ours and not engine.startswith("tailhook") else ""
-        lines.append(f"| {engine} | {seconds * 1e3:.2f} ms | {throughput} | {beside} |")
-    return lines
+        used = f"{cpu_seconds * 1e3:.2f} ms" if cpu_seconds else ""
+        lines.append(f"| {engine} | {seconds * 1e3:.2f} ms | {used} | {throughput} | {beside} |")
+    return lines if has_processor_time else [without_column(line, 3) for line in lines]
 
 
-def plot(name: str, rows: list[tuple[str, float, float | None]], path: Path) -> None:
+def without_column(line: str, number: int) -> str:
+    """Return a line of a Markdown table without one of its columns, which count from 1."""
+    cells = line.split("|")
+    return "|".join([*cells[:number], *cells[number + 1 :]])
+
+
+def plot(name: str, rows: list[Row], path: Path) -> None:
     """Draw one horizontal bar for each engine: throughput if it is known, otherwise time."""
-    by_rate = all(rate for _, _, rate in rows)
-    values = [rate / 1e9 if by_rate else seconds * 1e3 for _, seconds, rate in rows]
-    engines = [engine for engine, _, _ in rows]
+    by_rate = all(row.rate for row in rows)
+    values = [row.rate / 1e9 if by_rate and row.rate else row.seconds * 1e3 for row in rows]
+    engines = [row.engine for row in rows]
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.42 * len(rows)))
     bars = axes.barh(engines, values, color=[OURS if engine.startswith("tailhook") else PEER for engine in engines])
     axes.bar_label(bars, fmt="%.2f", padding=4)

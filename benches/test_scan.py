@@ -1,105 +1,37 @@
-"""Scans of a thousand transcripts: each question beside a search of bytes and programs that parse, on one core.
+"""Scans of a thousand transcripts, on one core unless the name has threads, beside programs that read the same bytes.
 
-Every comparison checks first that both sides give the same answer. ripgrep answers another question: it counts lines that
-hold the bytes anywhere. `threads` is the local engine with one thread and with two.
+Answers are compared, too. ripgrep answers another question: which lines hold the bytes anywhere.
 """
 
 import json
+import os
+import platform
+import re
+import resource
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import duckdb
 import msgspec
 import orjson
-import pyarrow
 import pytest
 from support.corpora import transcript_paths
+from support.oracles.markdown import Oracle
 
 import tailhook
 
 SET_BYTES = 1_050_000_000
 FILES = 1_000
-LITERALS = {"rare": "<loop-done>COMPLETE</loop-done>", "common": "error"}
-EIGHT = ["error", "pytest", "function", "TODO", "because", "failed", "<loop-done>", "workaround"]
-WORDS = [
-    "alpha",
-    "bravo",
-    "delta",
-    "gamma",
-    "kilo",
-    "lima",
-    "oscar",
-    "quebec",
-    "romeo",
-    "sierra",
-    "tango",
-    "victor",
-    "zulu",
-]
-MANY = [*EIGHT, *(f"{one} {other}" for one in WORDS for other in WORDS)][:94]
-OWN = ("assistant", "user")
-
-
-@pytest.fixture(scope="module")
-def transcript_set(tmp_path_factory):
-    """Return a folder with the shared transcripts, repeated with ids of their own: 1 GB in 1,000 files."""
-    folder = tmp_path_factory.mktemp("set")
-    sources = [path.read_bytes().rstrip(b"\n") + b"\n" for path in transcript_paths()]
-    room = SET_BYTES // FILES
-    made = size = 0
-    while made < FILES or size < SET_BYTES:
-        with (folder / f"session-{made:05}.jsonl").open("wb") as file:
-            number = 0
-            while file.tell() < room:
-                data = sources[(made + number) % len(sources)]
-                for prefix in (b"msg_", b"req_", b"toolu_"):
-                    data = data.replace(b'"' + prefix, b'"%b%d_%d_' % (prefix, made, number))
-                file.write(data)
-                number += 1
-            size += file.tell()
-        made += 1
-    return folder, size
-
-
-def count(folder, table="matches", **question):
-    """Return how many rows a question gives, on one core."""
-    return sum(map(len, tailhook.scan(folder, table, workers=question.pop("workers", 1), **question)))
-
-
-def lines_with(folder, *literals):
-    """Return how many lines ripgrep finds, on one core."""
-    words = [word for literal in literals for word in ("-e", literal)]
-    argv = ["rg", "-F", "-j1", "--no-messages", "--count", "--no-filename", *words, str(folder)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    return sum(map(int, done.stdout.split()))
-
-
-def records_with(folder, literal):
-    """Return how many records' own words orjson finds with the literal, after a search of the line's bytes."""
-    mark, found = literal.encode(), 0
-    for path in folder.iterdir():
-        for line in path.read_bytes().splitlines():
-            if mark in line:
-                found += literal in own_words(orjson.loads(line))
-    return found
-
-
-def own_words(record):
-    """Return the text of a record of the agent or of a person, "" for what only the host writes."""
-    if record.get("type") not in OWN or record.get("isSidechain") or record.get("isMeta"):
-        return ""
-    if record.get("isApiErrorMessage") or record.get("isCompactSummary"):
-        return ""
-    content = (record.get("message") or {}).get("content")
-    if isinstance(content, list):
-        texts = [block.get("text", "") for block in content if isinstance(block, dict) and block.get("type") == "text"]
-        content = "\n".join(text for text in texts if text.strip())
-    text = content or ""
-    if record["type"] == "user" and text.lstrip().startswith(HOST_WRITTEN):
-        return ""
-    return text
-
-
+CCUSAGE = "20.0.26"
+DENSE_FILES = 24  # of the set, for a peer that takes a minute for a gigabyte
+LITERALS = {"rare": "root cause", "common": "error", "in most lines": "the "}
+EIGHT = ("error", "pytest", "function", "because", "failed", "root cause", "the test", "workaround")
+WORDS = "alpha bravo delta gamma kilo lima oscar quebec romeo sierra".split()
+NINETY_FOUR = (*EIGHT, *(f"{one} {other}" for one in WORDS for other in WORDS))[:94]
+DENSE = ("the", "error", "file", "function", "test")
+MAX_MEMORY_BYTES = 64 << 20  # above what an interpreter with the library takes
 HOST_WRITTEN = (
     *("<command-name>", "<command-message>", "<command-args>", "<local-command-stdout>", "<local-command-stderr>"),
     *("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>", "<task-notification>"),
@@ -108,43 +40,155 @@ HOST_WRITTEN = (
 )
 
 
+@pytest.fixture(scope="module")
+def transcript_set(tmp_path_factory):
+    """Return a folder in which each shared transcript stands many times, with ids of its own, and its size in bytes."""
+    folder = tmp_path_factory.mktemp("set") / "projects" / "p"
+    folder.mkdir(parents=True)
+    sources = [path.read_bytes().rstrip(b"\n") + b"\n" for path in transcript_paths()]
+    made = size = 0
+    while made < FILES or size < SET_BYTES:
+        data = sources[made % len(sources)]
+        for prefix in (b"msg_", b"req_", b"toolu_"):
+            data = data.replace(b'"' + prefix, b'"%b%d_' % (prefix, made))
+        (folder / f"session-{made:05}.jsonl").write_bytes(data)
+        size += len(data)
+        made += 1
+    return folder, size
+
+
+@pytest.fixture
+def compare(benchmark, transcript_set):
+    """Return what times a function on the set, with the seconds of processor time that it takes."""
+
+    def run(question, size=None, rounds=3):
+        warmup_rounds = int(rounds > 1)
+        before = used_seconds()
+        benchmark.extra_info["bytes"] = size or transcript_set[1]
+        found = benchmark.pedantic(question, rounds=rounds, warmup_rounds=warmup_rounds)
+        benchmark.extra_info["cpu_seconds"] = (used_seconds() - before) / (rounds + warmup_rounds)
+        return found
+
+    return run
+
+
+def used_seconds():
+    """Return the processor time of this process and of the programs that it ran."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def needs(program):
+    """Skip the test if a program is not installed."""
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+
+
+def count(folder, table="matches", workers=1, **question):
+    """Return how many rows a question gives."""
+    return sum(map(len, tailhook.scan(folder, table, workers=workers, **question)))
+
+
+def ripgrep(folder, *literals):
+    """Return how many lines hold one of the literals."""
+    words = [word for literal in literals for word in ("-e", literal)]
+    argv = ["rg", "-F", "-j1", "--no-messages", "--count", "--no-filename", *words, str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return sum(map(int, done.stdout.split()))
+
+
+def lines_of(folder):
+    """Yield the lines of all files."""
+    for path in sorted(folder.iterdir()):
+        yield from path.read_bytes().splitlines()
+
+
+def own_words(record):
+    """Return the text of a record of the agent or of a person, "" for what only the host writes."""
+    if record.get("type") not in ("assistant", "user") or record.get("isSidechain") or record.get("isMeta"):
+        return ""
+    if record.get("isApiErrorMessage") or record.get("isCompactSummary"):
+        return ""
+    text = (record.get("message") or {}).get("content") or ""
+    if isinstance(text, list):
+        texts = [block.get("text", "") for block in text if isinstance(block, dict) and block.get("type") == "text"]
+        text = "\n".join(text for text in texts if text.strip())
+    return "" if record["type"] == "user" and text.lstrip().startswith(HOST_WRITTEN) else text
+
+
+# ---- literals ----------------------------------------------------------------
+
+
+def orjson_records(folder, literal):
+    """Return how many records have the literal in their own words, after a search of each line's bytes."""
+    mark = literal.encode()
+    return sum(literal in own_words(orjson.loads(line)) for line in lines_of(folder) if mark in line)
+
+
 def records_found(folder, literal):
-    """Return how many records have the literal in their own words, code included."""
-    batches = tailhook.scan(folder, patterns={"it": literal}, in_code=None, columns=["path", "offset"], workers=1)
+    """Return in how many records the scan finds the literal, in code or not."""
+    batches = tailhook.scan(folder, patterns=[literal], in_code=None, columns=["path", "offset"], workers=1)
     return len({row for batch in batches for row in zip(*batch.columns(), strict=True)})
 
 
 @pytest.mark.parametrize("literal", LITERALS)
 @pytest.mark.parametrize("engine", ["tailhook", "ripgrep", "orjson"])
-def test_one_literal_in_own_words(benchmark, transcript_set, engine, literal):
-    folder, size = transcript_set
+def test_one_literal(compare, transcript_set, engine, literal):
+    folder, _ = transcript_set
     wanted = LITERALS[literal]
-    if engine == "ripgrep" and not shutil.which("rg"):
-        pytest.skip("ripgrep is not installed")
-    if engine == "orjson":
-        assert records_with(folder, wanted) == records_found(folder, wanted)
-    run = {
-        "tailhook": lambda: count(folder, patterns={"it": wanted}),
-        "ripgrep": lambda: lines_with(folder, wanted),
-        "orjson": lambda: records_with(folder, wanted),
-    }[engine]
-    benchmark.extra_info["bytes"] = size
-    benchmark.pedantic(run, rounds=3, warmup_rounds=1)
+    if engine == "tailhook":
+        assert compare(lambda: count(folder, patterns=[wanted])) > 0
+    elif engine == "ripgrep":
+        needs("rg")
+        assert compare(lambda: ripgrep(folder, wanted)) >= records_found(folder, wanted)
+    else:
+        assert compare(lambda: orjson_records(folder, wanted), rounds=1) == records_found(folder, wanted)
 
 
-@pytest.mark.parametrize("literals", [8, 94])
+@pytest.mark.parametrize("number", [8, 94])
 @pytest.mark.parametrize("engine", ["tailhook", "ripgrep"])
-def test_many_literals_in_own_words(benchmark, transcript_set, engine, literals):
-    folder, size = transcript_set
-    wanted = EIGHT if literals == 8 else MANY
-    if engine == "ripgrep" and not shutil.which("rg"):
-        pytest.skip("ripgrep is not installed")
-    run = {
-        "tailhook": lambda: count(folder, patterns=wanted),
-        "ripgrep": lambda: lines_with(folder, *wanted),
-    }[engine]
-    benchmark.extra_info["bytes"] = size
-    benchmark.pedantic(run, rounds=3, warmup_rounds=1)
+def test_literals(compare, transcript_set, engine, number):
+    folder, _ = transcript_set
+    literals = NINETY_FOUR[:number]
+    if engine == "tailhook":
+        assert compare(lambda: count(folder, patterns=literals)) > 0
+    else:
+        needs("rg")
+        assert compare(lambda: ripgrep(folder, *literals)) > 0
+
+
+def orjson_markdown_it_re(paths, oracle=Oracle()):  # noqa: B008
+    """Return the matches outside code, as (path, offset, start)."""
+    expression, found = re.compile("|".join(DENSE)), []
+    for path in paths:
+        offset = 0
+        for line in path.read_bytes().splitlines(keepends=True):
+            text = own_words(orjson.loads(line))
+            code = oracle.spans(text) if text else []
+            for match in expression.finditer(text):
+                if not any(start < match.end() and match.start() < end for _, start, end in code):
+                    found.append((str(path), offset, match.start()))
+            offset += len(line)
+    return found
+
+
+def tailhook_dense(paths):
+    """Return the matches outside code, as (path, offset, start)."""
+    batches = tailhook.scan(paths, patterns=DENSE, columns=["path", "offset", "start"], workers=1)
+    return [row for batch in batches for row in zip(*batch.columns(), strict=True)]
+
+
+@pytest.mark.parametrize("engine", ["tailhook", "orjson, markdown-it-py and re"])
+def test_dense_matches_outside_code(compare, transcript_set, engine):
+    paths = sorted(transcript_set[0].iterdir())[:DENSE_FILES]
+    size = sum(path.stat().st_size for path in paths)
+    if engine == "tailhook":
+        assert compare(lambda: tailhook_dense(paths), size) == orjson_markdown_it_re(paths)
+    else:
+        compare(lambda: orjson_markdown_it_re(paths), size, rounds=1)
+
+
+# ---- records -----------------------------------------------------------------
 
 
 class TypedMessage(msgspec.Struct):
@@ -166,68 +210,48 @@ class TypedRecord(msgspec.Struct):
 
 
 def msgspec_records(folder):
-    """Return how many records a typed parser reads; those with a message that is not an object too, by their type."""
-    decode, found = msgspec.json.Decoder(TypedRecord).decode, 0
-    for path in folder.iterdir():
-        for line in path.read_bytes().splitlines():
-            try:
-                decode(line)
-            except msgspec.ValidationError:
-                pass
-            found += 1
-    return found
+    """Return how many records a typed parser reads."""
+    decode = msgspec.json.Decoder(TypedRecord).decode
+    return len([decode(line) for line in lines_of(folder)])
 
 
 def duckdb_records(folder):
-    """Return how many records DuckDB reads with the types of a few members."""
+    """Return how many records DuckDB reads, with a few members."""
     columns = {"type": "VARCHAR", "uuid": "VARCHAR", "timestamp": "VARCHAR", "sessionId": "VARCHAR", "message": "JSON"}
     query = (
-        "select count(type), count(uuid), count(timestamp), count(sessionId), count(message) from read_json("
-        f"'{folder}/*.jsonl', format='newline_delimited', columns={json.dumps(columns)}, ignore_errors=true,"
+        "select count(type), count(uuid), count(timestamp), count(sessionId), count(message), count(*) from read_json("
+        f"'{folder}/*.jsonl', format='newline_delimited', columns={json.dumps(columns)},"
         " maximum_object_size=100000000)"
     )
-    connection = duckdb.connect(config={"threads": 1})
-    return connection.execute(query).fetchone()[0]
+    return duckdb.connect(config={"threads": 1}).execute(query).fetchall()[0][-1]
 
 
-@pytest.mark.parametrize("engine", ["tailhook", "msgspec", "duckdb"])
-def test_records_with_all_columns_but_text(benchmark, transcript_set, engine):
-    folder, size = transcript_set
-    run = {
-        "tailhook": lambda: count(folder, "records"),
-        "msgspec": lambda: msgspec_records(folder),
-        "duckdb": lambda: duckdb_records(folder),
-    }[engine]
-    benchmark.extra_info["bytes"] = size
-    found = benchmark.pedantic(run, rounds=3, warmup_rounds=1)
-    assert found == count(folder, "records", columns=["offset"])
+def polars_records(folder):
+    """Return how many records Polars reads, with a few members, in a process of its own with one thread."""
+    code = (
+        "import polars, sys; message = polars.Struct({name: polars.String for name in ('id', 'role', 'model')});"
+        "schema = {**{name: polars.String for name in ('type', 'uuid', 'timestamp', 'sessionId')}, 'message': message};"
+        "frame = polars.scan_ndjson(sys.argv[1] + '/*.jsonl', schema=schema);"
+        "print(frame.select(polars.all().count(), polars.len().alias('rows')).collect()['rows'][0])"
+    )
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
 
 
-def orjson_usage(folder):
-    """Return the tokens by kind, each response counted once, with the parser of JSON that is fastest in Python."""
-    best: dict[tuple[str, str], tuple[int, ...]] = {}
-    for path in folder.iterdir():
-        for line in path.read_bytes().splitlines():
-            if b'"usage"' not in line:
-                continue
-            record = orjson.loads(line)
-            if record.get("type") == "progress":
-                record = (record.get("data") or {}).get("message") or {}
-            message = record.get("message") or {}
-            usage = message.get("usage")
-            if record.get("type") != "assistant" or not isinstance(usage, dict) or record.get("isApiErrorMessage"):
-                continue
-            if message.get("model") == "<synthetic>":
-                continue
-            figures = tuple(
-                usage.get(name) or 0
-                for name in (
-                    *("output_tokens", "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-                )
-            )
-            known_by = (message.get("id") or record.get("uuid"), record.get("requestId"))
-            best[known_by] = max(best.get(known_by, figures), figures)
-    return sum(figures[0] for figures in best.values())
+@pytest.mark.parametrize("engine", ["tailhook", "msgspec", "DuckDB", "Polars"])
+def test_records_without_text(compare, transcript_set, engine):
+    folder, _ = transcript_set
+    wanted = count(folder, "records", columns=["offset"])
+    if engine == "tailhook":
+        assert compare(lambda: count(folder, "records")) == wanted
+    else:
+        peer = {"msgspec": msgspec_records, "DuckDB": duckdb_records, "Polars": polars_records}[engine]
+        assert compare(lambda: peer(folder), rounds=1) == wanted
+
+
+# ---- usage -------------------------------------------------------------------
 
 
 def tailhook_usage(folder):
@@ -236,24 +260,151 @@ def tailhook_usage(folder):
     return sum(value or 0 for batch in batches for value in batch.columns()[0])
 
 
-@pytest.mark.parametrize("engine", ["tailhook", "orjson"])
-def test_usage_counted_once(benchmark, transcript_set, engine):
-    folder, size = transcript_set
-    run = {"tailhook": lambda: tailhook_usage(folder), "orjson": lambda: orjson_usage(folder)}[engine]
-    benchmark.extra_info["bytes"] = size
-    found = benchmark.pedantic(run, rounds=3, warmup_rounds=1)
-    assert found == tailhook_usage(folder)
+def orjson_usage(folder):
+    """Return the output tokens, each response counted once, as a script does it that knows the traps."""
+    most = {}
+    for line in lines_of(folder):
+        if b'"usage"' not in line:
+            continue
+        record = orjson.loads(line)
+        if record.get("type") == "progress":
+            record = (record.get("data") or {}).get("message") or {}
+        message = record.get("message") or {}
+        usage = message.get("usage")
+        if record.get("type") != "assistant" or not isinstance(usage, dict) or record.get("isApiErrorMessage"):
+            continue
+        if message.get("model") == "<synthetic>":
+            continue
+        known_by = (message.get("id") or record.get("uuid"), record.get("requestId"))
+        most[known_by] = max(most.get(known_by, 0), usage.get("output_tokens") or 0)
+    return sum(most.values())
+
+
+def find_ccusage(folder):
+    """Return the path of ccusage, which is installed into a folder if npm is there; or skip the test."""
+    if not (program := shutil.which("ccusage")):
+        needs("npm")
+        processor = "arm64" if platform.machine() in ("arm64", "aarch64") else "x64"
+        packages = [f"ccusage@{CCUSAGE}", f"@ccusage/ccusage-{sys.platform}-{processor}@{CCUSAGE}"]
+        argv = ["npm", "install", "--silent", "--prefix", folder, *packages]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        program = folder / "node_modules" / ".bin" / "ccusage"
+        if done.returncode:
+            pytest.skip(f"ccusage could not be installed: {done.stderr}")
+    if subprocess.run([program, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("ccusage does not run here")
+    return program
+
+
+def ccusage(program, folder):
+    """Return the output tokens as ccusage counts them."""
+    environment = {**os.environ, "CLAUDE_CONFIG_DIR": str(folder.parent.parent)}
+    argv = [program, "daily", "--json", "--offline"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=True)
+    return json.loads(done.stdout)["totals"]["outputTokens"]
+
+
+@pytest.mark.parametrize("engine", ["tailhook", "ccusage", "orjson"])
+def test_usage_counted_once(compare, transcript_set, tmp_path, engine):
+    folder, _ = transcript_set
+    if engine == "tailhook":
+        assert compare(lambda: tailhook_usage(folder)) > 0
+    elif engine == "orjson":
+        assert compare(lambda: orjson_usage(folder), rounds=1) == tailhook_usage(folder)
+    else:
+        program = find_ccusage(tmp_path)
+        assert compare(lambda: ccusage(program, folder)) == tailhook_usage(folder)
+
+
+@pytest.mark.parametrize("engine", ["tools", "sessions"])
+def test_tables_that_are_joined(compare, transcript_set, engine):
+    folder, _ = transcript_set
+    assert compare(lambda: count(folder, engine)) > 0
+
+
+# ---- stages ------------------------------------------------------------------
+
+
+def read_all(folder):
+    """Read all files into one buffer, as a scan does."""
+    buffer = bytearray(1 << 18)
+    for path in folder.iterdir():
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+
+
+# Questions of which each does all that the one before it does, and one thing more.
+STAGES = {
+    "literal": {
+        "read": None,
+        "and the search of bytes": {"patterns": ["zqxj"]},
+        "and lines, types, roles and flags": {"patterns": ["error"], "roles": ["nobody"]},
+        "and own text without its escapes": {"patterns": ['error"zq']},
+        "and what is code": {"patterns": ["error"], "columns": ["offset"], "context": 0},
+        "and all columns": {"patterns": ["error"]},
+    },
+    "records": {
+        "read": None,
+        "and lines and their members": {"table": "records", "columns": ["offset"]},
+        "and all columns but text": {"table": "records"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "engine"), [(question, stage) for question, stages in STAGES.items() for stage in stages]
+)
+def test_stages_of_a_scan(compare, transcript_set, question, engine):
+    folder, _ = transcript_set
+    asked = STAGES[question][engine]
+    compare(lambda: read_all(folder) if asked is None else count(folder, **asked))
+
+
+# ---- threads, memory, resume -------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["1 thread", "2 threads"])
-@pytest.mark.parametrize("table", ["records", "matches"])
-def test_threads(benchmark, transcript_set, engine, table):
-    folder, size = transcript_set
-    question = {"patterns": EIGHT} if table == "matches" else {}
-    benchmark.extra_info["bytes"] = size
-    benchmark.pedantic(lambda: count(folder, table, workers=int(engine[0]), **question), rounds=3, warmup_rounds=1)
-
-
-def test_a_table_of_pyarrow_has_the_same_rows(transcript_set):
+@pytest.mark.parametrize("table", ["records", "matches", "usage"])
+def test_threads(compare, transcript_set, engine, table):
     folder, _ = transcript_set
-    assert pyarrow.table(tailhook.scan(folder, "records", columns=["offset"])).num_rows == count(folder, "records")
+    question = {"patterns": EIGHT} if table == "matches" else {}
+    compare(lambda: count(folder, table, workers=int(engine[0]), **question))
+
+
+def memory_of(code, *arguments):
+    """Return the greatest memory in bytes of an interpreter that runs the code after the library is imported."""
+    lines = ("import sys, resource, tailhook, tailhook.fleet.scan", code)
+    report = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+    argv = [sys.executable, "-c", "; ".join([*lines, report]), *map(str, arguments)]
+    return int(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("table", ["matches", "records", "usage"])
+def test_a_worker_takes_little_memory_whatever_the_file(transcript_set, tmp_path, table, record_property):
+    folder, _ = transcript_set
+    large = tmp_path / "large.jsonl"
+    with large.open("wb") as file:
+        for path in sorted(folder.iterdir())[:400]:
+            file.write(path.read_bytes())
+    question = "patterns=['error']" if table == "matches" else ""
+    code = f"[len(batch) for batch in tailhook.scan(sys.argv[1], {table!r}, workers=1, {question})]"
+    taken = memory_of(code, large) - memory_of("pass")
+    record_property("memory", taken)
+    assert taken <= MAX_MEMORY_BYTES
+
+
+@pytest.mark.parametrize("engine", ["tailhook, nothing new", "tailhook, all new"])
+def test_resumed_scan(benchmark, transcript_set, tmp_path, engine):
+    """Bring a folder of records up to date, when it is empty and when all of it was read before."""
+    folder, size = transcript_set
+    parts = tmp_path / "parts"
+    benchmark.extra_info["bytes"] = size
+
+    def update():
+        if engine.endswith("all new"):
+            shutil.rmtree(parts, ignore_errors=True)
+        return tailhook.scan(folder, "usage", resume=parts, workers=1).update()
+
+    assert all(Path(path).exists() for path in update())
+    benchmark.pedantic(update, rounds=1 if engine.endswith("all new") else 3)
