@@ -43,6 +43,35 @@ tailhook_string_stop(tailhook_cursor p, tailhook_cursor end)
 }
 
 #if TAILHOOK_X86
+/* Return which bytes of a block of 64 a backslash escapes, one bit for each byte.
+
+   backslashes: the bytes that are one.  carry: 1 if the block's first byte is escaped; set for the next block. */
+static inline uint64_t
+tailhook_escaped(uint64_t backslashes, uint64_t *carry)
+{
+    const uint64_t even = UINT64_C(0x5555555555555555);
+    /* Within a run of backslashes every other one escapes. The addition carries a run that begins at an odd bit out of
+       the run, so that the sum differs from the run below its end, and nowhere else. */
+    const uint64_t starts = backslashes & ~*carry;
+    const uint64_t follows = starts << 1 | *carry;
+    const uint64_t odd_starts = starts & ~even & ~follows;
+    uint64_t sum;
+
+    *carry = __builtin_add_overflow(odd_starts, starts, &sum);
+    return (even ^ sum << 1) & follows;
+}
+
+/* Return the first stop in the block at p, but the backslash before it if it is escaped. */
+static inline tailhook_cursor
+tailhook_stop_at(tailhook_cursor p, uint64_t stops, uint64_t escaped)
+{
+    p += __builtin_ctzll(stops);
+    return escaped & stops & -stops ? p - 1 : p;
+}
+
+/* The characters but the quotation mark and b that may follow a backslash, by their lower four bits. */
+#define TAILHOOK_ESCAPES _mm_setr_epi8(1, 0, 'r', 0, 't', 0, 'f', 0, 0, 0, 0, 0, '\\', 0, 'n', '/')
+
 /* Skip whole blocks of 64 bytes of a JSON string, with their escapes of two characters. Return the first byte that
    needs a look: the closing quotation mark, a control byte, any other escape; or the position with fewer than 64 bytes
    left. p: not within an escape. */
@@ -53,11 +82,8 @@ tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
     const __m256i backslash = _mm256_set1_epi8('\\');
     const __m256i control = _mm256_set1_epi8(0x1f);
     const __m256i letter_b = _mm256_set1_epi8('b');
-    /* The other characters that may follow a backslash, by their lower four bits. */
-    const __m256i others = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(1, 0, 'r', 0, 't', 0, 'f', 0, 0, 0, 0, 0, '\\', 0, 'n', '/'));
-    const uint64_t even = UINT64_C(0x5555555555555555);
-    uint64_t carry = 0; /* 1: the block's first byte is escaped */
+    const __m256i others = _mm256_broadcastsi128_si256(TAILHOOK_ESCAPES);
+    uint64_t carry = 0;
 
     for (; end - p >= 64; p += 64) {
         const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)p);
@@ -67,28 +93,48 @@ tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
         const uint64_t quotes = TAILHOOK_BITS(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
         const uint64_t controls = TAILHOOK_BITS(_mm256_cmpeq_epi8(_mm256_min_epu8(low, control), low),
                                                 _mm256_cmpeq_epi8(_mm256_min_epu8(high, control), high));
-        uint64_t backslashes = TAILHOOK_BITS(_mm256_cmpeq_epi8(low, backslash), _mm256_cmpeq_epi8(high, backslash));
+        const uint64_t backslashes = TAILHOOK_BITS(_mm256_cmpeq_epi8(low, backslash), _mm256_cmpeq_epi8(high, backslash));
         uint64_t stops = quotes | controls;
-        uint64_t escaped = carry;
+        uint64_t escaped = 0;
         if (backslashes | carry) {
-            /* Within a run of backslashes every other one escapes. The addition carries a run that begins at an odd bit
-               out of the run, so that the sum differs from the run below its end, and nowhere else. */
-            backslashes &= ~carry;
-            const uint64_t follows = backslashes << 1 | carry;
-            const uint64_t odd_starts = backslashes & ~even & ~follows;
-            uint64_t sum;
-            carry = __builtin_add_overflow(odd_starts, backslashes, &sum);
-            escaped = (even ^ sum << 1) & follows;
-            const uint64_t known = quotes | TAILHOOK_BITS(
+            escaped = tailhook_escaped(backslashes, &carry);
+            stops &= ~escaped;
+            stops |= escaped & ~(quotes | TAILHOOK_BITS(
                 _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(others, low), low), _mm256_cmpeq_epi8(low, letter_b)),
-                _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(others, high), high), _mm256_cmpeq_epi8(high, letter_b)));
-            stops = (stops & ~escaped) | (escaped & ~known);
+                _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(others, high), high), _mm256_cmpeq_epi8(high, letter_b))));
         }
 #undef TAILHOOK_BITS
-        if (stops) {
-            p += __builtin_ctzll(stops);
-            return escaped & stops & -stops ? p - 1 : p;
+        if (stops)
+            return tailhook_stop_at(p, stops, escaped);
+    }
+    return p - carry;
+}
+
+/* The same for processors with AVX-512. */
+static TAILHOOK_AVX512 tailhook_cursor
+tailhook_string_wide(tailhook_cursor p, tailhook_cursor end)
+{
+    const __m512i quote = _mm512_set1_epi8('"');
+    const __m512i backslash = _mm512_set1_epi8('\\');
+    const __m512i control = _mm512_set1_epi8(0x1f);
+    const __m512i letter_b = _mm512_set1_epi8('b');
+    const __m512i others = _mm512_broadcast_i32x4(TAILHOOK_ESCAPES);
+    uint64_t carry = 0;
+
+    for (; end - p >= 64; p += 64) {
+        const __m512i bytes = _mm512_loadu_si512(p);
+        const uint64_t quotes = _mm512_cmpeq_epi8_mask(bytes, quote);
+        const uint64_t backslashes = _mm512_cmpeq_epi8_mask(bytes, backslash);
+        uint64_t stops = quotes | _mm512_cmple_epu8_mask(bytes, control);
+        uint64_t escaped = 0;
+        if (backslashes | carry) {
+            escaped = tailhook_escaped(backslashes, &carry);
+            stops &= ~escaped;
+            stops |= escaped & ~(quotes | _mm512_cmpeq_epi8_mask(_mm512_shuffle_epi8(others, bytes), bytes) |
+                                 _mm512_cmpeq_epi8_mask(bytes, letter_b));
         }
+        if (stops)
+            return tailhook_stop_at(p, stops, escaped);
     }
     return p - carry;
 }
@@ -100,7 +146,7 @@ tailhook_string_pass(tailhook_cursor p, tailhook_cursor end)
 {
 #if TAILHOOK_X86
     if (end - p >= 64 && tailhook_has_avx2())
-        p = tailhook_string_blocks(p, end);
+        p = tailhook_has_avx512() ? tailhook_string_wide(p, end) : tailhook_string_blocks(p, end);
 #endif
     return tailhook_string_stop(p, end);
 }

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 EXT = Path(__file__).parents[2] / "ext"
 SOURCE = """
+#include "json/strings.h"
 #include "os/file.h"
 #include "markdown/markdown.h"
 
@@ -26,6 +27,16 @@ void mark_64(const char *bytes, int portable, uint64_t *marks) {
         tailhook_mark_blocks_portable(bytes, 1, marks);
     else
         tailhook_mark_blocks(bytes, 1, marks);
+}
+
+/* Return where a JSON string needs a look: by 0 for blocks of 32 bytes twice, 1 for blocks of 64. -1: not here. */
+long string_stop(const unsigned char *data, size_t size, int is_wide) {
+#if TAILHOOK_X86
+    if (is_wide ? tailhook_has_avx512() : tailhook_has_avx2())
+        return (long)((is_wide ? tailhook_string_wide : tailhook_string_blocks)(data, data + size) - data);
+#endif
+    (void)data, (void)size, (void)is_wide;
+    return -1;
 }
 
 int is_line_end(int byte) { return tailhook_is_line_end((unsigned char)byte); }
@@ -52,7 +63,7 @@ def compiled(folder, *options):
     ]
     subprocess.run([*command, "-shared", "-fPIC", "-o", folder / "core.so", folder / "portable.c"], check=True)
     library = ctypes.CDLL(str(folder / "core.so"))
-    library.last_newline.restype = ctypes.c_long
+    library.last_newline.restype = library.string_stop.restype = ctypes.c_long
     return library
 
 
@@ -101,6 +112,34 @@ def test_markdown_bytes_are_marked_alike_on_every_processor(native, portable):
         for library, is_portable in ((native, False), (native, True), (portable, True)):
             library.mark_64(block, is_portable, marks)
             assert tuple(marks) == (line_ends, specials), block
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_strings_are_skipped_alike_on_every_processor(native, is_wide):
+    if native.string_stop(b"", ctypes.c_size_t(0), is_wide) < 0:
+        pytest.skip("this processor has no such instructions")
+    chance = Random(20261123)
+    alphabets = (b"ab n", b"abcd\\n", b'\\\\"n', b'ab\\"/bfnrtu \x1f\x00\x7f\xc3\xa9', bytes(range(256)))
+    for number in range(20_000):
+        data = bytes(chance.choices(alphabets[number % 5], k=chance.randrange(300)))
+        found = native.string_stop(data, ctypes.c_size_t(len(data)), is_wide)
+        assert found == plain_string_stop(data), data
+
+
+def plain_string_stop(data):
+    """Return where a JSON string needs a look, by one byte at a time; at the latest where the last whole block ends."""
+    blocks_end = len(data) // 64 * 64
+    at = 0
+    while at < blocks_end:
+        if data[at] == 0x5C and (at + 1 == blocks_end or data[at + 1] in b'"\\/bfnrt'):
+            if at + 1 == blocks_end:
+                return at
+            at += 2
+        elif data[at] in b'"\\' or data[at] < 0x20:
+            return at
+        else:
+            at += 1
+    return at
 
 
 def test_bytes_are_recognised_one_by_one_as_they_are_in_blocks(native):
