@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Scan:
     """A question about many transcripts, and its rows as Arrow record batches. `tailhook.scan` makes it.
 
-    Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration reads
-    the sources again. A source that cannot be read raises nothing: it is in `report`.
+    Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration
+    reads the sources again. A source that cannot be read raises nothing: it is in `report`.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -219,7 +219,8 @@ def scan(
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError if the arguments do not fit together, such as a column that the table lacks.
+    Raises ValueError if the arguments do not fit together, such as a column that the table lacks, and TypeError for a
+    wrong type, such as a time without a zone.
 
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
