@@ -165,9 +165,36 @@ def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
 def recognize(file: SeekableFile) -> HostRecords | None:
     """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
     for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
+        record = parse_record(line)
+        if record is not None and record.uuid and record.session_id:
+            return None  # only Claude Code's records have both
         whole = parse_object(line)
         if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
             return HostRecords(host, whole[1])
+    return None
+
+
+def find_own_session(head: bytes) -> str | None:
+    r"""Return the first session id of a file that begins with Claude Code's records.
+
+    Faster than `recognize`, but None if the first lines do not show it: it may still be Claude Code's.
+
+    head: the file's first bytes.
+
+    >>> find_own_session(b'{"type":"user","sessionId":"s","uuid":"u"}\n')
+    's'
+    """
+    session = ""
+    start = 0
+    for _ in range(MAX_FIRST_LINES):
+        end = head.find(b"\n", start)
+        record = parse_record(head[start:end]) if end >= 0 else None
+        if record is None:
+            return None
+        session = session or record.session_id or ""
+        if record.uuid and record.session_id:
+            return session
+        start = end + 1
     return None
 
 

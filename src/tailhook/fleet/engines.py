@@ -146,11 +146,9 @@ def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> 
 
 def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> Any:
     """Return the responses of a bucket, each once, packed by the session of their first record."""
-    rows: list[tuple[Any, ...]] = []
-    for one in count_usage(unpack(tables, halves)).rows():
-        rows.append(one.counted._replace(session_id=one.first.session_id, agent_id=one.first.agent_id))
     pyarrow = import_pyarrow()
-    found = pyarrow.Table.from_batches([pyarrow.record_batch(make_batch("usage", USAGE_HALF, rows))])
+    batches = count_usage(unpack(tables, halves)).rows(USAGE_HALF) or [make_batch("usage", USAGE_HALF, [])]
+    found = pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in batches])
     return pack(BY_SESSION, HALF_KEYS["sessions"], HALF_KEY_COLUMNS["sessions"], [found], buckets)
 
 

@@ -22,8 +22,9 @@ from tailhook.fleet.plan import (
     name_of,
     session_in_head,
 )
-from tailhook.host_records import HostRecords, name_of_host, recognize
-from tailhook.sources import is_compressed, open_source
+from tailhook.hook.hosts import DEFAULT
+from tailhook.host_records import HostRecords, find_own_session, name_of_host, recognize
+from tailhook.sources import is_compressed, open_path, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,24 +79,40 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
 
     Raises OSError and TailhookError.
     """
+    if not part.is_object:
+        with open_path(part.path) as file:
+            head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
+            session = None if is_compressed(head) else find_own_session(head)
+            if session is not None:
+                return scan_lines(scan, part, file.fileno(), session, stop)
     opened = open_source(part.path)
     try:
         fd = opened.file.fileno()
-        start, end = part.start, part.end
         if not opened.is_live:
-            if start:
+            if part.start:
                 return 0  # the range from the file's beginning has all of it
-            end = None
+            part = part._replace(end=None)
         records = recognize(opened.file)
-        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), start, end)
         if records is None:
-            scan.read(fd, stop)
-            scan.end_file()
-        else:
-            feed_translated(scan, records, opened.file, start, end)
-        return max(0, (os.fstat(fd).st_size if end is None else end) - start)
+            return scan_lines(scan, part, fd, file_session(fd, part.path), stop)
+        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), part.start, part.end)
+        feed_translated(scan, records, opened.file, part.start, part.end)
+        return bytes_read(part, fd)
     finally:
         opened.close()
+
+
+def scan_lines(scan: RangeScan, part: FileRange, fd: int, session: str, stop: Event | None) -> int:
+    """Scan a range of an open file with Claude Code's records, and return how many bytes it has. Raises OSError."""
+    scan.begin(part.path, session, DEFAULT, part.start, part.end)
+    scan.read(fd, stop)
+    scan.end_file()
+    return bytes_read(part, fd)
+
+
+def bytes_read(part: FileRange, fd: int) -> int:
+    """Return how many bytes a range of an open file has."""
+    return max(0, (os.fstat(fd).st_size if part.end is None else part.end) - part.start)
 
 
 def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number: int) -> int:

@@ -87,7 +87,10 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
 
 def session_in_head(data: bytes) -> str | None:
     """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
-    for line in data.split(b"\n")[:-1]:
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        line = data[start:end]
+        start = end + 1
         if b"sessionId" in line or b"\\u" in line:
             record = parse_record(line)
             if record is not None and record.session_id:

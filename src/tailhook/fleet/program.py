@@ -23,7 +23,9 @@ HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sessions": (SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
-ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
+# How the escape of a printable character begins, without its backslash: the core looks for four bytes at first, and
+# with the backslash they would begin the escapes of control characters, too, of which a terminal's output is full.
+ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
 
