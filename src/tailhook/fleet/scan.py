@@ -236,6 +236,9 @@ def scan(
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
     if table not in ("matches", "records") and roles:
         raise ValueError(f"rows of the table {table} have no role")
+    for name, time_limit in (("since", since), ("until", until)):
+        if time_limit is not None and time_limit.utcoffset() is None:
+            raise TypeError(f"{name} has no time zone: give an aware datetime")
     conditions = Conditions(
         tuple(roles),
         since,
