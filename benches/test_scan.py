@@ -1,12 +1,13 @@
 """Scans of a thousand transcripts: each question beside a search of bytes and programs that parse, on one core.
 
-Every comparison checks first that both sides give the same answer. ripgrep answers another question: it counts lines that
-hold the bytes anywhere. `threads` is the local engine with one thread and with two.
+Every comparison checks first that both sides give the same answer. ripgrep answers another question: it counts lines
+that hold the bytes anywhere. `threads` is the local engine with one thread and with two.
 """
 
 import json
 import shutil
 import subprocess
+from contextlib import suppress
 
 import duckdb
 import msgspec
@@ -170,10 +171,8 @@ def msgspec_records(folder):
     decode, found = msgspec.json.Decoder(TypedRecord).decode, 0
     for path in folder.iterdir():
         for line in path.read_bytes().splitlines():
-            try:
+            with suppress(msgspec.ValidationError):
                 decode(line)
-            except msgspec.ValidationError:
-                pass
             found += 1
     return found
 
