@@ -51,7 +51,12 @@ def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:
 
 
 def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Any) -> daft.DataFrame:
-    """Return what a function makes of each bucket.  schema: of its tables.  function: of two columns as lists."""
+    """Return the rows that a function makes of each bucket.
+
+    halves: with the columns of `engines.packed_schema`.
+    schema: of pyarrow, of the function's tables.
+    function: takes the columns `table` and `halves` of a bucket as lists, and returns a table of pyarrow.
+    """
     columns = Schema.from_pyarrow_schema(schema)
     row = daft.DataType.struct({field.name: field.dtype for field in columns})
 
@@ -65,7 +70,10 @@ def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Any) -> daft
 
 
 class DaftSource(DataSource):
-    """The rows of a scan, or packed halves of a table."""
+    """The rows of a scan, or packed halves of a table.
+
+    halves: the table whose halves are wanted; None for rows.
+    """
 
     def __init__(self, question: Question, plan: engines.Plan, halves: str | None = None) -> None:
         self.question, self.plan, self.halves = question, plan, halves
@@ -93,7 +101,11 @@ class DaftSource(DataSource):
 
 
 class DaftTask(DataSourceTask):
-    """A task of the plan."""
+    """A task of the plan.
+
+    buckets, halves: as for `DaftSource`: how many buckets the plan has, and the table whose halves are wanted.
+    limit: how many rows are enough; None for all.
+    """
 
     def __init__(
         self, question: Question, task: Sequence[FileRange], buckets: int, halves: str | None, limit: int | None
@@ -120,7 +132,7 @@ class DaftTask(DataSourceTask):
 
 
 class FilterColumn(NamedTuple):
-    """A column in a filter, in contrast to a value."""
+    """A column that a filter compares with a value."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""What the distributed engines share: the rows of a task, and the halves of rows, gathered by key and joined.
+"""What Daft and Ray Data share: the rows of a task, and the halves of rows, which are gathered by key and joined.
 
 An engine's own group-by cannot count a response once: which of its records counts depends on two of them (the first one
 and the one with the most output tokens), and whether two request ids are one response depends on a third. So each task
@@ -23,9 +23,9 @@ from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
 
-BUCKET_BYTES = 1 << 28  # of transcripts whose halves are joined at once
+BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
 MAX_JOIN_BUCKETS = 4096
-# What is the same in all halves that make a row, and the columns that it is made of.
+# The key of a half, which is the same for all halves that make a row; and the columns that it is made of.
 HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "usage": lambda half: (
         half["message_id"] or half["request_id"] or half["uuid"] or f"{half['path']}:{half['offset']}"
@@ -38,7 +38,7 @@ HALF_KEY_COLUMNS = {
     "tools": ("path", "tool_use_id"),
     "sessions": ("session_id",),
 }
-BY_SESSION = "usage by session"  # responses, counted once, whose session is that of their first record
+BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
 WORKER_LOG = logging.getLogger("tailhook")
 
 
@@ -56,13 +56,13 @@ def make_plan(files: Sequence[SourceFile]) -> Plan:
 
 
 def row_schema(table: str, columns: Sequence[str]) -> Any:
-    """Return the schema of rows as pyarrow has it, without dictionaries, which not every engine has."""
+    """Return the schema of rows as one of pyarrow, without dictionaries: not every engine has them."""
     pyarrow = import_pyarrow()
     return plain_schema(pyarrow.schema(make_batch(table, tuple(columns), [])))
 
 
 def plain_schema(schema: Any) -> Any:
-    """Return a schema of pyarrow with the values of dictionaries in place of them."""
+    """Return a schema of pyarrow in which columns with dictionaries are plain columns of their values."""
     pyarrow = import_pyarrow()
     return pyarrow.schema(
         field.with_type(field.type.value_type) if pyarrow.types.is_dictionary(field.type) else field for field in schema
@@ -70,7 +70,7 @@ def plain_schema(schema: Any) -> Any:
 
 
 def packed_schema() -> Any:
-    """Return the schema of halves on their way to be joined: one row for each bucket of a task."""
+    """Return the schema of packed halves: a row for each bucket of a task, with the halves in Arrow's IPC format."""
     pyarrow = import_pyarrow()
     return pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
 

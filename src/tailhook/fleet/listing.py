@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
-from tailhook.fleet.plan import ENDINGS, ScanProblem, SourceFile
+from tailhook.fleet.plan import ScanProblem, SourceFile
+from tailhook.hook.hosts import NAMES, find_host
+from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import is_url
 
 ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
 def default_folders() -> list[str]:
-    """Return the transcript folders of the installed hosts that exist."""
-    home = Path.home()
-    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    codex = Path(os.environ.get("CODEX_HOME") or home / ".codex")
-    folders = (claude / "projects", codex / "sessions", home / ".gemini" / "tmp", home / ".copilot" / "session-state")
-    return [str(folder) for folder in folders if folder.is_dir()]
+    """Return the transcript folders of the installed hosts that exist. Environment variables may move them."""
+    folders = []
+    for host in map(find_host, NAMES):
+        named = os.environ.get(host.HOOKS_FILE.get("folder_variable", ""))
+        folder = Path(named or Path.home() / host.HOOKS_FILE["folder"], host.TRANSCRIPT_FOLDER)
+        if host.TRANSCRIPT_FOLDER and folder.is_dir():
+            folders.append(str(folder))
+    return folders
 
 
 def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> list[SourceFile]:
@@ -72,4 +76,4 @@ def files_below(folder: Path, problems: list[ScanProblem]) -> Iterator[Path]:
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()
-        yield from (Path(parent, name) for name in sorted(names) if name.endswith(ENDINGS))
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tailhook.errors import SourceError, TailhookError
-from tailhook.fleet.plan import COMPRESSED, ENDINGS, HEAD_BYTES, FileRange, ScanProblem, SourceFile
+from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile
+from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import BUCKET_SCHEMES, ask_store, open_store, split_url
 
 BLOCK_BYTES = 8 << 20  # that a request asks for
@@ -42,7 +43,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
             yield one
             return
         for file in objects_below(folder):
-            if file.path.endswith(ENDINGS) if wanted is None else wanted.fullmatch(file.path):
+            if file.path.endswith(TRANSCRIPT_ENDINGS) if wanted is None else wanted.fullmatch(file.path):
                 found = True
                 yield file
     except (OSError, TailhookError) as error:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import parse_record
+from tailhook.host_records import TRANSCRIPT_ENDINGS
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
 FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
-ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 COMPRESSED = (".gz", ".zst")
 OBJECT_TASK_SIZE = 2  # a task of objects at URLs is so many times as large, because each request has a delay
 
@@ -105,4 +105,4 @@ def name_of(path: str) -> str:
     '0a1b'
     """
     name = Path(path).name
-    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
+    return next((name.removesuffix(ending) for ending in TRANSCRIPT_ENDINGS if name.endswith(ending)), name)

@@ -1,6 +1,6 @@
 """A scan as a dataset of Ray Data: one read task for each task of the plan."""
 
-# mypy: disable-error-code="misc"
+# mypy: disable-error-code="misc, no-untyped-call"
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -36,12 +36,18 @@ def to_ray(question: Question, files: Sequence[SourceFile]) -> ray.data.Dataset:
 
 
 def make_dataset(question: Question, plan: engines.Plan, halves: str | None = None) -> ray.data.Dataset:
-    """Return the rows, or packed halves of a table, of all tasks."""
-    return ray.data.read_datasource(RaySource(question, plan, halves), override_num_blocks=max(1, len(plan.tasks)))
+    """Return the rows of all tasks, or their packed halves.  halves: the table whose halves are wanted, or None."""
+    blocks = max(1, len(plan.tasks))
+    found: ray.data.Dataset = ray.data.read_datasource(RaySource(question, plan, halves), override_num_blocks=blocks)
+    return found
 
 
 def map_ray_buckets(halves: ray.data.Dataset, function: Any) -> ray.data.Dataset:
-    """Return what a function makes of each bucket."""
+    """Return the rows that a function makes of each bucket.
+
+    halves: with the columns of `engines.packed_schema`.
+    function: takes the columns `table` and `halves` of a bucket as lists, and returns a table of pyarrow.
+    """
 
     def of_bucket(packed: Any) -> Any:
         return function(packed["table"].to_pylist(), packed["halves"].to_pylist())
@@ -69,7 +75,7 @@ class RaySource(Datasource):
             ReadTask(
                 partial(read_task, self.question, task, self.plan.buckets, self.halves, per_task_row_limit),
                 BlockMetadata(
-                    num_rows=None, size_bytes=None, exec_stats=None, input_files=[part.path for part in task]
+                    num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(part.path for part in task)
                 ),
                 schema=schema,
                 per_task_row_limit=per_task_row_limit,

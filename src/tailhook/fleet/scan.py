@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Scan:
-    """A question about many transcripts, and its rows as Arrow record batches.
+    """A question about many transcripts, and its rows as Arrow record batches. `tailhook.scan` makes it.
+
+    Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration
+    reads the sources again. A source that cannot be read raises nothing: it is in `report`.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -48,7 +51,10 @@ class Scan:
         resume: Path | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """resume: a folder of Parquet files.  watch: is called before the first task and after each."""
+        """sources: None for the transcripts of all installed hosts.
+
+        workers: threads.  resume: a folder of Parquet files.  watch: is called before the first task and after each.
+        """
         self.sources = sources
         self.question = question
         self.table, self.columns, self.conditions = question.table, question.columns, question.conditions
@@ -144,7 +150,7 @@ class Scan:
 
     @property
     def report(self) -> ScanReport:
-        """What was read so far, of the newest iteration."""
+        """What the newest iteration has read so far."""
         counts = self.counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
@@ -192,16 +198,20 @@ def scan(
     resume: str | os.PathLike[str] | None = None,
     redact: bool = False,
 ) -> Scan:
-    """Return a question about transcripts.
+    """Return a question about transcripts. Reads nothing; the rows come when the Scan is iterated.
 
-    sources: files, folders, globs or URLs; None for the transcripts of all installed hosts.
-    table: "matches", "records", "tools", "usage" or "sessions".
-    patterns, signals, categories: for matches, what to find.
-    since, until: of a row's time, with a zone; `until` itself does not count.
-    project: a folder; those below it count too.
-    columns: None for all but `text`.
+    sources: one or several files, folders, globs or URLs; None for the transcripts of all installed hosts.
+    table: "matches", "records", "tools", "usage" or "sessions": what a row is (docs/scan-rows.md).
+    patterns: for matches: a PatternSet, texts, or texts by the name of their matches.
+    signals: for matches: also find the texts that end an idle loop.
+    categories: for matches: also find the keywords of the memory machine.
+    roles: for matches and records: only those of these roles; () for all.
+    since, until: aware times: only rows at or after `since` and before `until`.
+    project: only rows of this folder and those below it.
+    sessions: only rows of the sessions with these ids; () for all.
+    columns: in this order; None for all but `text` and `input`, which can be large.
     in_code: for matches: False for those outside code, True for those in code, None for both.
-    context: for matches, how many characters around one.
+    context: for matches: how many characters before and after one.
     all_text: for matches: search the text of every record instead of own words only.
     sidechains: for matches: search the words of sub-agents, too.
     workers: threads; None for one per processor.
@@ -209,7 +219,11 @@ def scan(
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError for what no scan can answer, and TypeError for a wrong type.
+    Raises ValueError if the arguments do not fit together, such as a column that the table lacks, and TypeError for a
+    wrong type, such as a time without a zone.
+
+    >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
+    ('name', 'duration_ms')
     """
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
@@ -222,6 +236,9 @@ def scan(
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
     if table not in ("matches", "records") and roles:
         raise ValueError(f"rows of the table {table} have no role")
+    for name, time_limit in (("since", since), ("until", until)):
+        if time_limit is not None and time_limit.utcoffset() is None:
+            raise TypeError(f"{name} has no time zone: give an aware datetime")
     conditions = Conditions(
         tuple(roles),
         since,

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 NAME = "claude-code"
 TITLE = "Claude Code"
+TRANSCRIPT_FOLDER = "projects"
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 # Of 2.1.2 and later: a folder for each session; before: all in the project's folder.
 SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")

@@ -26,6 +26,7 @@ HOST_WRITTEN = (
 CONTEXT_MARK = b'"turn_context"'
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
+TRANSCRIPT_FOLDER = "sessions"
 SHELL_VARIABLE = "CODEX_SESSION_ID"
 SESSION_VARIABLE = ""  # whether CODEX_SESSION_ID is what the hooks' payloads have as session_id is not known
 BLOCK_CAP = 0

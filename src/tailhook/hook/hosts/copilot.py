@@ -27,6 +27,7 @@ HOST_WRITTEN = ()
 CONTEXT_MARK = b'"session.'
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
+TRANSCRIPT_FOLDER = "session-state"
 SHELL_VARIABLE = "COPILOT_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 8  # with tool use or without

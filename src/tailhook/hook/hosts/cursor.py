@@ -20,6 +20,7 @@ HOST_WRITTEN = ()
 CONTEXT_MARK = b""
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
+TRANSCRIPT_FOLDER = ""  # not known
 SHELL_VARIABLE = ""
 SESSION_VARIABLE = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set

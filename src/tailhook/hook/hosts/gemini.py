@@ -26,6 +26,7 @@ HOST_WRITTEN = (b"<session_context",)
 CONTEXT_MARK = b""
 RESTATES_MESSAGES = True
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
+TRANSCRIPT_FOLDER = ".gemini/tmp"
 SHELL_VARIABLE = "GEMINI_CLI"
 SESSION_VARIABLE = ""
 BLOCK_CAP = 0
