@@ -18,14 +18,14 @@ from tailhook.sources import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from tailhook.hook.protocols import TranslatedHost
     from tailhook.sources import SeekableFile
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-MAX_FIRST_LINES = 8  # in which a host is recognized
+MAX_FIRST_LINES = 8  # in which a sub-agent's session is looked for
 # Members that are the same for many records, and so may come from an earlier one.
 CONTEXT_MEMBERS = ("sessionId", "cwd", "gitBranch", "version")
 
@@ -40,7 +40,12 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._changes: list[tuple[int, dict[str, Any]]] = [(0, host.read_context(first))]
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first)))]
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that the first record names, or None."""
+        return self._changes[0][1].get("sessionId")
 
     def forward(self, file: SeekableFile, start: int = 0, end: int | None = None) -> Iterator[Record]:
         """Yield the records whose lines begin in a range of bytes, oldest first."""
@@ -85,8 +90,8 @@ class HostRecords:
     def _note(self, offset: int, record: dict[str, Any]) -> None:
         """Keep what a record says about itself and later ones. Records come in order; one that came before is known."""
         last, known = self._changes[-1]
-        if offset > last and (found := self.host.read_context(record)):
-            self._changes.append((offset, {**known, **found}))
+        if offset > last and (found := known_values(self.host.read_context(record))):
+            self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def translate(self, line: bytes, offset: int) -> Record | None:
         """Return the record in a line, or None. What the records before it say must be known."""
@@ -120,6 +125,11 @@ class HostRecords:
             return write_json(translated)
         except ValueError:  # a number that is infinite, or too deep: only its type is left
             return write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
+
+
+def known_values(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of a context that are texts."""
+    return {name: value for name, value in context.items() if isinstance(value, str)}
 
 
 def change_offset(change: tuple[int, object]) -> int:
@@ -163,11 +173,11 @@ def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
 
 
 def recognize(file: SeekableFile) -> HostRecords | None:
-    """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
-    for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
-        whole = parse_object(line)
-        if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
-            return HostRecords(host, whole[1])
+    """Return what translates a transcript's records, by its first record; None for Claude Code and unknown hosts."""
+    for _, line in forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
+        if (whole := parse_object(line)) is not None:
+            host = recognize_record(whole[1])
+            return None if host is None else HostRecords(host, whole[1])
     return None
 
 

@@ -10,7 +10,7 @@ from support.corpora import transcript_paths
 from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
-from support.transcript_trees import grow_tree, mixed_files
+from support.transcript_trees import grow_tree, host_files, mixed_files
 
 PATTERNS = {
     "word": "TODO",
@@ -54,7 +54,17 @@ def of_claude_code(found):
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(question=questions(), seed=st.integers(0, 1 << 32))
 def test_mixed_and_damaged_files_give_the_rows_of_the_reference(table, question, seed):
-    found = of_claude_code(mixed_files(Random(seed)))
+    found = mixed_files(Random(seed))
+    wanted = rows(table, found, question)
+    assert scan_rows(table, found, question) == wanted
+    assert scan_rows(table, found, question, Random(seed)) == wanted
+
+
+@TABLES
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(question=questions(), seed=st.integers(0, 1 << 32))
+def test_other_hosts_transcripts_give_the_rows_of_the_reference(table, question, seed):
+    found = host_files(Random(seed))
     wanted = rows(table, found, question)
     assert scan_rows(table, found, question) == wanted
     assert scan_rows(table, found, question, Random(seed)) == wanted
