@@ -1,5 +1,6 @@
 """The scan of ranges gives the rows of the slow reference, however the files are cut."""
 
+import gzip
 from datetime import datetime, timezone
 from random import Random
 
@@ -11,6 +12,9 @@ from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
 from support.transcript_trees import grow_tree, host_files, mixed_files
+
+import tailhook
+from tailhook.sources import import_zstd
 
 PATTERNS = {
     "word": "TODO",
@@ -77,6 +81,52 @@ def test_resumed_forked_and_sub_agents_sessions_give_the_rows_of_the_reference(t
     tree = grow_tree(Random(seed))
     wanted = rows(table, tree.files, question)
     assert scan_rows(table, tree.files, question, Random(seed)) == wanted
+
+
+def pack(folder, found, random):
+    """Write files below a folder, some of them compressed; return their paths and bytes."""
+    written = []
+    for number, (path, data) in enumerate(found):
+        ending, packed = random.choice([("", data), (".gz", gzip.compress(data)), (".zst", compressed(data))])
+        file = folder / str(number) / f"{path}{ending}"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(packed)
+        written.append((str(file), data))
+    return written
+
+
+def compressed(data):
+    """Return a file of several zstd frames, one of them empty."""
+    return b"".join(import_zstd("zst").compress(part) for part in (data[:1000], b"", data[1000:]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_files_on_disk_give_the_rows_of_the_reference_and_each_row_finds_its_record(tmp_path, seed):
+    random = Random(seed)
+    found = pack(tmp_path, [*host_files(random), *mixed_files(random)], random)
+    question = Question(patterns=PATTERNS, all_text=True, in_code=None)
+    opened = {path: tailhook.open(path) for path, _ in found}
+    for table in COLUMNS:
+        patterns = PATTERNS if table == "matches" else ()
+        scan = tailhook.scan(
+            tmp_path, table, patterns=patterns, all_text=True, in_code=None, columns=COLUMNS[table], workers=2
+        )
+        got = [row._asdict() for row in scan.rows()]
+        assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
+        for row in got if "offset" in COLUMNS[table] else ():
+            record = opened[row["path"]].at(row["offset"])
+            if table == "records":
+                assert (record.type, record.uuid, record.session_id or row["session_id"]) == (
+                    *(row["type"], row["uuid"]),
+                    row["session_id"],
+                )
+                assert len(record.text) == len(row["text"])
+            elif table == "matches":
+                assert PATTERNS[row["name"]] == record.text[row["start"] : row["end"]]
+            else:
+                assert row["tool_use_id"] in [use.id for use in record.tools]
+    for transcript in opened.values():
+        transcript.close()
 
 
 @TABLES

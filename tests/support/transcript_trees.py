@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from random import Random
@@ -194,7 +195,9 @@ class Grower:
             return  # the session ended before
         error = self.random.choice(({}, {"is_error": False}, {"is_error": True}))
         block = {"type": "tool_result", "tool_use_id": use_id, "content": "TODO: an error", **error}
-        self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": "TODO"})
+        used = {"agentId": "a0", "totalTokens": 14, "usage": {"input_tokens": 7, "output_tokens": 7}}  # a sub-agent's
+        more = self.random.choice(({"stdout": "TODO"}, used))
+        self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult=more)
 
     def noise(self, file: Transcript) -> None:
         """Write a record that is not said by a person or the agent; none of them was billed."""
@@ -289,11 +292,18 @@ def encode(random: Random, records: list[Record]) -> bytes:
             text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
         elif style < 0.9:
             text = json.dumps(record, separators=(",", ":")).replace("<", "\\u003c").replace("/", "\\/")
-        else:
+        elif style < 0.95:
             text = json.dumps(record)
+        else:
+            text = re.sub(r'"([a-z])([A-Za-z_]*)":', escaped_name, json.dumps(record))
         lines += [text.encode()] * (2 if random.random() < 0.05 else 1)
     end = b"\r\n" if random.random() < 0.1 else b"\n"
     return (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + b"".join(line + end for line in lines)
+
+
+def escaped_name(name: re.Match[str]) -> str:
+    """Return the name of a JSON member with an escape, which no host writes."""
+    return f'"\\u{ord(name[1]):04x}{name[2]}":'
 
 
 def holds_surrogate(record: Record) -> bool:
@@ -304,7 +314,7 @@ def holds_surrogate(record: Record) -> bool:
 
 
 def damage(random: Random, data: bytes) -> bytes:
-    """Return the lines of a file with some of them torn, joined, blank, or filled with NULs.
+    """Return the lines of a file with some of them torn, joined, blank, not UTF-8, or filled with NULs.
 
     No line is torn behind a torn one: where a record begins that two torn ones precede is not defined.
     """
@@ -318,7 +328,10 @@ def damage(random: Random, data: bytes) -> bytes:
             line = line.rstrip(b"\r\n")  # }{
         elif kind < 0.13:
             line = line[: random.randrange(len(line) + 1)] + b"\0" * random.randint(1, 40) + b"\n"
-        elif kind < 0.16:
+        elif kind < 0.19:
+            at = random.randrange(len(line) + 1)
+            line = line[:at] + random.choice((b"\xff", b"\xe2\x82", b"\xc3", b"\xf0\x9f\x98")) + line[at:]
+        elif kind < 0.22:
             line = random.choice((b"\n", b" \t\r\n", b"\0\0\n", b"[]\n", b"null\n", b'{"type":"new","x":1}\n')) + line
         found.append(line)
     whole = b"".join(found)

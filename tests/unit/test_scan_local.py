@@ -3,12 +3,13 @@
 import os
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
 from tailhook._core import ScanProgram
 from tailhook.fleet import local
-from tailhook.fleet.local import AHEAD, run_tasks, scan_task
+from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, run_tasks, scan_task
 from tailhook.fleet.plan import FileRange
 
 PROGRAM = ScanProgram(table="records", columns=["path", "offset"])
@@ -145,3 +146,36 @@ def wait_for_threads():
     while any(thread.name.startswith("tailhook-scan") for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+# ---- other hosts -------------------------------------------------------------
+
+META = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+SAID = b'{"type":"response_item","payload":{"type":"message","role":"user","content":"%b"}}'
+
+
+def test_a_long_line_of_another_host_is_reported_and_skipped(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    longest = MAX_SCANNED_LINE_BYTES - len(SAID % b"")
+    lines = [META, SAID % (b"a" * longest) + b"\n", SAID % (b"a" * (longest + 1)) + b"\n", SAID % b"end"]
+    path.write_bytes(b"".join(lines))
+    size = sum(map(len, lines))
+    offsets = [0, len(META), size - len(lines[3])]
+    for edges in ([0, None], [0, 1, len(META), size - 20, None]):
+        results = [scan_task(PROGRAM, [FileRange(str(path), *part, size)]) for part in pairwise(edges)]
+        assert [row[1] for result in results for row in rows(result)] == offsets
+        assert sum(result.counts["long_lines"] for result in results) == 1
+
+
+def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(META + (SAID % b"a" + b"\n") * 100)
+
+    class Stop:
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > 5
+
+    assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10

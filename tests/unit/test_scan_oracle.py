@@ -16,6 +16,7 @@ from support.corpora import transcript_paths
 from support.host_records import RECORDS
 from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import object_in, parse_time
+from support.scans import scan_rows
 from support.transcript_trees import OTHER_SESSIONS, files, grow_tree, mixed_files, random_cuts, trees
 
 PAGE = Path(__file__).parents[2] / "docs" / "scan-rows.md"
@@ -758,6 +759,14 @@ def test_codex_names_its_responses_since_its_records_have_an_ordinal():
     named = {"ordinal": 8, "type": "token_usage_record", "payload": {"response_id": "r", "usage": CODEX_TOKENS}}
     (row,) = scanned("usage", RECORDS["codex"][0], named, counted)
     assert [row[name] for name in ("message_id", *TOKENS)] == ["r", 70, 5, 20, None]
+
+
+def test_what_is_not_utf8_is_replaced_where_no_text_is_made_of_it():
+    line = b'{"type":"x","sessionId":"a\xff","cwd":"\xe2\x82\xff","version":"\xed\xa0\x80"}\n'
+    (row,) = rows("records", [("/t/s.jsonl", line)])
+    replaced = ["a\ufffd", "\ufffd\ufffd", "\ufffd\ufffd\ufffd"]
+    assert [row[name] for name in ("session_id", "project", "host_version")] == replaced
+    assert scan_rows("records", [("/t/s.jsonl", line)], Question()) == [row]
 
 
 def test_the_responses_of_gemini_are_its_messages():

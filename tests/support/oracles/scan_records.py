@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from dataclasses import dataclass, field
@@ -155,12 +156,11 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
     source, is_broken = object_in(line)
     if source is None:
         return None, True
+    source = source.replace(INVALID, "\ufffd")
     whole = json.loads(source, parse_int=whole_number)
     record = read_claude_code(whole, source) if head.host == "claude-code" else read_other_host(whole, head)
     record.has_own_words = has_own_words(record, head.host)
     record.is_prompt = record.has_own_words and record.role in ("user", "human") and not record.is_sidechain
-    if holds_invalid_utf8(record):
-        return None, True
     return record, is_broken
 
 
@@ -168,29 +168,30 @@ def whole_number(digits: str) -> int | float:
     return int(digits) if len(digits) < 1000 else float("inf")
 
 
-# Stands for each byte that is not UTF-8: no transcript has this noncharacter.
+# Stands for each part that is not UTF-8: no transcript has this noncharacter.
 INVALID = "\U0010fffe"
+codecs.register_error("tailhook.mark", lambda error: (INVALID, error.end))
+# The members that must be UTF-8. Elsewhere each part that is not becomes U+FFFD.
+OF_RECORD = ("type", "id", "uuid", "name", "input", "content", "timestamp", "message")
+OF_MESSAGE = ("id", "role", "content")
+OF_BLOCK = ("type", "id", "name", "input", "text")
 
 
-def decoded(line: bytes) -> str:
-    text = line.decode("utf-8", "surrogateescape")
-    return re.sub("[\udc80-\udcff]", INVALID, text)
-
-
-def holds_invalid_utf8(value: Any) -> bool:
-    """Return whether an attribute holds a byte that is not UTF-8. Elsewhere in a line such a byte does no harm."""
-    if isinstance(value, str):
-        return INVALID in value
-    if isinstance(value, list):
-        return any(map(holds_invalid_utf8, value))
-    return hasattr(value, "__dict__") and any(map(holds_invalid_utf8, vars(value).values()))
+def is_damaged(record: dict[str, Any]) -> bool:
+    """Return whether a record is none because a member that must be UTF-8 is not."""
+    message = mapping(record.get("message"))
+    blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
+    texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
+    texts += [block.get(name) for block in map(mapping, blocks) for name in OF_BLOCK]
+    return any(INVALID in text for text in texts if isinstance(text, str))
 
 
 def is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text, parse_constant=refuse, parse_int=whole_number), dict)
+        found = json.loads(text, parse_constant=refuse, parse_int=whole_number)
     except (ValueError, RecursionError):
         return False
+    return isinstance(found, dict) and not is_damaged(found)
 
 
 def refuse(word: str) -> None:
@@ -207,14 +208,16 @@ def object_in(line: bytes) -> tuple[str | None, bool]:
     line, follows another complete object, or ends where the line ends, apart from blank space and NULs, and that is not
     nested in a torn record.
     """
-    text = decoded(line).removeprefix("\ufeff")
+    text = line.decode("utf-8", "tailhook.mark").removeprefix("\ufeff")
     if is_object(text):
         return text.strip(" \t\r\n"), False
     rest, last = text.strip(BLANK), None
     while rest.startswith("{"):
         try:
-            _, end = DECODER.raw_decode(rest)
+            found, end = DECODER.raw_decode(rest)
         except (ValueError, RecursionError):
+            break
+        if is_damaged(found):
             break
         last, rest = rest[:end], rest[end:].lstrip(BLANK)
     if rest.endswith("}"):
