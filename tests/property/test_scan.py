@@ -1,8 +1,11 @@
 """The scan of ranges gives the rows of the slow reference, however the files are cut."""
 
 import gzip
+import os
 from datetime import datetime, timezone
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +28,7 @@ PATTERNS = {
     "umlaut": "ü",
     "slash": "/loop",
 }
+NOON = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
 TABLES = pytest.mark.parametrize("table", COLUMNS)
 TIMES = st.sampled_from(
     [None, *(datetime(2026, 11, 1, 12, minute, 30, tzinfo=timezone.utc) for minute in range(0, 5, 2))]
@@ -127,6 +131,34 @@ def test_files_on_disk_give_the_rows_of_the_reference_and_each_row_finds_its_rec
                 assert row["tool_use_id"] in [use.id for use in record.tools]
     for transcript in opened.values():
         transcript.close()
+
+
+@TABLES
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32))
+def test_files_that_were_last_modified_long_before_a_time_have_no_row_in_it(table, seed):
+    """The sessions of a tree are days apart; a file is modified when its last record is written, or later."""
+    random = Random(seed)
+    spread = [
+        (path, data.replace(b"2026-11-01T", b"2026-%02d-%02dT" % (random.choice((10, 11)), random.randint(1, 28))))
+        for path, data in grow_tree(random).files
+    ]
+    times = sorted(row["timestamp"] for row in rows("records", spread) if row["timestamp"])
+    question = Question(
+        patterns=PATTERNS, in_code=None, since=random.choice(times or [NOON]), until=random.choice([None, *times[-3:]])
+    )
+    with TemporaryDirectory() as folder:
+        found = pack(Path(folder), spread, random)
+        for path, data in found:
+            own = [row["timestamp"] for row in rows("records", [(path, data)]) if row["timestamp"]]
+            written = max(own, default=NOON).timestamp() + random.choice((0, 0, 3600, -3600, 10**6))
+            os.utime(path, (written, written))
+        patterns = PATTERNS if table == "matches" else ()
+        times = {"since": question.since, "until": question.until}
+        scan = tailhook.scan(folder, table, patterns=patterns, in_code=None, columns=COLUMNS[table], workers=1, **times)
+        got = [row._asdict() for row in scan.rows()]
+        assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
+        assert scan.report.files + scan.report.older_files == len(found)
 
 
 @TABLES

@@ -16,7 +16,7 @@ from tailhook.fleet.answer import Conditions, answer
 from tailhook.fleet.columns import COLUMNS, CONTEXT_CHARS, LARGE
 from tailhook.fleet.listing import default_folders, find_files
 from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import Problem, SourceFile, make_tasks
+from tailhook.fleet.plan import Problem, SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS, redacted
 from tailhook.fleet.report import Progress, ScanReport, Watch
@@ -89,7 +89,10 @@ class Scan:
     def find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
         self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        return find_files(default_folders() if self.sources is None else self.sources, self.problems)
+        found = find_files(default_folders() if self.sources is None else self.sources, self.problems)
+        files = files_since(found, self.table, self.conditions.since)
+        self.counts["older_files"] = len(found) - len(files)
+        return files
 
     def update(self) -> list[Path]:
         """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
@@ -150,7 +153,7 @@ class Scan:
         counts = self.counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+            *(self.seconds, tuple(self.problems), dict(self.unknown_types), counts["older_files"]),
         )
 
     def rows(self) -> Iterator[Any]:
@@ -200,7 +203,8 @@ def scan(
     sources: files, folders, globs or URLs; None for the transcripts of all installed hosts.
     table: "matches", "records", "tools", "usage" or "sessions".
     patterns, signals, categories: for matches, what to find.
-    since, until: of a row's time, with a zone; `until` itself does not count.
+    since, until: of a row's time, with a zone; `until` itself does not count. For matches, records and tools, files
+        that were last modified more than a day before `since` are not opened.
     project: a folder; those below it count too.
     columns: None for all but `text`.
     in_code: for matches: False for those outside code, True for those in code, None for both.
