@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 from bisect import bisect_right
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -140,16 +141,21 @@ def change_offset(change: tuple[int, object]) -> int:
 def parse_object(line: bytes) -> tuple[Record, dict[str, Any]] | None:
     """Return the record of another host in a line, and its object; None if there is none.
 
-    What is not valid UTF-8 becomes U+FFFD.
+    What is not valid UTF-8 becomes U+FFFD. Of an object that cannot be decoded, because it is too deep or has a number
+    of thousands of digits, only the type is left.
     """
     record = parse_record(line)
+    if record is None:
+        return None
+    with suppress(RecordError):
+        return record, record.json()
+    record = parse_record(line.decode("utf-8", "replace").encode())
     if record is None:
         return None
     try:
         return record, record.json()
     except RecordError:
-        valid = parse_record(line.decode("utf-8", "replace").encode())
-        return None if valid is None else (valid, valid.json())
+        return record, {} if record.type is None else {"type": record.type}
 
 
 def plain_content(content: object) -> object:

@@ -415,7 +415,7 @@ def test_a_missing_source_is_reported_and_the_others_are_scanned(scan):
 
 def test_a_link_that_leads_to_no_file_is_reported(scan, folder):
     (folder / "s-0.jsonl").symlink_to("gone.jsonl")
-    done = scan("--table", "sessions", exit_code=1)
+    done = scan("--table", "sessions", sources=("transcripts", "transcripts/s-0.jsonl"), exit_code=1)
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == "tailhook: transcripts/s-0.jsonl: No such file or directory\n"
 
