@@ -8,10 +8,10 @@ import pytest
 from support.host import tailhook
 
 import tailhook as library
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.sources import import_zstd
 
-TABLES = pytest.mark.parametrize("table", COLUMNS)
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 GOOD = b'{"type":"user","sessionId":"good","uuid":"u","timestamp":"2026-11-01T12:00:00Z","message":{"content":"it"}}\n'
 
 
@@ -190,7 +190,7 @@ HOSTILE = {
 def test_hostile_json_costs_no_other_row(folder, table, host):
     for number, line in enumerate(HOSTILE.values()):
         (folder / f"{number}.jsonl").write_bytes(HOSTS[host] + line + b"\n" + line)
-    found = library.scan(folder, table, patterns=["it"] if table == "matches" else (), columns=COLUMNS[table])
+    found = library.scan(folder, table, patterns=["it"] if table == "matches" else (), columns=TABLE_COLUMNS[table])
     rows = list(found.rows())
     assert found.report.skipped == ()
     if table not in ("tools", "usage"):

@@ -4,14 +4,14 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, COLUMNS, CONTEXT_CHARS, FORMATS
+from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -33,7 +33,9 @@ def add(commands: Commands) -> None:
     about = "search many transcripts, or list their records, tool uses, usage or sessions"
     parser = command(commands, "scan", print_scan, about, "tailhook scan --pattern todo=TODO --since 7d")
     add_sources(parser)
-    parser.add_argument("--table", choices=tuple(COLUMNS), default="matches", help="what a row is (default: matches)")
+    parser.add_argument(
+        "--table", choices=tuple(TABLE_COLUMNS), default="matches", help="what a row is (default: matches)"
+    )
     find = parser.add_argument_group("what to find, for the table matches")
     find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
     find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
@@ -65,7 +67,7 @@ def add(commands: Commands) -> None:
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name transcripts."""
-    about = "files, folders or globs (default: the transcripts of all installed hosts)"
+    about = "files, folders, globs or URLs (default: the transcripts of all installed hosts)"
     parser.add_argument("sources", nargs="*", metavar="SOURCES", help=about)
     parser.set_defaults(add_words=lambda arguments, words: arguments.sources.extend(words))
 
@@ -159,7 +161,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
     from tailhook.fleet.table import SHOWN
 
-    known = COLUMNS[arguments.table]
+    known = TABLE_COLUMNS[arguments.table]
     sort = (arguments.sort or "").removesuffix(":desc")
     asked = None
     if arguments.columns is not None:
@@ -209,7 +211,7 @@ def folder_argument(word: str) -> str:
 # ---- the run -------------------------------------------------------------------
 
 
-def run(scan: "Scan", write: "Any", rows_are: str) -> int:
+def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
     write: takes the batches, and returns how many rows were written, or None.
@@ -281,20 +283,9 @@ def count_kinds(report: "ScanReport") -> dict[str, int]:
 
 def summary(report: "ScanReport", count: int, rows_are: str) -> str:
     """Return a line about a scan that has ended."""
+    from tailhook.pictures.axis import format_bytes
+
     seconds = max(report.seconds or 0, 1e-3)
     rows = f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
-    size, rate = readable(report.bytes), readable(report.bytes / seconds)
+    size, rate = format_bytes(report.bytes), format_bytes(report.bytes / seconds)
     return f"{rows}; {report.files:,} file{'s' * (report.files != 1)}, {size} in {seconds:.2f} s ({rate}/s)"
-
-
-def readable(size: float) -> str:
-    """Return a number of bytes as a person reads it.
-
-    >>> readable(940), readable(1.23e9)
-    ('940 B', '1.2 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
-        size /= 1000
-    return f"{size:.1f} TB"

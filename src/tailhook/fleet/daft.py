@@ -39,18 +39,18 @@ def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:
     """Return the rows of a question as a data frame. Daft reads the files when it needs the rows."""
     plan = engines.make_plan(files)
     if question.table not in HALVES:
-        return ScanSource(question, plan).read()
-    halves = ScanSource(question, plan, question.table).read()
+        return DaftSource(question, plan).read()
+    halves = DaftSource(question, plan, question.table).read()
     if question.table == "sessions":
-        usage = ScanSource(question, plan, "usage").read()
+        usage = DaftSource(question, plan, "usage").read()
         halves = halves.concat(
-            gathered(usage, engines.packed_schema(), partial(engines.by_session, buckets=plan.buckets))
+            map_daft_buckets(usage, engines.packed_schema(), partial(engines.by_session, buckets=plan.buckets))
         )
     schema = engines.row_schema(question.table, question.columns)
-    return gathered(halves, schema, partial(engines.join, question))
+    return map_daft_buckets(halves, schema, partial(engines.join, question))
 
 
-def gathered(halves: daft.DataFrame, schema: Any, function: Any) -> daft.DataFrame:
+def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Any) -> daft.DataFrame:
     """Return what a function makes of each bucket.  schema: of its tables.  function: of two columns as lists."""
     columns = Schema.from_pyarrow_schema(schema)
     row = daft.DataType.struct({field.name: field.dtype for field in columns})
@@ -64,7 +64,7 @@ def gathered(halves: daft.DataFrame, schema: Any, function: Any) -> daft.DataFra
     return rows.select(daft.col("row").unnest())
 
 
-class ScanSource(DataSource):
+class DaftSource(DataSource):
     """The rows of a scan, or packed halves of a table."""
 
     def __init__(self, question: Question, plan: engines.Plan, halves: str | None = None) -> None:
@@ -76,7 +76,7 @@ class ScanSource(DataSource):
 
     @property
     def schema(self) -> Schema:
-        return ScanTask(self.question, [], self.plan.buckets, self.halves, None).schema
+        return DaftTask(self.question, [], self.plan.buckets, self.halves, None).schema
 
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
         """Yield a task for each of the plan, with what Daft's optimizer pushes down."""
@@ -89,10 +89,10 @@ class ScanSource(DataSource):
             question = engines.narrow(question, columns, conditions)
         limit = pushdowns.limit if pushdowns.filters is None else None
         for task in self.plan.tasks:
-            yield ScanTask(question, task, self.plan.buckets, self.halves, limit)
+            yield DaftTask(question, task, self.plan.buckets, self.halves, limit)
 
 
-class ScanTask(DataSourceTask):
+class DaftTask(DataSourceTask):
     """A task of the plan."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from tailhook._core import ArrowBatch, make_batch
-from tailhook.fleet.answer import Conditions, answer, count_usage
+from tailhook.fleet.answer import Conditions, answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
@@ -24,7 +24,7 @@ from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
 
 BUCKET_BYTES = 1 << 28  # of transcripts whose halves are joined at once
-MAX_BUCKETS = 4096
+MAX_JOIN_BUCKETS = 4096
 # What is the same in all halves that make a row, and the columns that it is made of.
 HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "usage": lambda half: (
@@ -33,7 +33,7 @@ HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "tools": lambda half: f"{half['path']}:{half['tool_use_id'] or ''}",
     "sessions": lambda half: str(half["session_id"]),
 }
-KEY_COLUMNS = {
+HALF_KEY_COLUMNS = {
     "usage": ("message_id", "request_id", "uuid", "path", "offset"),
     "tools": ("path", "tool_use_id"),
     "sessions": ("session_id",),
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 def make_plan(files: Sequence[SourceFile]) -> Plan:
     """Return the plan for files."""
     size = sum(file.size for file in files)
-    return Plan(list(make_tasks(files)), max(1, min(MAX_BUCKETS, size // BUCKET_BYTES)))
+    return Plan(list(make_tasks(files)), max(1, min(MAX_JOIN_BUCKETS, size // BUCKET_BYTES)))
 
 
 def row_schema(table: str, columns: Sequence[str]) -> Any:
@@ -93,7 +93,7 @@ def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: 
 
 def task_halves(question: Question, table: str, task: Sequence[FileRange], buckets: int) -> Any:
     """Return the halves that a task gives for a table, packed by bucket."""
-    return pack(table, HALF_KEYS[table], KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
+    return pack(table, HALF_KEYS[table], HALF_KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
 
 
 def pack(
@@ -118,7 +118,7 @@ def pack(
 
 
 def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:
-    """Return what reads packed halves, as `answer` takes it.  tables, halves: columns of packed rows."""
+    """Return what reads packed halves, as `answer_question` takes it.  tables, halves: columns of packed rows."""
     pyarrow = import_pyarrow()
     found = defaultdict(list)
     for table, data in zip(tables, halves, strict=True):
@@ -137,7 +137,8 @@ def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> 
     pyarrow = import_pyarrow()
     read = unpack(tables, halves)
     batches = [
-        pyarrow.record_batch(batch) for batch in answer(question.table, question.columns, question.conditions, read)
+        pyarrow.record_batch(batch)
+        for batch in answer_question(question.table, question.columns, question.conditions, read)
     ]
     schema = row_schema(question.table, question.columns)
     return pyarrow.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
@@ -145,12 +146,10 @@ def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> 
 
 def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> Any:
     """Return the responses of a bucket, each once, packed by the session of their first record."""
-    rows: list[tuple[Any, ...]] = []
-    for one in count_usage(unpack(tables, halves)).rows():
-        rows.append(one.counted._replace(session_id=one.first.session_id, agent_id=one.first.agent_id))
     pyarrow = import_pyarrow()
-    found = pyarrow.Table.from_batches([pyarrow.record_batch(make_batch("usage", USAGE_HALF, rows))])
-    return pack(BY_SESSION, HALF_KEYS["sessions"], KEY_COLUMNS["sessions"], [found], buckets)
+    batches = count_usage(unpack(tables, halves)).rows(USAGE_HALF) or [make_batch("usage", USAGE_HALF, [])]
+    found = pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in batches])
+    return pack(BY_SESSION, HALF_KEYS["sessions"], HALF_KEY_COLUMNS["sessions"], [found], buckets)
 
 
 # ---- conditions that an engine hands down ------------------------------------

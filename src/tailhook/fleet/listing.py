@@ -8,10 +8,13 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
-from tailhook.fleet.plan import ENDINGS, Problem, SourceFile
+from tailhook.fleet.plan import ENDINGS, ScanProblem, SourceFile
 from tailhook.sources import is_url
+
+ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
 def default_folders() -> list[str]:
@@ -23,7 +26,7 @@ def default_folders() -> list[str]:
     return [str(folder) for folder in folders if folder.is_dir()]
 
 
-def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem]) -> list[SourceFile]:
+def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> list[SourceFile]:
     """Return the files of all sources, each once, sorted by path.
 
     sources: files, folders (all transcripts below them), globs, and URLs of objects and of prefixes.
@@ -38,16 +41,16 @@ def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem
             try:
                 facts = path.stat()
             except OSError as error:
-                problems.append(Problem(str(path), error.strerror or str(error)))
+                problems.append(ScanProblem(str(path), error.strerror or str(error)))
                 continue
             if stat.S_ISREG(facts.st_mode):
                 found[str(path)] = SourceFile(str(path), facts.st_size, facts.st_mtime)
             else:
-                problems.append(Problem(str(path), "it is not a regular file"))
+                problems.append(ScanProblem(str(path), "it is not a regular file"))
     return sorted(found.values())
 
 
-def paths_of(source: str, problems: list[Problem]) -> Iterator[Path]:
+def paths_of(source: str, problems: list[ScanProblem]) -> Iterator[Path]:
     """Yield the paths of a source's files."""
     path = Path(source)
     if path.is_dir():
@@ -55,7 +58,7 @@ def paths_of(source: str, problems: list[Problem]) -> Iterator[Path]:
     elif glob.has_magic(source) and not os.path.lexists(source):
         paths = sorted(matches_of(source))
         if not paths:
-            problems.append(Problem(source, "no file matches"))
+            problems.append(ScanProblem(source, "no file matches"))
         for found in paths:
             yield from files_below(found, problems) if found.is_dir() else (found,)
     else:
@@ -76,11 +79,11 @@ def matches_of(pattern: str) -> Iterator[Path]:
             yield from matches_of(f"{glob.escape(folder)}/{below}") if below else (Path(folder),)
 
 
-def files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+def files_below(folder: Path, problems: list[ScanProblem]) -> Iterator[Path]:
     """Yield the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
 
     def note(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), error.strerror or str(error)))
+        problems.append(ScanProblem(str(error.filename), error.strerror or str(error)))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()

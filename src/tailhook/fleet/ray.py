@@ -27,20 +27,20 @@ def to_ray(question: Question, files: Sequence[SourceFile]) -> ray.data.Dataset:
     """Return the rows of a question as a dataset. Ray reads the files when it needs the rows."""
     plan = engines.make_plan(files)
     if question.table not in HALVES:
-        return read(question, plan)
-    halves = read(question, plan, question.table)
+        return make_dataset(question, plan)
+    halves = make_dataset(question, plan, question.table)
     if question.table == "sessions":
-        usage = read(question, plan, "usage")
-        halves = halves.union(gathered(usage, partial(engines.by_session, buckets=plan.buckets)))
-    return gathered(halves, partial(engines.join, question))
+        usage = make_dataset(question, plan, "usage")
+        halves = halves.union(map_ray_buckets(usage, partial(engines.by_session, buckets=plan.buckets)))
+    return map_ray_buckets(halves, partial(engines.join, question))
 
 
-def read(question: Question, plan: engines.Plan, halves: str | None = None) -> ray.data.Dataset:
+def make_dataset(question: Question, plan: engines.Plan, halves: str | None = None) -> ray.data.Dataset:
     """Return the rows, or packed halves of a table, of all tasks."""
-    return ray.data.read_datasource(ScanDatasource(question, plan, halves), override_num_blocks=max(1, len(plan.tasks)))
+    return ray.data.read_datasource(RaySource(question, plan, halves), override_num_blocks=max(1, len(plan.tasks)))
 
 
-def gathered(halves: ray.data.Dataset, function: Any) -> ray.data.Dataset:
+def map_ray_buckets(halves: ray.data.Dataset, function: Any) -> ray.data.Dataset:
     """Return what a function makes of each bucket."""
 
     def of_bucket(packed: Any) -> Any:
@@ -49,7 +49,7 @@ def gathered(halves: ray.data.Dataset, function: Any) -> ray.data.Dataset:
     return halves.groupby("bucket").map_groups(of_bucket, batch_format="pyarrow")
 
 
-class ScanDatasource(Datasource):
+class RaySource(Datasource):
     """The rows of a scan, or packed halves of a table. Ray asks several times for its tasks; they are listed once."""
 
     def __init__(self, question: Question, plan: engines.Plan, halves: str | None) -> None:

@@ -47,12 +47,12 @@ HOST_WORDS = {
 
 @dataclass
 class Head:
-    """What the first 1 MiB of a file says about all of it.
+    """What holds for all of a file, from its first 1 MiB.
 
     session_id: the first one that a record there names, otherwise the file's name without .jsonl, .jsonl.gz or
     .jsonl.zst.
     host: decided by the first record; claude-code for a file without a record.
-    others: of a Codex, Gemini or Copilot file, what its first record says of the session: values for records without
+    others: of a Codex, Gemini or Copilot file, what its first record has for the session: values for records without
     their own.
     """
 
@@ -131,7 +131,7 @@ class Record:
 
 
 def head_of(path: str, data: bytes) -> Head:
-    """Return what the records that begin in the first 1 MiB of a file say about all of it."""
+    """Return what holds for all of a file, from the records that begin in its first 1 MiB."""
     stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", re.split(r"[/\\]", path)[-1])
     head, offset, is_first = Head(stem, stem), 0, True
     for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
@@ -178,7 +178,7 @@ OF_BLOCK = ("type", "id", "name", "input", "text")
 
 
 def is_damaged(record: dict[str, Any]) -> bool:
-    """Return whether a record is none because a member that must be UTF-8 is not."""
+    """Return whether a member is not UTF-8 that must be, so that the line has no record."""
     message = mapping(record.get("message"))
     blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
     texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
@@ -404,7 +404,7 @@ def has_own_words(record: Record, host: str) -> bool:
 
 
 def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
-    """Return the host that begins a transcript with this record, and what the record says of the session."""
+    """Return the host that begins a transcript with this record, and what the record has for the session."""
     payload, data = mapping(record.get("payload")), mapping(record.get("data"))
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         git = mapping(payload.get("git"))
@@ -521,7 +521,7 @@ def claude_usage(record: dict[str, Any], agent_id: str | None) -> list[Usage]:
 
 
 def read_other_host(record: dict[str, Any], head: Head) -> Record:
-    """Return the record of another host's transcript. Keeps in `head.others` what it says of itself and later ones."""
+    """Return the record of another host's transcript. Keeps in `head.others` what holds for it and later ones."""
     head.others |= changes(head.host, record)
     translated = {
         "uuid": record.get("id"),
@@ -539,7 +539,7 @@ def read_other_host(record: dict[str, Any], head: Head) -> Record:
 
 
 def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
-    """Return what a record says of itself and later ones; the session is named by the first record only."""
+    """Return what holds from a record on; the session is named by the first record only."""
     found: dict[str, Any] = {}
     if host == "codex" and record.get("type") == "turn_context":
         facts = mapping(record.get("payload"))

@@ -25,7 +25,6 @@ HOST_WRITTEN = (
 )
 CONTEXT_MARK = b'"turn_context"'
 RESTATES_MESSAGES = False
-SPEAKERS = ("assistant", "user")  # whose messages are words, and not the developer's
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "CODEX_SESSION_ID"
 SESSION_VARIABLE = ""  # whether CODEX_SESSION_ID is what the hooks' payloads have as session_id is not known
@@ -93,7 +92,8 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     kind, role = item.get("type"), item.get("role")
     if kind in ("function_call", "custom_tool_call", "local_shell_call"):
         return True, "", [item.get("name") if kind != "local_shell_call" else "local_shell"]
-    return (role == "assistant", item.get("content"), []) if kind == "message" and role in SPEAKERS else None
+    is_said = kind == "message" and role in ("assistant", "user")
+    return (role == "assistant", item.get("content"), []) if is_said else None
 
 
 def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
