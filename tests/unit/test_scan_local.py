@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+import tailhook
 from tailhook._core import ScanProgram
 from tailhook.fleet import local
 from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, run_tasks, scan_task
@@ -179,3 +180,15 @@ def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
             return self.asked > 5
 
     assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_first_record_of_joined_transcripts_decides_the_host(tmp_path, order):
+    claude = b'{"type":"user","uuid":"u","sessionId":"c"}\n'
+    path = tmp_path / "joined.jsonl"
+    path.write_bytes(b"\n" + b"".join([META, claude][::order]))
+    program = ScanProgram(table="records", columns=["host", "session_id"])
+    host, session = ("codex", "s") if order == 1 else ("claude-code", "c")
+    assert set(rows(scan_task(program, [whole(path)]))) == {(host, session)}
+    with tailhook.open(path) as transcript:
+        assert transcript.host == host
