@@ -180,6 +180,7 @@ cdef extern from "scan/tools.h" nogil:
     const char* const* scan_file_path_tools "tailhook_file_path_tools"
     const char* const* scan_notebook_tools "tailhook_notebook_tools"
     const char* const* scan_path_tools "tailhook_path_tools"
+    const char* const* scan_patch_lines "tailhook_patch_lines"
     const char* const* scan_command_tools "tailhook_command_tools"
     const char* const* scan_cmd_tools "tailhook_cmd_tools"
 

@@ -243,14 +243,17 @@ cdef class RangeScan:
         finally:
             os_flag_leave(&self.is_running)
 
-    def feed_line(self, bytes line not None, int64_t offset):
+    def feed_line(self, bytes line not None, bytes translated, int64_t offset):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(line)
         cdef Cursor end = start + PyBytes_GET_SIZE(line)
+        cdef bytes record = translated or b""
+        cdef Cursor first = <Cursor>PyBytes_AS_STRING(record)
+        cdef Cursor last = first + PyBytes_GET_SIZE(record)
         cdef int failed
         self.enter(True)
         try:
             with nogil:
-                failed = scan_one_line(&self.run, start, end, offset)
+                failed = scan_one_line(&self.run, start, end, first, last, offset)
             self.check(failed)
         finally:
             os_flag_leave(&self.is_running)

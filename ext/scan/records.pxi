@@ -266,6 +266,52 @@ cdef void scan_find_argument(
         rec_find_member(&use.input, member, strlen(member), found)
 
 
+cdef bint scan_find_patched(ScanText* text, RecSlice* name) noexcept nogil:
+    """Find the first file that a patch for apply_patch adds, updates or deletes."""
+    cdef Cursor p = text.data
+    cdef Cursor end = text.data + text.size
+    cdef Cursor stop
+    cdef Py_ssize_t size
+    cdef int i
+    while p < end:
+        stop = <Cursor>memchr(p, c"\n", end - p)
+        stop = end if stop == NULL else stop
+        i = 0
+        while scan_patch_lines[i] != NULL:
+            size = strlen(scan_patch_lines[i])
+            if stop - p > size and memcmp(p, scan_patch_lines[i], size) == 0:
+                name[0] = RecSlice(p + size, stop)
+                while name.end - name.start > 1 and (name.end - 1)[0] in (c" ", c"\t", c"\r"):
+                    name.end -= 1
+                return True
+            i += 1
+        p = stop + 1
+    return False
+
+
+cdef int scan_put_file(ScanColumns* columns, RecToolBlock* use, ScanText* scratch) noexcept nogil:
+    """Put the file that a tool edits, null if it edits none. Returns 0, or -1: no memory."""
+    cdef RecSlice file = RecSlice(NULL, NULL)
+    cdef RecSlice patch
+    if not columns.wanted[SCAN_FILE]:
+        return 0
+    if rec_value_is(&use.name, b"apply_patch", 11):
+        patch = use.input
+        if not rec_value_is_string(&patch):
+            rec_find_member(&use.input, b"input", 5, &patch)
+        if rec_value_is_string(&patch):
+            scratch.size = 0
+            if scan_text_add(scratch, patch.start + 1, patch.end - 1) < 0:
+                return -1
+            if scan_find_patched(scratch, &file):
+                return arrow_add_text(&columns.items[SCAN_FILE], file.start, file.end - file.start)
+        return arrow_add_null(&columns.items[SCAN_FILE])
+    scan_find_argument(use, scan_file_path_tools, b"file_path", &file)
+    scan_find_argument(use, scan_notebook_tools, b"notebook_path", &file)
+    scan_find_argument(use, scan_path_tools, b"path", &file)
+    return scan_put_string(columns, SCAN_FILE, &file, scratch)
+
+
 cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
     """Put a string, or the strings of an array joined by spaces, otherwise null. Returns 0, or -1: no memory."""
     cdef JsonFault fault
@@ -319,11 +365,7 @@ cdef int scan_put_use(
     ScanColumns* columns, RecFields* fields, RecToolBlock* use, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
     """Put the half of a tool's row that its use has. Returns 0, or -1: no memory."""
-    cdef RecSlice file = RecSlice(NULL, NULL)
     cdef RecSlice command = RecSlice(NULL, NULL)
-    scan_find_argument(use, scan_file_path_tools, b"file_path", &file)
-    scan_find_argument(use, scan_notebook_tools, b"notebook_path", &file)
-    scan_find_argument(use, scan_path_tools, b"path", &file)
     scan_find_argument(use, scan_command_tools, b"command", &command)
     scan_find_argument(use, scan_cmd_tools, b"cmd", &command)
     if (
@@ -333,7 +375,7 @@ cdef int scan_put_use(
         or scan_put_time(columns, SCAN_STARTED, &fields.top[FIELD_TIMESTAMP]) < 0
         or scan_put_null(columns, SCAN_ENDED) < 0
         or scan_put_null(columns, SCAN_IS_ERROR) < 0
-        or scan_put_string(columns, SCAN_FILE, &file, scratch) < 0
+        or scan_put_file(columns, use, scratch) < 0
         or scan_put_words(columns, SCAN_COMMAND, &command, scratch) < 0
         or scan_put_bool(columns, SCAN_IS_RESULT, False) < 0
     ):
@@ -351,12 +393,16 @@ cdef int scan_put_result(
     ScanColumns* columns, RecFields* fields, RecToolBlock* result, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
     """Put the half of a tool's row that its result has. Returns 0, or -1: no memory."""
+    cdef RecSlice* ended = &fields.top[FIELD_TIMESTAMP]
+    cdef int64_t at
+    if scan_read_time(&result.timestamp, &at):
+        ended = &result.timestamp
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
         or scan_put_string(columns, SCAN_TOOL_USE_ID, &result.use_id, scratch) < 0
         or scan_put_null(columns, SCAN_NAME) < 0
         or scan_put_null(columns, SCAN_STARTED) < 0
-        or scan_put_time(columns, SCAN_ENDED, &fields.top[FIELD_TIMESTAMP]) < 0
+        or scan_put_time(columns, SCAN_ENDED, ended) < 0
         or scan_put_bool(columns, SCAN_IS_ERROR, rec_value_is_true(&result.is_error)) < 0
         or scan_put_null(columns, SCAN_FILE) < 0
         or scan_put_null(columns, SCAN_COMMAND) < 0

@@ -277,47 +277,70 @@ cdef int scan_put_matches(ScanRun* run, RecFields* fields) noexcept nogil:
 
 # ---- lines ---------------------------------------------------------------------
 
-cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Put the rows of a line. Returns 0, or -1: no memory."""
-    cdef RecFields fields
-    cdef bint has_record, is_broken
-    cdef int wanted
-    cdef int64_t size = end - start + (not run.lacks_newline)
+# What a line holds.
+cdef struct ScanLine:
+    RecFields fields       # zeroed without a record
+    bint is_blank
+    bint has_record
+    bint is_broken
+
+
+cdef inline void scan_find_record(Cursor start, Cursor end, ScanLine* line) noexcept nogil:
+    """Find the record of a line without its newline."""
     if end != start and (end - 1)[0] == c"\r":
         end -= 1
     start = utf8_after_bom(start, end)  # on later lines, too: files are joined
-    if json_skip_space(start, end) == end:
+    line.is_blank = json_skip_space(start, end) == end
+    line.has_record = not line.is_blank and rec_find(start, end, &line.fields)
+    if not line.has_record:
+        memset(&line.fields, 0, sizeof(RecFields))
+    line.is_broken = not line.has_record or line.fields.start != json_skip_space(start, end)
+    line.is_broken = line.is_broken or json_skip_space(line.fields.end, end) != end
+
+
+cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
+    """Put the rows of a line. Returns 0, or -1: no memory."""
+    cdef ScanLine line
+    scan_find_record(start, end, &line)
+    if line.is_blank:
         return 0
-    has_record = rec_find(start, end, &fields)
-    if not has_record:
-        memset(&fields, 0, sizeof(fields))
-    is_broken = not has_record or fields.start != json_skip_space(start, end)
-    is_broken = is_broken or json_skip_space(fields.end, end) != end
+    return scan_put_rows(run, &line.fields, line.is_broken, end - start + (not run.lacks_newline), offset)
+
+
+cdef int scan_put_rows(
+    ScanRun* run, RecFields* fields, bint is_broken, int64_t size, int64_t offset
+) noexcept nogil:
+    """Put the rows of a line that is not blank. Returns 0, or -1: no memory.
+
+    fields: zeroed without a record.  size: of the line with its newline, in bytes.
+    """
+    cdef bint has_record = fields.start != NULL
+    cdef int wanted
     run.records += has_record
     run.broken_lines += is_broken
     run.place.offset = offset
-    if has_record and scan_note_type(run, &fields) < 0:
+    if has_record and scan_note_type(run, fields) < 0:
         return -1
     if run.question.table == SCAN_SESSION_LINES:
         return scan_put_line(
-            &run.columns, &fields, has_record, is_broken, size, &run.place, &run.scratch
+            &run.columns, fields, has_record, is_broken, size, &run.place, &run.scratch
         )
     if not has_record:
         return 0
-    wanted = scan_concerns(run, &fields)
+    wanted = scan_concerns(run, fields)
     if wanted != 1:
         return wanted
     if run.question.table == SCAN_RECORDS:
-        return scan_put_record(&run.columns, &fields, &run.place, &run.text, &run.scratch)
+        return scan_put_record(&run.columns, fields, &run.place, &run.text, &run.scratch)
     if run.question.table == SCAN_USAGE:
-        return scan_put_usage(&run.columns, &fields, &run.place, &run.scratch)
+        return scan_put_usage(&run.columns, fields, &run.place, &run.scratch)
     if run.question.table == SCAN_TOOL_HALVES:
-        return scan_put_tool_halves(&run.columns, &fields, &run.place, &run.scratch)
+        return scan_put_tool_halves(&run.columns, fields, &run.place, &run.scratch)
     if run.question.all_text or (
-        scan_is_own_words(&fields)
+        scan_is_own_words(fields)
         and (run.question.sidechains or not rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
     ):
-        return scan_put_matches(run, &fields)
+        return scan_put_matches(run, fields)
     return 0
 
 
@@ -469,9 +492,25 @@ cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
     return failed
 
 
-cdef int scan_one_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan a line without its newline, whatever its offset, unless it is too long. Returns 0, or -1: no memory."""
+cdef int scan_one_line(
+    ScanRun* run, Cursor start, Cursor end, Cursor translated, Cursor translated_end, int64_t offset
+) noexcept nogil:
+    """Scan a line of another host, whatever its offset, unless it is too long. Returns 0, or -1: no memory.
+
+    start, end: the line, with its newline if it has one.
+    translated, translated_end: its record as Claude Code would have written it; equal if it has none.
+    """
+    cdef int64_t size = end - start
+    cdef ScanLine line
+    cdef RecFields fields
+    if size and (end - 1)[0] == c"\n":
+        end -= 1
     if end - start > SCAN_MAX_LINE_BYTES:
         run.long_lines += 1
         return 0
-    return scan_line(run, start, end, offset)
+    scan_find_record(start, end, &line)
+    if line.is_blank:
+        return 0
+    if translated == translated_end or not rec_find(translated, translated_end, &fields):
+        memset(&fields, 0, sizeof(RecFields))
+    return scan_put_rows(run, &fields, line.is_broken or fields.start == NULL, size, offset)

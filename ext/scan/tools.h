@@ -9,7 +9,10 @@ static const char *const tailhook_file_path_tools[] = {"Edit", "Write", "MultiEd
 static const char *const tailhook_notebook_tools[] = {"NotebookEdit", NULL};
 static const char *const tailhook_path_tools[] = {"edit", "create", "str_replace_editor", NULL};
 static const char *const tailhook_command_tools[] = {
-    "Bash", "PowerShell", "shell", "shell_command", "run_shell_command", "bash", "powershell", NULL};
+    "Bash", "PowerShell", "shell", "shell_command", "local_shell", "run_shell_command", "bash", "powershell", NULL};
 static const char *const tailhook_cmd_tools[] = {"exec_command", NULL};
+
+/* How the lines of a patch for apply_patch begin that name a file. */
+static const char *const tailhook_patch_lines[] = {"*** Add File: ", "*** Update File: ", "*** Delete File: ", NULL};
 
 #endif

@@ -1,7 +1,7 @@
 # Finds the members of the content blocks of tools: of tool_use and tool_result.
 #
 # Gives: RecToolBlock, rec_walk_tool_block, rec_next_tool_block.
-# Needs: RecSlice (transcript/fields.pxi), json_skip and its kin (json/grammar.pxi).
+# Needs: RecSlice (transcript/fields.pxi), json_skip and its kin, json_unescape (json/grammar.pxi).
 #
 # The walk of the record (transcript/fields.pxi) has checked the blocks, and has noted where tools are. Here they are
 # read again, if they are asked for.
@@ -14,6 +14,7 @@ cdef struct RecToolBlock:
     RecSlice use_id
     RecSlice is_error
     RecSlice content
+    RecSlice timestamp     # of a result, in translations of other hosts' records
 
 
 cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
@@ -32,7 +33,18 @@ cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size
         return &block.is_error
     if size == 7 and memcmp(name, b"content", 7) == 0:
         return &block.content
+    if size == 9 and memcmp(name, b"timestamp", 9) == 0:
+        return &block.timestamp
     return NULL
+
+
+cdef RecSlice* rec_escaped_tool_member(RecToolBlock* block, Cursor name, Cursor end) noexcept nogil:
+    """Return where the value of a member belongs whose name is written with escapes, NULL if it is not asked for."""
+    cdef unsigned char plain[128]
+    cdef bint lone = False
+    if end - name > <Py_ssize_t>sizeof(plain) or memchr(name, c"\\", end - name) == NULL:
+        return NULL
+    return rec_tool_member(block, plain, json_unescape(name, end, plain, &lone))
 
 
 cdef Cursor rec_walk_tool_block(Cursor p, Cursor end, RecToolBlock* block) noexcept nogil:
@@ -47,6 +59,8 @@ cdef Cursor rec_walk_tool_block(Cursor p, Cursor end, RecToolBlock* block) noexc
         name = p + 1
         p = json_skip_string(name, end, &fault)
         member = rec_tool_member(block, name, p - name - 1)
+        if member == NULL:
+            member = rec_escaped_tool_member(block, name, p - 1)
         start = json_skip_space(json_skip_space(p, end) + 1, end)
         p = json_skip(start, end, &fault)
         if member != NULL:

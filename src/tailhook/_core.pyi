@@ -669,8 +669,12 @@ class RangeScan:
     def feed(self, data: bytes) -> None:
         """Scan the next bytes; the first ones are at the offset `start` - 1, or 0. RuntimeError: no range is begun."""
 
-    def feed_line(self, line: bytes, offset: int) -> None:
-        """Scan one line without its newline, as if it stood at `offset`. Raises RuntimeError without a range."""
+    def feed_line(self, line: bytes, translated: bytes | None, offset: int) -> None:
+        """Scan one line of another host, as if it stood at `offset`. Raises RuntimeError without a range.
+
+        line: with its newline, if it has one.
+        translated: its record as Claude Code would have written it, None if it has none.
+        """
 
     def read(self, fd: int, stop: Event | None = None) -> None:
         """Read the range from a regular file, in blocks of 256 KiB. Raises OSError, and RuntimeError without a range.

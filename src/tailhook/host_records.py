@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 from bisect import bisect_right
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -18,14 +19,14 @@ from tailhook.sources import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from tailhook.hook.protocols import TranslatedHost
     from tailhook.sources import SeekableFile
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-MAX_FIRST_LINES = 8  # in which a host is recognized
+MAX_FIRST_LINES = 8  # in which a sub-agent's session is looked for
 # Members that are the same for many records, and so may come from an earlier one.
 CONTEXT_MEMBERS = ("sessionId", "cwd", "gitBranch", "version")
 
@@ -40,7 +41,12 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._changes: list[tuple[int, dict[str, Any]]] = [(0, host.read_context(first))]
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first)))]
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that the first record names, or None."""
+        return self._changes[0][1].get("sessionId")
 
     def forward(self, file: SeekableFile, start: int = 0, end: int | None = None) -> Iterator[Record]:
         """Yield the records whose lines begin in a range of bytes, oldest first."""
@@ -85,8 +91,8 @@ class HostRecords:
     def _note(self, offset: int, record: dict[str, Any]) -> None:
         """Keep what a record gives for itself and later ones. Records come in order; one that came before is known."""
         last, known = self._changes[-1]
-        if offset > last and (found := self.host.read_context(record)):
-            self._changes.append((offset, {**known, **found}))
+        if offset > last and (found := known_values(self.host.read_context(record))):
+            self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def translate(self, line: bytes, offset: int) -> Record | None:
         """Return the record in a line, or None. `read_changes` must have read those before it."""
@@ -122,6 +128,11 @@ class HostRecords:
             return write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
 
 
+def known_values(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of a context that are texts."""
+    return {name: value for name, value in context.items() if isinstance(value, str)}
+
+
 def change_offset(change: tuple[int, object]) -> int:
     """Return the offset of a change."""
     return change[0]
@@ -130,16 +141,21 @@ def change_offset(change: tuple[int, object]) -> int:
 def parse_object(line: bytes) -> tuple[Record, dict[str, Any]] | None:
     """Return the record of another host in a line, and its object; None if there is none.
 
-    What is not valid UTF-8 becomes U+FFFD.
+    What is not valid UTF-8 becomes U+FFFD. Of an object that cannot be decoded, because it is too deep or has a number
+    of thousands of digits, only the type is left.
     """
     record = parse_record(line)
+    if record is None:
+        return None
+    with suppress(RecordError):
+        return record, record.json()
+    record = parse_record(line.decode("utf-8", "replace").encode())
     if record is None:
         return None
     try:
         return record, record.json()
     except RecordError:
-        valid = parse_record(line.decode("utf-8", "replace").encode())
-        return None if valid is None else (valid, valid.json())
+        return record, {} if record.type is None else {"type": record.type}
 
 
 def plain_content(content: object) -> object:
@@ -163,15 +179,25 @@ def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
 
 
 def recognize(file: SeekableFile) -> HostRecords | None:
-    """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
-    for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
+    """Return what translates a transcript's records, by its first record; None for Claude Code and unknown hosts."""
+    for _, line in forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
         record = parse_record(line)
-        if record is not None and record.uuid and record.session_id:
-            return None  # only Claude Code's records have both
-        whole = parse_object(line)
-        if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
-            return HostRecords(host, whole[1])
+        if record is not None and not is_another_hosts(record):
+            return None
+        if (whole := parse_object(line)) is not None:
+            host = recognize_record(whole[1])
+            return None if host is None else HostRecords(host, whole[1])
     return None
+
+
+def is_another_hosts(record: Record) -> bool:
+    """Return whether a transcript that begins with this record may be another host's than Claude Code."""
+    if record.uuid and record.session_id:
+        return False  # only Claude Code's records have both
+    try:
+        return recognize_record(record.json()) is not None
+    except RecordError:
+        return True
 
 
 def find_own_session(head: bytes) -> str | None:
@@ -189,7 +215,7 @@ def find_own_session(head: bytes) -> str | None:
     for _ in range(MAX_FIRST_LINES):
         end = head.find(b"\n", start)
         record = parse_record(head[start:end]) if end >= 0 else None
-        if record is None:
+        if record is None or (start == 0 and is_another_hosts(record)):
             return None
         session = session or record.session_id or ""
         if record.uuid and record.session_id:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 
 import pytest
 from support.host import ENVIRONMENT, tailhook
@@ -380,6 +381,26 @@ def test_an_argument_that_is_not_valid_is_refused(scan, words, message):
     assert message in scan("--signals", *words, exit_code=2).stderr
 
 
+def test_a_file_that_was_last_modified_a_day_before_the_time_asked_for_is_not_opened(folder):
+    since = datetime(2026, 11, 1, tzinfo=timezone.utc)
+    (folder / "s-3.jsonl.gz").write_bytes(b"\x1f\x8b it would be a problem")
+    for before, older_files in ((86_400 - 1, 0), (86_400 + 1, 1)):
+        os.utime(folder / "s-3.jsonl.gz", (since.timestamp() - before,) * 2)
+        for table in ("records", "tools", "usage", "sessions"):
+            scan = library.scan(folder, table, since=since)
+            list(scan.rows())
+            is_read = not older_files or table in ("usage", "sessions")
+            assert (scan.report.older_files, len(scan.report.skipped)) == (0 if is_read else 1, int(is_read))
+
+
+def test_a_file_with_a_time_that_was_made_up_is_opened(folder):
+    for made_up in (0, 315_532_800):
+        for path in folder.rglob("*.jsonl"):
+            os.utime(path, (made_up, made_up))
+        scan = library.scan(folder, "records", since=datetime(2026, 1, 1, tzinfo=timezone.utc))
+        assert (len(list(scan.rows())) > 0, scan.report.older_files) == (True, 0)
+
+
 # ---- sources that cannot be read -----------------------------------------------
 
 
@@ -394,7 +415,7 @@ def test_a_missing_source_is_reported_and_the_others_are_scanned(scan):
 
 def test_a_link_that_leads_to_no_file_is_reported(scan, folder):
     (folder / "s-0.jsonl").symlink_to("gone.jsonl")
-    done = scan("--table", "sessions", exit_code=1)
+    done = scan("--table", "sessions", sources=("transcripts", "transcripts/s-0.jsonl"), exit_code=1)
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == "tailhook: transcripts/s-0.jsonl: No such file or directory\n"
 

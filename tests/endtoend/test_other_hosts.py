@@ -1,12 +1,16 @@
 """The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
 
 import json
+from random import Random
 
 import pytest
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import host_payloads
 from support.host import Project
+from support.oracles.scan import COLUMNS, Question, rows
+from support.oracles.scan_records import head_of
+from support.scans import scan_rows
 
 from tailhook.install.hooks_file import hooks_file_of
 
@@ -126,6 +130,28 @@ def test_the_doctor_finds_the_installed_hooks_well(host):
     hooks = [finding for finding in findings if finding["check"] == "hook"]
     assert len(hooks) == len(hooks_file_of(host.name).events)
     assert {finding["status"] for finding in hooks} <= {"ok", "warning"}  # a busy machine is slow
+
+
+def test_the_scan_of_what_the_host_writes_gives_the_rows_of_the_reference(host, report):
+    host.prepare()
+    with host.model(host.bash("echo TODO"), "All TODO pass.") as model:
+        host.run(model)
+    files = [
+        (path.name, path.read_bytes())
+        for path in sorted(host.home.rglob("*.jsonl"))
+        if path.parent.name != "node_modules" and path != host.payloads
+    ]
+    found = [(path, data) for path, data in files if head_of(path, data).host == host.name]
+    assert found
+    question = Question(patterns={"todo": "TODO"}, in_code=None)
+    counts = []
+    for table in COLUMNS:
+        wanted = rows(table, found, question)
+        assert wanted
+        assert scan_rows(table, found, question) == wanted
+        assert scan_rows(table, found, question, Random(1)) == wanted
+        counts.append(f"{len(wanted)} {table}")
+    report(f"scan of {host.name}: {', '.join(counts)}")
 
 
 CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)

@@ -1,7 +1,11 @@
 """The scan of ranges gives the rows of the slow reference, however the files are cut."""
 
+import gzip
+import os
 from datetime import datetime, timezone
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +14,10 @@ from support.corpora import transcript_paths
 from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
-from support.transcript_trees import grow_tree, mixed_files
+from support.transcript_trees import grow_tree, host_files, mixed_files
+
+import tailhook
+from tailhook.sources import import_zstd
 
 PATTERNS = {
     "word": "TODO",
@@ -21,6 +28,7 @@ PATTERNS = {
     "umlaut": "ü",
     "slash": "/loop",
 }
+NOON = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
 TABLES = pytest.mark.parametrize("table", COLUMNS)
 TIMES = st.sampled_from(
     [None, *(datetime(2026, 11, 1, 12, minute, 30, tzinfo=timezone.utc) for minute in range(0, 5, 2))]
@@ -54,7 +62,17 @@ def of_claude_code(found):
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(question=questions(), seed=st.integers(0, 1 << 32))
 def test_mixed_and_damaged_files_give_the_rows_of_the_reference(table, question, seed):
-    found = of_claude_code(mixed_files(Random(seed)))
+    found = mixed_files(Random(seed))
+    wanted = rows(table, found, question)
+    assert scan_rows(table, found, question) == wanted
+    assert scan_rows(table, found, question, Random(seed)) == wanted
+
+
+@TABLES
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(question=questions(), seed=st.integers(0, 1 << 32))
+def test_other_hosts_transcripts_give_the_rows_of_the_reference(table, question, seed):
+    found = host_files(Random(seed))
     wanted = rows(table, found, question)
     assert scan_rows(table, found, question) == wanted
     assert scan_rows(table, found, question, Random(seed)) == wanted
@@ -67,6 +85,80 @@ def test_resumed_forked_and_sub_agents_sessions_give_the_rows_of_the_reference(t
     tree = grow_tree(Random(seed))
     wanted = rows(table, tree.files, question)
     assert scan_rows(table, tree.files, question, Random(seed)) == wanted
+
+
+def pack(folder, found, random):
+    """Write files below a folder, some of them compressed; return their paths and bytes."""
+    written = []
+    for number, (path, data) in enumerate(found):
+        ending, packed = random.choice([("", data), (".gz", gzip.compress(data)), (".zst", compressed(data))])
+        file = folder / str(number) / f"{path}{ending}"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(packed)
+        written.append((str(file), data))
+    return written
+
+
+def compressed(data):
+    """Return a file of several zstd frames, one of them empty."""
+    return b"".join(import_zstd("zst").compress(part) for part in (data[:1000], b"", data[1000:]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_files_on_disk_give_the_rows_of_the_reference_and_each_row_finds_its_record(tmp_path, seed):
+    random = Random(seed)
+    found = pack(tmp_path, [*host_files(random), *mixed_files(random)], random)
+    question = Question(patterns=PATTERNS, all_text=True, in_code=None)
+    opened = {path: tailhook.open(path) for path, _ in found}
+    for table in COLUMNS:
+        patterns = PATTERNS if table == "matches" else ()
+        scan = tailhook.scan(
+            tmp_path, table, patterns=patterns, all_text=True, in_code=None, columns=COLUMNS[table], workers=2
+        )
+        got = [row._asdict() for row in scan.rows()]
+        assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
+        for row in got if "offset" in COLUMNS[table] else ():
+            record = opened[row["path"]].at(row["offset"])
+            if table == "records":
+                assert (record.type, record.uuid, record.session_id or row["session_id"]) == (
+                    *(row["type"], row["uuid"]),
+                    row["session_id"],
+                )
+                assert len(record.text) == len(row["text"])
+            elif table == "matches":
+                assert PATTERNS[row["name"]] == record.text[row["start"] : row["end"]]
+            else:
+                assert row["tool_use_id"] in [use.id for use in record.tools]
+    for transcript in opened.values():
+        transcript.close()
+
+
+@TABLES
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32))
+def test_files_that_were_last_modified_long_before_a_time_have_no_row_in_it(table, seed):
+    """The sessions of a tree are days apart; a file is modified when its last record is written, or later."""
+    random = Random(seed)
+    spread = [
+        (path, data.replace(b"2026-11-01T", b"2026-%02d-%02dT" % (random.choice((10, 11)), random.randint(1, 28))))
+        for path, data in grow_tree(random).files
+    ]
+    times = sorted(row["timestamp"] for row in rows("records", spread) if row["timestamp"])
+    question = Question(
+        patterns=PATTERNS, in_code=None, since=random.choice(times or [NOON]), until=random.choice([None, *times[-3:]])
+    )
+    with TemporaryDirectory() as folder:
+        found = pack(Path(folder), spread, random)
+        for path, data in found:
+            own = [row["timestamp"] for row in rows("records", [(path, data)]) if row["timestamp"]]
+            written = max(own, default=NOON).timestamp() + random.choice((0, 0, 3600, -3600, 10**6))
+            os.utime(path, (written, written))
+        patterns = PATTERNS if table == "matches" else ()
+        times = {"since": question.since, "until": question.until}
+        scan = tailhook.scan(folder, table, patterns=patterns, in_code=None, columns=COLUMNS[table], workers=1, **times)
+        got = [row._asdict() for row in scan.rows()]
+        assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
+        assert scan.report.files + scan.report.older_files == len(found)
 
 
 @TABLES

@@ -1,12 +1,16 @@
 """Runs the core's scan of ranges over files in memory, cut anywhere and fed in pieces."""
 
+import io
 from random import Random
 
 from support.oracles.scan_records import head_of
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.fleet.local import feed_translated
+from tailhook.fleet.plan import name_of
 from tailhook.fleet.program import Search, category_search, make_program, signal_search
+from tailhook.host_records import name_of_host, recognize
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
 
@@ -25,7 +29,7 @@ def searches_of(question):
 def scan_rows(table, files, question, random=None):
     """Return the rows of a table as dicts, sorted like the oracle's.
 
-    files: pairs of path and bytes, of Claude Code's transcripts only.
+    files: pairs of path and bytes.
     random: cuts each file into ranges, and the ranges into pieces; None: each file is one range.
     """
 
@@ -53,6 +57,8 @@ def scan_file(program, path, data, random):
     """Return the batches of one file."""
     head = head_of(path, data)
     scan = RangeScan(program)
+    if head.host != "claude-code":
+        return scan_translated(scan, path, data, ranges(len(data), random or Random(0), 4 if random else 0))
     for start, end in ranges(len(data), random or Random(0), 4 if random else 0):
         scan.begin(path, head.session_id, head.host, start, end)
         at = max(start - 1, 0)
@@ -61,6 +67,16 @@ def scan_file(program, path, data, random):
             scan.feed(data[at : at + size])
             at += size
         scan.end_file()
+    return scan.finish()
+
+
+def scan_translated(scan, path, data, cuts):
+    """Return the batches of a file of another host. The product recognizes it."""
+    file = io.BytesIO(data)
+    for start, end in cuts:
+        records = recognize(file)
+        scan.begin(path, records.session_id or name_of(path), name_of_host(records), start, end)
+        feed_translated(scan, records, file, start, end)
     return scan.finish()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from random import Random
@@ -194,7 +195,9 @@ class Grower:
             return  # the session ended before
         error = self.random.choice(({}, {"is_error": False}, {"is_error": True}))
         block = {"type": "tool_result", "tool_use_id": use_id, "content": "TODO: an error", **error}
-        self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult={"stdout": "TODO"})
+        used = {"agentId": "a0", "totalTokens": 14, "usage": {"input_tokens": 7, "output_tokens": 7}}  # a sub-agent's
+        more = self.random.choice(({"stdout": "TODO"}, used))
+        self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult=more)
 
     def noise(self, file: Transcript) -> None:
         """Write a record that is not said by a person or the agent; none of them was billed."""
@@ -289,11 +292,18 @@ def encode(random: Random, records: list[Record]) -> bytes:
             text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
         elif style < 0.9:
             text = json.dumps(record, separators=(",", ":")).replace("<", "\\u003c").replace("/", "\\/")
-        else:
+        elif style < 0.95:
             text = json.dumps(record)
+        else:
+            text = re.sub(r'"([a-z])([A-Za-z_]*)":', escaped_name, json.dumps(record))
         lines += [text.encode()] * (2 if random.random() < 0.05 else 1)
     end = b"\r\n" if random.random() < 0.1 else b"\n"
     return (b"\xef\xbb\xbf" if random.random() < 0.1 else b"") + b"".join(line + end for line in lines)
+
+
+def escaped_name(name: re.Match[str]) -> str:
+    """Return the name of a JSON member with an escape, which no host writes."""
+    return f'"\\u{ord(name[1]):04x}{name[2]}":'
 
 
 def holds_surrogate(record: Record) -> bool:
@@ -304,7 +314,7 @@ def holds_surrogate(record: Record) -> bool:
 
 
 def damage(random: Random, data: bytes) -> bytes:
-    """Return the lines of a file with some of them torn, joined, blank, or filled with NULs.
+    """Return the lines of a file with some of them torn, joined, blank, not UTF-8, or filled with NULs.
 
     No line is torn behind a torn one: where a record begins that two torn ones precede is not defined.
     """
@@ -318,7 +328,10 @@ def damage(random: Random, data: bytes) -> bytes:
             line = line.rstrip(b"\r\n")  # }{
         elif kind < 0.13:
             line = line[: random.randrange(len(line) + 1)] + b"\0" * random.randint(1, 40) + b"\n"
-        elif kind < 0.16:
+        elif kind < 0.19:
+            at = random.randrange(len(line) + 1)
+            line = line[:at] + random.choice((b"\xff", b"\xe2\x82", b"\xc3", b"\xf0\x9f\x98")) + line[at:]
+        elif kind < 0.22:
             line = random.choice((b"\n", b" \t\r\n", b"\0\0\n", b"[]\n", b"null\n", b'{"type":"new","x":1}\n')) + line
         found.append(line)
     whole = b"".join(found)
@@ -339,30 +352,58 @@ def random_cuts(random: Random, size: int, max_step: int = 1 << 20) -> list[tupl
 
 
 def codex_session(random: Random) -> bytes:
-    """Return a session as Codex 0.169.0 writes it."""
+    """Return a session as Codex 0.169.0 writes it, or an older version, whose records have no ordinal."""
     grower, records, total = Grower(random), [], [0, 0]
+    is_old = random.random() < 0.4
 
     def add(kind: str, **payload: Any) -> None:
-        records.append({"timestamp": grower.tick(), "ordinal": len(records), "type": kind, "payload": payload})
+        ordinal = {} if is_old else {"ordinal": len(records)}
+        records.append({"timestamp": grower.tick(), **ordinal, "type": kind, "payload": payload})
 
-    add("session_meta", id=grower.id("codex-"), cwd="/home/me/src/app", cli_version="0.169.0", git={"branch": "main"})
-    add("turn_context", cwd="/home/me/src/app", model="gpt-5-codex")
+    name = {"id" if is_old else "session_id": grower.id("codex-")}
+    fork = {"forked_from_id": "codex-parent"} if random.random() < 0.3 else {}
+    add("session_meta", **name, **fork, cwd="/home/me/src/app", cli_version="0.169.0", git={"branch": "main"})
+    if fork:
+        add("session_meta", session_id="codex-parent", cwd="/elsewhere")
+    add("response_item", type="message", role="developer", content=[{"type": "input_text", "text": "TODO"}])
     for text in ("<environment_context>\n  <cwd>/p</cwd>", *random.choices(SENTENCES, k=random.randint(1, 4))):
+        if random.random() < 0.5:
+            add("turn_context", cwd=random.choice((*PROJECTS, None)), model=random.choice(("gpt-5-codex", "gpt-5")))
         add("response_item", type="message", role="user", content=[{"type": "input_text", "text": text}])
         add("response_item", type="reasoning", summary=[], encrypted_content="TODO")
         call = grower.id("call_")
-        arguments = json.dumps({"cmd": "make test"})
-        add("response_item", type="function_call", name="exec_command", arguments=arguments, call_id=call)
-        output = random.choice(("TODO", {"content": "TODO", "success": False}))
+        codex_call(random, add, call)
+        code = f"Chunk ID: 1\nProcess exited with code {random.randint(0, 2)}\nOutput:\nTODO"
+        output = random.choice(("TODO", code, {"content": "TODO", "success": False}))
         add("response_item", type="function_call_output", call_id=call, output=output)
         words = [{"type": "output_text", "text": random.choice(SENTENCES)}]
         add("response_item", type="message", id=grower.id("msg_"), role="assistant", content=words)
         last = {"input_tokens": 90, "cached_input_tokens": random.randint(0, 90), "output_tokens": random.randint(1, 9)}
         total = [total[0] + 90, total[1] + last["output_tokens"]]
         sums = {"input_tokens": total[0], "output_tokens": total[1], "total_tokens": sum(total)}
+        if not is_old:
+            add("token_usage_record", response_id=grower.id("resp_"), usage=last)
         for _ in range(random.randint(1, 2)):
             add("event_msg", type="token_count", info={"total_token_usage": sums, "last_token_usage": last})
+        if random.random() < 0.2:
+            add(*random.choice(((("compacted",)), ("event_msg",))), type="stream_error", message="TODO")
     return encode(random, records)
+
+
+def codex_call(random: Random, add: Any, call: str) -> None:
+    """Write a call of a tool as Codex does."""
+    patch = "*** Begin Patch\n*** Update File: src/ä b.py \n@@\n-a\n+TODO\n*** End Patch"
+    kind, members = random.choice(
+        [
+            ("function_call", {"name": "exec_command", "arguments": json.dumps({"cmd": "make test"})}),
+            ("function_call", {"name": "shell", "arguments": json.dumps({"command": ["make", "test"]})}),
+            ("function_call", {"name": "apply_patch", "arguments": json.dumps({"input": patch})}),
+            ("function_call", {"name": "broken", "arguments": '{"cmd":'}),
+            ("custom_tool_call", {"name": "apply_patch", "input": patch}),
+            ("local_shell_call", {"status": "completed", "action": {"type": "exec", "command": ["make", "test"]}}),
+        ]
+    )
+    add("response_item", type=kind, call_id=call, **members)
 
 
 def gemini_session(random: Random) -> bytes:
@@ -376,7 +417,11 @@ def gemini_session(random: Random) -> bytes:
         records.append(words)
         call = {"id": grower.id("call_"), "name": "run_shell_command", "args": {"command": "ls"}, "status": "success"}
         counts = {"input": 50, "output": random.randint(1, 9), "cached": 20, "thoughts": 4, "tool": 0, "total": 60}
+        call["status"] = random.choice(("success", "error", "cancelled", "executing"))
         records.append({**words, "toolCalls": [{**call, "timestamp": grower.tick()}], "tokens": counts})
+        if random.random() < 0.3:
+            kind = random.choice(("info", "error", "warning"))
+            records.append({"id": grower.id("m"), "timestamp": grower.tick(), "type": kind, "content": "TODO"})
         records.append({"$set": {"lastUpdated": grower.tick()}})
     return encode(random, records)
 
@@ -385,22 +430,32 @@ def copilot_session(random: Random) -> bytes:
     """Return a session as Copilot 1.0.102 writes it."""
     grower, records = Grower(random), []
 
-    def add(kind: str, **data: Any) -> None:
+    def add(kind: str, agent: str | None = None, **data: Any) -> None:
         before = records[-1]["id"] if records else None
         record = {"type": kind, "data": data, "id": grower.id("e"), "timestamp": grower.tick(), "parentId": before}
-        records.append(record)
+        records.append(record | ({"agentId": agent} if agent else {}))
 
     context = {"cwd": "/home/me/src/app", "branch": "main"}
     session = grower.id("copilot-")
     add("session.start", sessionId=session, producer="copilot-agent", copilotVersion="1.0.102", context=context)
     for text in random.choices(SENTENCES, k=random.randint(1, 4)):
-        add("user.message", content=text)
-        call = grower.id("call_")
+        if random.random() < 0.3:
+            add("session.context_changed", cwd=random.choice(PROJECTS), branch=random.choice(("fix", "main")))
+        add("user.message", content=text, **random.choice(({}, {}, {"isAutopilotContinuation": True})))
+        call, agent = grower.id("call_"), random.choice((None, None, "agent-1"))
         requests = [{"toolCallId": call, "name": "bash", "arguments": {"command": "ls"}}]
         message, output = grower.id("msg_"), random.randint(1, 9)
-        add("assistant.message", messageId=message, content="", toolRequests=requests, outputTokens=output)
-        add("tool.execution_complete", toolCallId=call, success=random.random() < 0.5, result={"content": "TODO"})
-        add("assistant.message", messageId=grower.id("msg_"), content=random.choice(SENTENCES), toolRequests=[])
+        ids = {"apiCallId": grower.id("api_"), "requestId": grower.id("req_")} if random.random() < 0.5 else {}
+        add(
+            "assistant.message", agent, messageId=message, content="", toolRequests=requests, outputTokens=output, **ids
+        )
+        done = random.random() < 0.5
+        add("tool.execution_complete", agent, toolCallId=call, success=done, result={"content": "TODO"})
+        add("assistant.message", agent, messageId=grower.id("msg_"), content=random.choice(SENTENCES), toolRequests=[])
+        used = {"inputTokens": 90, "outputTokens": output, "cacheReadTokens": 20, "cacheWriteTokens": 3}
+        add("session.usage_record", usage={"model": "gpt-5", **used})
+        if random.random() < 0.2:
+            add(random.choice(("session.error", "session.compaction_complete", "assistant.turn_end")))
     return encode(random, records)
 
 
@@ -420,6 +475,12 @@ def trees(draw: st.DrawFn) -> Tree:
 def files(draw: st.DrawFn) -> list[tuple[str, bytes]]:
     """Trees with sessions of other hosts among them, some files damaged, some concatenated."""
     return mixed_files(draw(st.randoms(use_true_random=False)))
+
+
+def host_files(random: Random) -> list[tuple[str, bytes]]:
+    """Return sessions of other hosts, some damaged."""
+    found = [(f"{host}/session.jsonl", session(random)) for host, session in OTHER_SESSIONS.items()]
+    return [(path, damage(random, data) if random.random() < 0.4 else data) for path, data in found]
 
 
 def mixed_files(random: Random) -> list[tuple[str, bytes]]:

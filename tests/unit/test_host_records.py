@@ -252,6 +252,15 @@ def test_what_json_can_hold_but_a_translation_cannot_leaves_the_type():
     assert [record.type for record in transcript.open(io.BytesIO(data))] == ["session_meta", "deep"]
 
 
+@pytest.mark.parametrize("name", [*RECORDS, None])
+def test_a_number_of_thousands_of_digits_costs_no_other_record(name):
+    first = written(RECORDS[name][0]) if name else b""
+    odd = b'{"type":"new","n":' + b"9" * 5000 + b"}\n"
+    with transcript.open(io.BytesIO(first + odd + written({"type": "last"}))) as session:
+        assert [record.type for record in session][-2:] == ([None] * 2 if name == "cursor" else ["new", "last"])
+        assert session.host == (name or "claude-code")
+
+
 def test_invalid_utf8_and_lone_surrogates_are_survived():
     first, _ = RECORDS["copilot"]
     data = written(first) + b'{"type":"user.message","data":{"content":"a\xff\\ud800"}}\n'

@@ -58,7 +58,12 @@ def matches_of(pattern, gate=None, context=0, **options):
 
 def test_nothing_is_scanned_before_a_range_is_begun_or_after_its_file_has_ended():
     scan = RangeScan(RECORDS)
-    calls = [lambda: scan.feed(b""), lambda: scan.feed_line(b"{}", 0), lambda: scan.read(0), lambda: scan.end_file()]
+    calls = [
+        lambda: scan.feed(b""),
+        lambda: scan.feed_line(b"", None, 0),
+        lambda: scan.read(0),
+        lambda: scan.end_file(),
+    ]
     for state in ("new", "ended"):
         for call in calls:
             with pytest.raises(RuntimeError, match="begin a range first"):
@@ -165,10 +170,23 @@ def test_a_long_line_belongs_to_one_range():
 
 def test_a_line_that_is_fed_alone_has_the_same_limit():
     scan = begun()
-    scan.feed_line(record("a" * (MAX_LINE_BYTES - len(record("")))), 5)
-    scan.feed_line(record("a" * (MAX_LINE_BYTES - len(record("")) + 1)), 6)
-    assert [row[0] for row in rows(scan)] == [5]
+    longest = record("a" * (MAX_LINE_BYTES - len(record(""))))
+    scan.feed_line(longest, record(), 5)
+    scan.feed_line(longest + b"\n", record(), 6)
+    scan.feed_line(longest + b" ", record(), 7)
+    assert [row[0] for row in rows(scan)] == [5, 6]
     assert scan.counts["long_lines"] == 1
+
+
+def test_a_line_of_another_host_has_its_own_size_and_damage_and_the_record_of_its_translation():
+    scan = RangeScan(ScanProgram(table="sessions", columns=["offset", "line_bytes", "has_record", "is_broken", "uuid"]))
+    scan.begin("t.jsonl", "s", "codex")
+    for line in (b'{"a":1} \r\n', b'torn{"a":1}\n', b" \r\n", b"torn\n", b'\xef\xbb\xbf{"b":2}'):
+        scan.feed_line(line, b'{"uuid":"u"}' if b"{" in line else None, len(line))
+    assert rows(scan) == [
+        (10, 10, True, False, "u"), (12, 12, True, True, "u"), (5, 5, False, True, None), (10, 10, True, False, "u"),
+    ]  # fmt: skip
+    assert scan.counts == {"records": 3, "broken_lines": 2, "long_lines": 0}
 
 
 def test_one_record_with_gigabytes_of_matches_makes_batches_of_less_than_2_gib():
@@ -298,7 +316,7 @@ def test_a_second_thread_is_refused_and_the_first_one_goes_on(file):
     assert pause.asked.wait(60)
     for call in (
         lambda: scan.feed(b""),
-        lambda: scan.feed_line(b"", 0),
+        lambda: scan.feed_line(b"", None, 0),
         lambda: scan.begin("x", "s", "h"),
         lambda: scan.read(fd),
         scan.end_file,

@@ -3,12 +3,14 @@
 import os
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
+import tailhook
 from tailhook._core import ScanProgram
 from tailhook.fleet import local
-from tailhook.fleet.local import AHEAD, run_tasks, scan_task
+from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, run_tasks, scan_task
 from tailhook.fleet.plan import FileRange
 
 PROGRAM = ScanProgram(table="records", columns=["path", "offset"])
@@ -22,8 +24,13 @@ def tasks(tmp_path):
     for number in range(40):
         path = tmp_path / f"{number:02}.jsonl"
         path.write_bytes(b'{"type":"user"}\n' * (1 + number % 3))
-        made.append([FileRange(str(path), 0, None, 0)])
+        made.append([whole(path)])
     return made
+
+
+def whole(path):
+    """Return all of a file, whatever its size, as a range."""
+    return FileRange(str(path), 0, None, 0)
 
 
 def rows(result):
@@ -79,9 +86,9 @@ def test_a_file_that_fails_is_a_problem_and_the_others_are_scanned(tasks, worker
     damaged.write_bytes(b"\x1f\x8b no")
     os.mkfifo(tmp_path / "pipe.jsonl")
     tasks[1:1] = [
-        [FileRange(str(tmp_path / "none.jsonl"), 0, None, 0), *tasks[5]],
-        [FileRange(str(tmp_path), 0, None, 0), FileRange(str(damaged), 0, None, 0)],
-        [FileRange(str(tmp_path / "pipe.jsonl"), 0, None, 0)],
+        [whole(tmp_path / "none.jsonl"), *tasks[5]],
+        [whole(tmp_path), whole(damaged)],
+        [whole(tmp_path / "pipe.jsonl")],
     ]
     results = list(run_tasks(PROGRAM, tasks, workers))
     assert sum(len(rows(result)) for result in results) == sum(1 + number % 3 for number in range(40)) + 3
@@ -116,7 +123,7 @@ def test_a_caller_that_stops_is_not_waited_for(tmp_path, workers):
     with open(path, "wb") as file:
         for _ in range(16):
             file.write(b'{"type":"user"}\n' * (1 << 16))  # 16 MiB in all
-    tasks = [[FileRange(str(path), 0, None, 0)] for _ in range(5000)]
+    tasks = [[whole(path)] for _ in range(5000)]
     results = run_tasks(PROGRAM, tasks, workers)
     next(results)
     start = time.monotonic()
@@ -130,7 +137,7 @@ def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):
     path.write_bytes(b'{"type":"user"}\n')
     stop = threading.Event()
     stop.set()
-    result = scan_task(PROGRAM, [FileRange(str(path), 0, None, 0)], stop)
+    result = scan_task(PROGRAM, [whole(path)], stop)
     assert rows(result) == []
     assert result.counts["files"] == 0
 
@@ -140,3 +147,48 @@ def wait_for_threads():
     while any(thread.name.startswith("tailhook-scan") for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+# ---- other hosts -------------------------------------------------------------
+
+META = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+SAID = b'{"type":"response_item","payload":{"type":"message","role":"user","content":"%b"}}'
+
+
+def test_a_long_line_of_another_host_is_reported_and_skipped(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    longest = MAX_SCANNED_LINE_BYTES - len(SAID % b"")
+    lines = [META, SAID % (b"a" * longest) + b"\n", SAID % (b"a" * (longest + 1)) + b"\n", SAID % b"end"]
+    path.write_bytes(b"".join(lines))
+    size = sum(map(len, lines))
+    offsets = [0, len(META), size - len(lines[3])]
+    for edges in ([0, None], [0, 1, len(META), size - 20, None]):
+        results = [scan_task(PROGRAM, [FileRange(str(path), *part, size)]) for part in pairwise(edges)]
+        assert [row[1] for result in results for row in rows(result)] == offsets
+        assert sum(result.counts["long_lines"] for result in results) == 1
+
+
+def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(META + (SAID % b"a" + b"\n") * 100)
+
+    class Stop:
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > 5
+
+    assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_first_record_of_joined_transcripts_decides_the_host(tmp_path, order):
+    claude = b'{"type":"user","uuid":"u","sessionId":"c"}\n'
+    path = tmp_path / "joined.jsonl"
+    path.write_bytes(b"\n" + b"".join([META, claude][::order]))
+    program = ScanProgram(table="records", columns=["host", "session_id"])
+    host, session = ("codex", "s") if order == 1 else ("claude-code", "c")
+    assert set(rows(scan_task(program, [whole(path)]))) == {(host, session)}
+    with tailhook.open(path) as transcript:
+        assert transcript.host == host

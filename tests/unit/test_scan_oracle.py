@@ -16,6 +16,7 @@ from support.corpora import transcript_paths
 from support.host_records import RECORDS
 from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import object_in, parse_time
+from support.scans import scan_rows
 from support.transcript_trees import OTHER_SESSIONS, files, grow_tree, mixed_files, random_cuts, trees
 
 PAGE = Path(__file__).parents[2] / "docs" / "scan-rows.md"
@@ -757,6 +758,22 @@ def test_the_responses_of_codex_are_token_counts_with_new_totals():
     assert [[row[name] for name in TOKENS] for row in usage] == [[70, 5, 20, None]] * 2
 
 
+def test_codex_names_its_responses_since_its_records_have_an_ordinal():
+    info = {"last_token_usage": CODEX_TOKENS, "total_token_usage": {"total_tokens": 95}}
+    counted = {"ordinal": 9, "type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    named = {"ordinal": 8, "type": "token_usage_record", "payload": {"response_id": "r", "usage": CODEX_TOKENS}}
+    (row,) = scanned("usage", RECORDS["codex"][0], named, counted)
+    assert [row[name] for name in ("message_id", *TOKENS)] == ["r", 70, 5, 20, None]
+
+
+def test_what_is_not_utf8_is_replaced_where_no_text_is_made_of_it():
+    line = b'{"type":"x","sessionId":"a\xff","cwd":"\xe2\x82\xff","version":"\xed\xa0\x80"}\n'
+    (row,) = rows("records", [("/t/s.jsonl", line)])
+    replaced = ["a\ufffd", "\ufffd\ufffd", "\ufffd\ufffd\ufffd"]
+    assert [row[name] for name in ("session_id", "project", "host_version")] == replaced
+    assert scan_rows("records", [("/t/s.jsonl", line)], Question()) == [row]
+
+
 def test_the_responses_of_gemini_are_its_messages():
     counts = {"input": 50, "output": 5, "cached": 20, "thoughts": 4, "total": 59}
     message = {"id": "2", "type": "gemini", "content": "x", "model": "gemini-3", "tokens": counts}
@@ -764,19 +781,80 @@ def test_the_responses_of_gemini_are_its_messages():
     assert [row[name] for name in ("message_id", "model", *TOKENS)] == ["2", "gemini-3", 30, 9, 20, None]
 
 
-def test_of_copilots_responses_the_output_is_known():
+def test_the_responses_of_copilot_are_its_usage_records():
     message = {"type": "assistant.message", "data": {"messageId": "m", "content": "x", "outputTokens": 5}}
-    (row,) = scanned("usage", RECORDS["copilot"][0], message)
-    assert [row[name] for name in ("message_id", *TOKENS)] == ["m", None, 5, None, None]
+    used = {"model": "g", "inputTokens": 10, "outputTokens": 5, "cacheReadTokens": 4, "cacheWriteTokens": 1}
+    counted = {"type": "session.usage_record", "id": "u", "data": {"usage": used}}
+    (row,) = scanned("usage", RECORDS["copilot"][0], message, counted, counted)
+    assert [row[name] for name in ("message_id", "model", *TOKENS)] == [None, "g", 5, 5, 4, 1]
+
+
+TRANSLATED = {
+    "codex": ["session_meta", "response_item", "user", "user", "user", "assistant", "assistant", "user", "event_msg"],
+    "gemini": [None, None, "user", "user", "assistant", "assistant", "user", None, "assistant"],
+    "copilot": [
+        "session.start",
+        "hook.start",
+        "user",
+        "system.message",
+        "assistant",
+        "assistant.turn_end",
+        "assistant",
+    ],
+}
+
+
+@pytest.mark.parametrize("host", OTHER_SESSIONS)
+def test_a_record_of_another_host_has_claude_codes_type_where_it_is_translated(host):
+    first, records = RECORDS[host]
+    found = scanned("records", first, *(one for one, _ in records))
+    assert [row["type"] for row in found][: len(TRANSLATED[host])] == TRANSLATED[host]
+
+
+def test_a_compaction_is_a_system_record_whatever_the_host():
+    for host, compacted in (("codex", {"type": "compacted"}), ("copilot", {"type": "session.compaction_complete"})):
+        _, row = scanned("records", RECORDS[host][0], compacted)
+        assert (row["type"], row["subtype"]) == ("system", "compact_boundary")
+
+
+def test_codex_changes_model_and_folder_for_later_records_but_never_the_session():
+    meta = {"type": "session_meta", "payload": {"session_id": "parent", "cwd": "/other"}}
+    turn = {"type": "turn_context", "payload": {"cwd": "/q", "model": "m"}}
+    found = scanned("records", RECORDS["codex"][0], meta, RECORDS["codex"][1][-1][0], turn, RECORDS["codex"][1][-1][0])
+    assert [(row["project"], row["model"], row["session_id"]) for row in found] == [
+        *[("/p", None, "s")] * 3, ("/q", None, "s"), ("/q", "m", "s"),
+    ]  # fmt: skip
+
+
+def test_a_codex_session_may_be_forked():
+    meta = {"type": "session_meta", "payload": {"session_id": "s", "forked_from_id": "root"}}
+    assert scanned("sessions", meta)[0]["parent"] == "root"
+
+
+def test_the_first_file_of_a_patch_is_its_file():
+    patch = "*** Begin Patch\n@@ *** Add File: no\n*** Update File: a b.py \t\r\n*** Add File: c.py"
+    calls = [
+        {"type": "custom_tool_call", "name": "apply_patch", "input": patch},
+        {"type": "function_call", "name": "apply_patch", "arguments": json.dumps({"input": patch})},
+        {"type": "custom_tool_call", "name": "apply_patch", "input": "*** Add File: "},
+    ]
+    first, *_ = RECORDS["codex"]
+    tools = scanned("tools", first, *({"type": "response_item", "payload": call} for call in calls))
+    assert [row["file"] for row in tools] == ["a b.py", "a b.py", None]
 
 
 @pytest.mark.parametrize("host", OTHER_SESSIONS)
 def test_the_tools_of_another_host_have_results_and_commands(host):
     data = OTHER_SESSIONS[host](Random(3))
     tools = rows("tools", [("/t/x.jsonl", data)])
-    assert {row["command"] for row in tools} <= {"ls", "make test"}
+    assert {row["command"] or row["file"] or row["name"] for row in tools} <= {
+        "ls",
+        "make test",
+        "src/ä b.py",
+        "broken",
+    }
     assert tools
-    assert all(row["is_error"] is not None and row["ended"] for row in tools)
+    assert any(row["is_error"] is not None and row["ended"] for row in tools)
 
 
 # ---- generated trees -----------------------------------------------------------

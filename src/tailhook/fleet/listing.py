@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -59,21 +60,36 @@ def paths_of(source: str, problems: list[ScanProblem]) -> Iterator[Path]:
     if path.is_dir():
         yield from files_below(path, problems)
     elif glob.has_magic(source) and not os.path.lexists(source):
-        paths = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        paths = sorted(matches_of(source))
         if not paths:
             problems.append(ScanProblem(source, "no file matches"))
-        for found in map(Path, paths):
+        for found in paths:
             yield from files_below(found, problems) if found.is_dir() else (found,)
     else:
         yield path
 
 
+def matches_of(pattern: str) -> Iterator[Path]:
+    """Yield what a glob matches. `**` stands for folders that are not links, or a link to a parent would never end."""
+    first, *rest = re.split(r"(?:(?<=/)|^)\*\*(?=/|$)", pattern, maxsplit=1)
+    if not rest:
+        yield from map(Path, glob.glob(pattern))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        return
+    bases = map(Path, glob.glob(first)) if first else [Path()]  # noqa: PTH207
+    below = rest[0].strip("/")
+    for base in bases:
+        for folder, folders, _ in os.walk(base):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from matches_of(f"{glob.escape(folder)}/{below}") if below else (Path(folder),)
+
+
 def files_below(folder: Path, problems: list[ScanProblem]) -> Iterator[Path]:
-    """Yield the transcripts in a folder and the folders below it. Links to folders are not followed."""
+    """Yield the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
 
     def note(error: OSError) -> None:
         problems.append(ScanProblem(str(error.filename), error.strerror or str(error)))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()
-        yield from (Path(parent, name) for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))
+        paths = (Path(parent, name) for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))
+        yield from (path for path in paths if not path.is_symlink())

@@ -8,9 +8,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
+from tailhook._core import ArrowBatch, RangeScan, ScanProgram
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
 from tailhook.fleet.plan import (
@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook.sources import SeekableFile
 
+MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
+LINE_BLOCK_BYTES = 1 << 18  # that are read at a time of another host's transcript
 AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
 
 
@@ -95,8 +97,9 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
         records = recognize(opened.file)
         if records is None:
             return scan_lines(scan, part, fd, file_session(fd, part.path), stop)
-        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), part.start, part.end)
-        feed_translated(scan, records, opened.file, part.start, part.end)
+        session = records.session_id or file_session(fd, part.path)
+        scan.begin(part.path, session, name_of_host(records), part.start, part.end)
+        feed_translated(scan, records, opened.file, part.start, part.end, stop)
         return bytes_read(part, fd)
     finally:
         opened.close()
@@ -124,7 +127,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     if part.path.endswith(COMPRESSED) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
-    session = session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
+    session = (records and records.session_id) or session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
     if records is None:
         for block in objects.blocks(number, part):
@@ -141,12 +144,37 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     return max(0, (part.size if part.end is None else part.end) - part.start)
 
 
-def feed_translated(scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None) -> None:
+def feed_translated(
+    scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None, stop: Event | None = None
+) -> None:
     """Scan a range of another host's transcript as Claude Code would have written it."""
     records.read_changes(file, start)
-    for offset, line in forward_lines(file, start, end):
-        if (translated := records.translate_line(line, offset)) is not None:
-            scan.feed_line(translated, offset)
+    for offset, line in lines_in(file, start, end):
+        if stop is not None and stop.is_set():
+            break
+        is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
+        scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
+
+
+def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that begin in a range, each with its offset and its newline.
+
+    Of a line of more than 16 MiB, only so much that it can be seen to be too long.
+    """
+    file.seek(max(start - 1, 0))
+    reader = io.BufferedReader(cast("io.RawIOBase", file), LINE_BLOCK_BYTES)
+    try:
+        offset = max(start - 1, 0)
+        is_rest = start > 0  # of a line that begins before the range, or is too long
+        while line := reader.readline(MAX_SCANNED_LINE_BYTES + 2):
+            if not is_rest and end is not None and offset >= end:
+                break
+            if not is_rest:
+                yield offset, line
+            is_rest = not line.endswith(b"\n")
+            offset += len(line)
+    finally:
+        reader.detach()
 
 
 def file_session(fd: int, path: str) -> str:

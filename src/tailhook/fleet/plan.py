@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,9 @@ TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller f
 HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
 FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 COMPRESSED = (".gz", ".zst")
+SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
+FIRST_TRANSCRIPT = 1_577_836_800  # Unix seconds of 2020-01-01: no host that is known here is older
+ONE_FILE_TABLES = ("matches", "records", "tools")  # whose rows do not depend on other files
 OBJECT_TASK_SIZE = 2  # a task of objects at URLs is so many times as large, because each request has a delay
 
 
@@ -83,6 +87,28 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
                 yield [FileRange(file.path, start, min(start + limit, file.size), file.size, is_object)]
     if task:
         yield task
+
+
+def files_since(files: Iterable[SourceFile], table: str, since: datetime | None) -> list[SourceFile]:
+    """Return the files that may have rows at `since` or later: all but those that were last modified a day before it.
+
+    A host appends a record at the record's time, so a file has no record that is later than its last modification. The
+    day is for clocks that differ. A row of matches, records and tools comes from one file and counts by the time of
+    one record in it, so what is in another file never changes it. All files are kept
+
+    - for usage: the row of a response has the session, agent and project of the response's first record, and an older
+      record without a request id joins others. These may stand in any file, since a resumed session repeats lines;
+    - for sessions: the figures are those of the whole session, of which an older file may have a part.
+
+    A file that is older than every transcript has a wrong time, such as 1970 or 1980, and is kept. No
+    file is begun in its middle: lines are not in the order of their times in files that were joined or resumed.
+
+    table: whose rows are wanted.  since: None for all times.
+    """
+    if since is None or table not in ONE_FILE_TABLES:
+        return list(files)
+    oldest = since.timestamp() - SINCE_SLACK_S
+    return [file for file in files if file.modified >= oldest or file.modified < FIRST_TRANSCRIPT]
 
 
 def session_in_head(data: bytes) -> str | None:

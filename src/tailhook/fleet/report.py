@@ -18,6 +18,7 @@ class ScanReport(NamedTuple):
     seconds: None while it runs.
     skipped: sources that could not be read, each with the reason.
     unknown_types: how many of the decoded records have a type that tailhook does not know, by (type, host version).
+    older_files: that were not opened, because they were last modified more than a day before `since`.
     """
 
     files: int
@@ -28,6 +29,7 @@ class ScanReport(NamedTuple):
     seconds: float | None
     skipped: tuple[ScanProblem, ...]
     unknown_types: dict[tuple[str, str], int]
+    older_files: int
 
 
 class Progress(NamedTuple):

@@ -16,7 +16,7 @@ from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import ScanProblem, SourceFile, make_tasks
+from tailhook.fleet.plan import ScanProblem, SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS, redacted
 from tailhook.fleet.report import Progress, ScanReport, Watch
@@ -93,7 +93,10 @@ class Scan:
     def find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
         self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        return find_source_files(default_folders() if self.sources is None else self.sources, self.problems)
+        found = find_source_files(default_folders() if self.sources is None else self.sources, self.problems)
+        files = files_since(found, self.table, self.conditions.since)
+        self.counts["older_files"] = len(found) - len(files)
+        return files
 
     def update(self) -> list[Path]:
         """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
@@ -154,7 +157,7 @@ class Scan:
         counts = self.counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+            *(self.seconds, tuple(self.problems), dict(self.unknown_types), counts["older_files"]),
         )
 
     def rows(self) -> Iterator[Any]:
@@ -206,7 +209,8 @@ def scan(
     signals: for matches: also find the texts that end an idle loop.
     categories: for matches: also find the keywords of the memory machine.
     roles: for matches and records: only those of these roles; () for all.
-    since, until: aware times: only rows at or after `since` and before `until`.
+    since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
+        that were last modified more than a day before `since` are not opened.
     project: only rows of this folder and those below it.
     sessions: only rows of the sessions with these ids; () for all.
     columns: in this order; None for all but `text` and `input`, which can be large.

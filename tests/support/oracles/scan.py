@@ -336,7 +336,8 @@ def tool_rows(lines: list[Line]) -> list[tuple[Row, str | None]]:
 
 
 def usage(files: Files, question: Question) -> list[Row]:
-    """Return one row for each API response, sorted by timestamp, session, message id and request id.
+    """Return one row for each API response, sorted by timestamp, session, message id, request id, and the place of the
+    record that counts. What is missing comes first.
 
     An occurrence of a response is an assistant record with an object `message.usage`, or such a record in the
     `data.message` of a progress record. Occurrences whose model is `<synthetic>`, or that are API errors, do not count.
@@ -375,19 +376,21 @@ def count_once(lines: list[Line]) -> list[Row]:
         if None in by_request:
             groups = [[occurrence for group in groups for occurrence in group]]
         found += [row_of_response(group) for group in groups]
-    return sorted(found, key=lambda row: tuple(str(row[name]) for name in ("timestamp", *COLUMNS["usage"])))
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
 
 
-def row_of_response(occurrences: list[tuple[Line, Usage]]) -> Row:
+def row_of_response(occurrences: list[tuple[Line, Usage]]) -> tuple[Any, Row]:
+    """Return what the row is sorted by, and the row."""
+
     def place(occurrence: tuple[Line, Usage]) -> tuple[datetime, str, int]:
         line, one = occurrence
         return (sortable_time(one.timestamp), line.path, line.offset)
 
     first, first_usage = min(occurrences, key=place)
-    _, counted = max(
+    line, counted = max(
         occurrences, key=lambda it: (-1 if it[1].output_tokens is None else it[1].output_tokens, place(it))
     )
-    return make_row(
+    row = make_row(
         "usage",
         session_id=first.session_id,
         agent_id=first_usage.agent_id,
@@ -399,6 +402,9 @@ def row_of_response(occurrences: list[tuple[Line, Usage]]) -> Row:
         request_id=counted.request_id,
         **{name: getattr(counted, name) for name in TOKENS},
     )
+    time = sortable_time(counted.timestamp)
+    ids = [utf8(name or "") for name in (first.session_id, counted.message_id, counted.request_id)]
+    return (time, *ids, place((line, counted))), row
 
 
 # ---- sessions ------------------------------------------------------------------

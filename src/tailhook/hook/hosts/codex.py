@@ -84,16 +84,17 @@ def begins_transcript(record: "Mapping[str, Any]") -> bool:
 def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     """Read a record of a rollout file.
 
-    {"type": "response_item", "payload": ITEM}. ITEM is {"type": "message", "role": ROLE, "content": [BLOCK, ...]}, or
-    {"type": "function_call", "name": TOOL, ...}, or the same with "custom_tool_call".
+    {"type": "response_item", "payload": ITEM}. ITEM is {"type": "message", "role": ROLE, "content": [BLOCK, ...]},
+    {"type": "function_call", "name": TOOL, ...}, the same with "custom_tool_call", or {"type": "local_shell_call"}.
     """
     item = record.get("payload")
     if record.get("type") != "response_item" or not isinstance(item, dict):
         return None
-    if item.get("type") in ("function_call", "custom_tool_call"):
-        return True, "", [item.get("name")]
-    role = item.get("role")
-    return (role == "assistant", item.get("content"), []) if role in ("assistant", "user") else None
+    kind, role = item.get("type"), item.get("role")
+    if kind in ("function_call", "custom_tool_call", "local_shell_call"):
+        return True, "", [item.get("name") if kind != "local_shell_call" else "local_shell"]
+    is_said = kind == "message" and role in ("assistant", "user")
+    return (role == "assistant", item.get("content"), []) if is_said else None
 
 
 def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
@@ -105,9 +106,9 @@ def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
         return {"cwd": facts.get("cwd"), "model": facts.get("model")}
     if record.get("type") != "session_meta":
         return {}
-    git = facts.get("git")
+    git, session = facts.get("git"), facts.get("session_id")
     return {
-        "sessionId": facts.get("session_id", facts.get("id")),
+        "sessionId": session if isinstance(session, str) and session else facts.get("id"),
         "cwd": facts.get("cwd"),
         "version": facts.get("cli_version"),
         "gitBranch": git.get("branch") if isinstance(git, dict) else None,
@@ -127,31 +128,36 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     if said is not None and kind == "message":
         return {"type": item["role"], "message": {"id": item.get("id"), "role": item["role"], "content": said[1]}}
     if said is not None:
-        use = {"type": "tool_use", "id": item.get("call_id"), "name": item.get("name"), "input": _tool_input(item)}
+        use = {"type": "tool_use", "id": item.get("call_id"), "name": said[2][0], "input": _tool_input(item)}
         return {"type": "assistant", "message": {"id": item.get("id"), "role": "assistant", "content": [use]}}
-    if kind in ("function_call_output", "custom_tool_call_output"):
+    if record.get("type") == "response_item" and kind in ("function_call_output", "custom_tool_call_output"):
         result = {"type": "tool_result", "tool_use_id": item.get("call_id"), **_tool_output(item.get("output"))}
         return {"type": "user", "message": {"role": "user", "content": [result]}}
     if record.get("type") == "token_usage_record":
         return _tokens(item.get("response_id"), item.get("usage"))
     info = item.get("info")
-    if kind == "token_count" and isinstance(info, dict) and "ordinal" not in record:
+    is_count = record.get("type") == "event_msg" and kind == "token_count"
+    if is_count and isinstance(info, dict) and "ordinal" not in record:
         total = info.get("total_token_usage")
         total = total.get("total_tokens") if isinstance(total, dict) else None
         return _tokens(f"{context.get('sessionId')} {total}", info.get("last_token_usage"))
     if record.get("type") == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
-    return {"type": record.get("type"), "subtype": kind, "isApiErrorMessage": kind in ("error", "stream_error")}
+    parent = {"forkedFrom": {"sessionId": item.get("forked_from_id")}} if record.get("type") == "session_meta" else {}
+    is_error = kind in ("error", "stream_error")
+    return {"type": record.get("type"), "subtype": kind, "isApiErrorMessage": is_error, **parent}
 
 
 def _tool_input(item: "Mapping[str, Any]") -> object:
-    """Return a call's arguments, which are a JSON text, or its input, which is any text."""
+    """Return a call's arguments, which are a JSON text, its input, which is any text, or a local shell's action."""
     from tailhook._core import parse_json
 
+    if item.get("type") != "function_call":
+        return item.get("input", item.get("action"))
     try:
         return parse_json(item.get("arguments", ""))
     except (TypeError, ValueError):
-        return item.get("input", item.get("arguments"))
+        return item.get("arguments")
 
 
 def _tool_output(output: object) -> "dict[str, Any]":
@@ -166,13 +172,14 @@ def _tool_output(output: object) -> "dict[str, Any]":
 
 def _tokens(response: object, used: object) -> "dict[str, Any]":
     """Return a message of the assistant with what a response used. Codex counts the cached input as input too."""
+    from tailhook.hook.hosts.transcripts import new_input, read_count
+
     if not isinstance(used, dict):
         return {"type": "assistant"}
-    counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
-    cached, written = counts.get("cached_input_tokens", 0), counts.get("cache_write_input_tokens", 0)
+    cached, written = read_count(used, "cached_input_tokens"), read_count(used, "cache_write_input_tokens")
     usage = {
-        "input_tokens": max(0, counts.get("input_tokens", 0) - cached - written),
-        "output_tokens": counts.get("output_tokens"),
+        "input_tokens": new_input(read_count(used, "input_tokens"), cached, written),
+        "output_tokens": read_count(used, "output_tokens"),
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
     }

@@ -100,13 +100,12 @@ def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
     if not isinstance(facts, dict):
         return {}
     place = facts if record.get("type") == "session.context_changed" else facts.get("context")
-    found = {
+    return {
         "sessionId": facts.get("sessionId"),
         "version": facts.get("copilotVersion"),
         "model": facts.get("newModel", facts.get("selectedModel")),
         **({"cwd": place.get("cwd"), "gitBranch": place.get("branch")} if isinstance(place, dict) else {}),
     }
-    return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
 def translate_record(
@@ -142,11 +141,12 @@ def translate_record(
         return {**own, "type": "user", "message": {"role": "user", "content": [block]}}
     used = event.get("usage")
     if kind == "session.usage_record" and isinstance(used, dict):
-        counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
-        cached, written = counts.get("cacheReadTokens", 0), counts.get("cacheWriteTokens", 0)
+        from tailhook.hook.hosts.transcripts import new_input, read_count
+
+        cached, written = read_count(used, "cacheReadTokens"), read_count(used, "cacheWriteTokens")
         usage = {
-            "input_tokens": max(0, counts.get("inputTokens", 0) - cached - written),
-            "output_tokens": counts.get("outputTokens"),
+            "input_tokens": new_input(read_count(used, "inputTokens"), cached, written),
+            "output_tokens": read_count(used, "outputTokens"),
             "cache_read_input_tokens": cached,
             "cache_creation_input_tokens": written,
         }

@@ -120,14 +120,17 @@ def translate_record(
         if call.get("status") in ("success", "error", "cancelled"):
             failed = call["status"] != "success"
             result = {"type": "tool_result", "tool_use_id": call.get("id"), "is_error": failed}
-            blocks.append({**result, "content": call.get("resultDisplay")})
+            blocks.append({**result, "content": call.get("resultDisplay"), "timestamp": call.get("timestamp")})
     message = {"id": record.get("id"), "role": "assistant", "model": record.get("model"), "content": blocks}
     used = record.get("tokens")
     if isinstance(used, dict):
-        counts = {name: count if isinstance(count, int) else 0 for name, count in used.items()}
+        from tailhook.hook.hosts.transcripts import new_input, read_count
+
+        cached, output = read_count(used, "cached"), read_count(used, "output")
+        fresh = new_input(read_count(used, "input"), cached)
         message["usage"] = {
-            "input_tokens": max(0, counts.get("input", 0) - counts.get("cached", 0)) + counts.get("tool", 0),
-            "output_tokens": counts.get("output", 0) + counts.get("thoughts", 0),
-            "cache_read_input_tokens": counts.get("cached"),
+            "input_tokens": None if fresh is None else fresh + (read_count(used, "tool") or 0),
+            "output_tokens": None if output is None else output + (read_count(used, "thoughts") or 0),
+            "cache_read_input_tokens": cached,
         }
     return {"type": "assistant", "message": message}

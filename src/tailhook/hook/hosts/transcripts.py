@@ -67,6 +67,21 @@ def reverse_host_messages(
             yield is_agents, words, names, unix_time(get_text(record, "timestamp"))
 
 
+def read_count(counts: "Mapping[str, Any]", name: str) -> "int | None":
+    """Return a number of tokens, or None if it is missing or not a whole number from 0."""
+    count = counts.get(name)
+    return count if type(count) is int and count >= 0 else None
+
+
+def new_input(whole: "int | None", cache_read: "int | None" = None, cache_written: "int | None" = None) -> "int | None":
+    """Return the input tokens that are neither read from the cache nor written to it, of hosts that count all as input.
+
+    >>> new_input(100, 70), new_input(None, 70)
+    (30, None)
+    """
+    return None if whole is None else max(0, whole - (cache_read or 0) - (cache_written or 0))
+
+
 def parse_host_record(line: bytes) -> "dict[str, Any]":
     """Return a transcript's record, empty if the line is not a JSON object."""
     try:
