@@ -18,6 +18,7 @@ class ScanReport(NamedTuple):
     seconds: None while it runs.
     skipped: sources that could not be read, each with the reason.
     unknown_types: how many of the decoded records have a type that tailhook does not know, by (type, host version).
+    unchanged: files that were not opened, because `resume` has their rows.
     """
 
     files: int
@@ -28,13 +29,15 @@ class ScanReport(NamedTuple):
     seconds: float | None
     skipped: tuple[Problem, ...]
     unknown_types: dict[tuple[str, str], int]
+    unchanged: int
 
 
 class Progress(NamedTuple):
     """How far a scan is.
 
     files, bytes: that are done, compressed files with the size that they have on disk.
-    all_files, all_bytes: that there are to read. A table that needs two passes reads each file twice.
+    all_files, all_bytes: that there are to read; with `resume`, what is new. A table that needs two passes reads each
+        file twice.
     """
 
     files: int
