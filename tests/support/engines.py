@@ -78,11 +78,11 @@ if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     daft.set_runner_ray()
     answers = {}
-    for name in sys.argv[2:]:
+    for name in sys.argv[3:]:
         wanted = question(sys.argv[1], name)
         answers[name] = sorted_rows(wanted, wanted.to_daft().to_pylist())
     for name in ("records", "usage"):
         with one_worker_dies():
             wanted = question(sys.argv[1], name)
             answers[f"{name} after a kill"] = sorted_rows(wanted, wanted.to_daft().to_pylist())
-    print(json.dumps(answers))
+    Path(sys.argv[2]).write_text(json.dumps(answers))  # Ray writes to stdout
