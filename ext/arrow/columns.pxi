@@ -1,7 +1,8 @@
 # Columns of a table in Arrow's memory layout, which grow by a value at a time.
 #
-# Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_texts_add, arrow_texts_free,
-# arrow_column_keep, arrow_column_free, arrow_put_value.
+# Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_text_is, arrow_texts_add,
+# arrow_texts_free, arrow_column_keep, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
+# arrow_compare_texts.
 # Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi), text/utf8.h.
 #
 # Layout: https://arrow.apache.org/docs/format/Columnar.html. Nothing here needs the interpreter.
@@ -193,6 +194,34 @@ cdef int arrow_end_names(ArrowColumn* column, bint valid) noexcept nogil:
     if arrow_put_value(column, column.length + 1, &end, sizeof(end)) < 0:
         return -1
     return arrow_finish_value(column, valid)
+
+
+cdef int arrow_compare_texts(const ArrowTexts* texts, size_t one, size_t other) noexcept nogil:
+    """Return a number below, at or over zero, as the first text is less than, equal to or greater than the second."""
+    cdef size_t size = texts.offsets[one + 1] - texts.offsets[one]
+    cdef size_t other_size = texts.offsets[other + 1] - texts.offsets[other]
+    cdef int order = 0
+    if size and other_size:
+        order = memcmp(texts.data + texts.offsets[one], texts.data + texts.offsets[other], min(size, other_size))
+    return order if order else (size > other_size) - (size < other_size)
+
+
+cdef inline bint arrow_is_valid(const ArrowColumn* column, size_t row) noexcept nogil:
+    return column.valid[row // 8] >> (row % 8) & 1
+
+
+cdef int arrow_copy_value(ArrowColumn* to, const ArrowColumn* column, size_t row) noexcept nogil:
+    """Add a value of a column of the same kind, which is not ARROW_NAMES. Returns 0, or -1: no memory."""
+    cdef const ArrowTexts* texts = &column.texts
+    if not arrow_is_valid(column, row):
+        return arrow_add_null(to)
+    if to.kind == ARROW_BOOL:
+        return arrow_add_bool(to, column.values[row // 8] >> (row % 8) & 1)
+    if to.kind == ARROW_NAME:
+        row = (<const int32_t*>column.values)[row]
+    elif to.kind != ARROW_TEXT:
+        return arrow_add_int(to, (<const int64_t*>column.values)[row])
+    return arrow_add_text(to, texts.data + texts.offsets[row], texts.offsets[row + 1] - texts.offsets[row])
 
 
 cdef inline void arrow_move_bit(uint8_t* bits, size_t to, size_t at) noexcept nogil:

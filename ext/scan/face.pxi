@@ -1,9 +1,9 @@
 # A scan, for Python: the question as an object that can be pickled, and the scan of a range.
 #
 # Gives: nothing to other parts. For Python: ScanProgram, RangeScan, make_batch.
-# Needs: scan_feed (scan/run.pxi), scan_cut (scan/fields.pxi), ScanPlace (scan/records.pxi), arrow_add_*
-# (arrow/columns.pxi), ArrowBatch (arrow/batch.pxi), Automaton (patterns/pattern_set.pxi), match_hits_free
-# (patterns/automaton.pxi), md_free_map (markdown/code_map.pxi).
+# Needs: scan_feed (scan/run.pxi), scan_cut, scan_field_named (scan/fields.pxi), ScanPlace (scan/records.pxi),
+# scan_has_response_columns (scan/responses.pxi), arrow_add_* (arrow/columns.pxi), ArrowBatch (arrow/batch.pxi),
+# Automaton (patterns/pattern_set.pxi), match_hits_free (patterns/automaton.pxi), md_free_map (markdown/code_map.pxi).
 
 cdef enum:
     SCAN_MAX_CONTEXT = 1 << 16  # characters on either side of a match
@@ -16,20 +16,6 @@ cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
         if arrow_texts_add(texts, <Cursor>PyBytes_AS_STRING(data), len(data)) < 0:
             raise MemoryError
     return 0
-
-
-cdef int scan_field_named(str name, bint of_sessions) except -1:
-    """Return the number of a column. Raises ValueError.
-
-    of_sessions: whose `start` and `end` are times; those of a match are characters.
-    """
-    cdef ScanColumns columns
-    cdef int field
-    scan_define_columns(&columns)
-    for field in reversed(range(SCAN_FIELDS)) if of_sessions else range(SCAN_FIELDS):
-        if columns.items[field].name.decode() == name:
-            return field
-    raise ValueError(f"no table has a column named {name!r}")
 
 
 cdef int scan_add_value(ArrowColumn* column, value) except -1:
@@ -173,12 +159,9 @@ cdef class RangeScan:
             self.run.columns.wanted[<int>field] = True
             self.run.columns.order[self.run.columns.count] = field
             self.run.columns.count += 1
-        self.run.columns.are_responses = program.question.table == SCAN_USAGE and all([
-            self.run.columns.wanted[field]
-            for field in (
-                SCAN_PATH, SCAN_OFFSET, SCAN_TIMESTAMP, SCAN_MESSAGE_ID, SCAN_REQUEST_ID, SCAN_OUTPUT_TOKENS
-            )
-        ])
+        self.run.columns.are_responses = program.question.table == SCAN_USAGE and scan_has_response_columns(
+            &self.run.columns
+        )
         scan_define_columns(&self.run.columns)
         # Texts that are empty have an address, too.
         if scan_text_room(&self.run.text, 1) < 0 or scan_text_room(&self.run.scratch, 1) < 0:

@@ -1,7 +1,7 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_cut, scan_end_row; scan_put_*, scan_string_bytes,
-# scan_read_time; ScanText, scan_text_*.
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_cut, scan_end_row; scan_put_*,
+# scan_string_bytes, scan_read_time; ScanText, scan_text_*.
 # Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
 # (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_keep_responses
 # (scan/responses.pxi), array_grow (array.pxi).
@@ -173,6 +173,20 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_TOOL_IDS, ARROW_NAMES, b"tool_ids")
     scan_define(columns, SCAN_UNNAMED_USES, ARROW_INT, b"unnamed_uses")
     scan_define(columns, SCAN_PROGRESS_AGENTS, ARROW_NAMES, b"progress_agents")
+
+
+cdef int scan_field_named(str name, bint of_sessions) except -1:
+    """Return the number of a column. Raises ValueError.
+
+    of_sessions: whose `start` and `end` are times; those of a match are characters.
+    """
+    cdef ScanColumns columns
+    cdef int field
+    scan_define_columns(&columns)
+    for field in reversed(range(SCAN_FIELDS)) if of_sessions else range(SCAN_FIELDS):
+        if columns.items[field].name.decode() == name:
+            return field
+    raise ValueError(f"no table has a column named {name!r}")
 
 
 cdef int scan_cut(ScanColumns* columns) noexcept nogil:

@@ -1,24 +1,26 @@
-# Of the records of API responses, those that decide which record counts.
+# Of the records of API responses, those that decide which record counts; and each response once.
 #
-# Gives: scan_keep_responses.
-# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), text_fingerprint (text/view.pxi).
+# Gives: scan_keep_responses, scan_has_response_columns. For Python: ResponseCounter.
+# Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
+# arrow_batch_of (arrow/batch.pxi), text_fingerprint (text/view.pxi).
 #
-# A response stands in several records, which the reduce (src/tailhook/fleet/reduce.py) joins: it belongs to the session
-# of the first one, and the one with the most tokens counts. All others of a batch are dropped before the interpreter
-# sees them: the first and the one that counts are among those of any part of the records.
+# A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
+# its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it
+# belongs to the session of the first one, and the one with the most tokens counts. Of any part of the records, all
+# others can be dropped: the first one and the one that counts of all records are among those of each part.
+
+cdef enum:
+    SCAN_IS_JOINED = 0xFFFFFFFF   # in place of the first row: another response has it
+    SCAN_MIN_DROP_ROWS = 1 << 16  # after so many more rows, a counter drops those that cannot count
 
 cdef struct ScanResponse:
     uint32_t first     # the least by (time, path, offset)
     uint32_t counted   # the greatest by (output tokens, time, path, offset)
 
 
-cdef inline bint scan_is_valid(const ArrowColumn* column, size_t row) noexcept nogil:
-    return column.valid[row // 8] >> (row % 8) & 1
-
-
 cdef inline int64_t scan_int_at(const ArrowColumn* column, size_t row) noexcept nogil:
     """Return the value of a row, which is less than all others if it is null."""
-    return (<const int64_t*>column.values)[row] if scan_is_valid(column, row) else INT64_MIN
+    return (<const int64_t*>column.values)[row] if arrow_is_valid(column, row) else INT64_MIN
 
 
 cdef bint scan_has_same_text(const ArrowColumn* column, size_t row, size_t other) noexcept nogil:
@@ -30,17 +32,12 @@ cdef bint scan_has_same_text(const ArrowColumn* column, size_t row, size_t other
     return size == 0 or memcmp(column.texts.data + offsets[row], column.texts.data + offsets[other], size) == 0
 
 
-cdef int scan_compare_paths(const ArrowColumn* column, size_t row, size_t other) noexcept nogil:
-    """Return a number below, at or over zero, as the first path is less than, equal to or greater than the second."""
-    cdef const int32_t* offsets = column.texts.offsets
+cdef int scan_compare_names(const ArrowColumn* column, size_t row, size_t other) noexcept nogil:
+    """Return a number below, at or over zero, as the first name is less than, equal to or greater than the second."""
+    cdef const ArrowTexts* texts = &column.texts
     cdef int32_t one = (<const int32_t*>column.values)[row]
     cdef int32_t two = (<const int32_t*>column.values)[other]
-    cdef int32_t size = offsets[one + 1] - offsets[one]
-    cdef int32_t other_size = offsets[two + 1] - offsets[two]
-    cdef int order = 0
-    if one != two:
-        order = memcmp(column.texts.data + offsets[one], column.texts.data + offsets[two], min(size, other_size))
-    return order if order else size - other_size
+    return 0 if one == two else arrow_compare_texts(texts, one, two)
 
 
 cdef bint scan_is_before(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
@@ -50,72 +47,277 @@ cdef bint scan_is_before(const ArrowColumn* items, size_t row, size_t other) noe
     cdef int order
     if time != other_time:
         return time < other_time
-    order = scan_compare_paths(&items[SCAN_PATH], row, other)
+    order = scan_compare_names(&items[SCAN_PATH], row, other)
     if order:
         return order < 0
     return scan_int_at(&items[SCAN_OFFSET], row) < scan_int_at(&items[SCAN_OFFSET], other)
 
 
-cdef int scan_keep_responses(ScanColumns* columns) noexcept nogil:
-    """Drop the rows that cannot decide which record of a response counts. Returns 0, or -1: no memory.
+cdef inline size_t scan_size_of(const ArrowColumn* column, size_t row) noexcept nogil:
+    """Return how many bytes a value of a column of ARROW_TEXT has; 0 for a null."""
+    return column.texts.offsets[row + 1] - column.texts.offsets[row]
 
-    Rows without a message id stay. An empty id counts as missing.
-    """
+
+cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
+    """Return the column by which a row's response is known, or -1: by its place."""
+    if scan_size_of(&items[SCAN_MESSAGE_ID], row):
+        return SCAN_MESSAGE_ID
+    if scan_size_of(&items[SCAN_REQUEST_ID], row):
+        return SCAN_REQUEST_ID
+    return SCAN_UUID if scan_size_of(&items[SCAN_UUID], row) else -1
+
+
+cdef bint scan_is_same_response(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
+    """Return whether two rows are of one response, if a message id without a request id is one of its own."""
+    cdef int known_by = scan_id_of(items, row)
+    return (
+        known_by >= 0
+        and known_by == scan_id_of(items, other)
+        and scan_has_same_text(&items[known_by], row, other)
+        and (known_by != SCAN_MESSAGE_ID or scan_has_same_text(&items[SCAN_REQUEST_ID], row, other))
+    )
+
+
+cdef inline size_t scan_hash_text(const ArrowColumn* column, size_t row) noexcept nogil:
+    """Return a hash of a value of a column of ARROW_TEXT."""
+    return text_fingerprint(column.texts.data + column.texts.offsets[row], scan_size_of(column, row))
+
+
+cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
+    """Return a hash table for `count` items, which the caller frees, or NULL: no memory."""
+    slot_count[0] = 64
+    while slot_count[0] < 2 * count:
+        slot_count[0] *= 2
+    return <uint32_t*>PyMem_RawCalloc(slot_count[0], sizeof(uint32_t))
+
+
+cdef void scan_join_response(const ArrowColumn* items, ScanResponse* response, ScanResponse* other) noexcept nogil:
+    """Add what is known of other records of a response."""
+    cdef int64_t tokens = scan_int_at(&items[SCAN_OUTPUT_TOKENS], other.counted)
+    cdef int64_t most = scan_int_at(&items[SCAN_OUTPUT_TOKENS], response.counted)
+    if tokens > most or (tokens == most and scan_is_before(items, response.counted, other.counted)):
+        response.counted = other.counted
+    if scan_is_before(items, other.first, response.first):
+        response.first = other.first
+
+
+cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count) noexcept nogil:
+    """Return the responses of all rows, which the caller frees, or NULL: no memory.  count: set to how many."""
     cdef const ArrowColumn* items = columns.items
-    cdef const ArrowTexts* ids = &items[SCAN_MESSAGE_ID].texts
-    cdef size_t slot_count = 64
-    cdef size_t row, slot, i
-    cdef int64_t tokens, most
-    cdef uint32_t* slots
+    cdef size_t slot_count, row, slot
+    cdef int known_by
+    cdef ScanResponse one
+    cdef uint32_t* slots = scan_new_slots(columns.rows, &slot_count)
+    cdef ScanResponse* responses = <ScanResponse*>PyMem_RawMalloc(max(<size_t>1, columns.rows) * sizeof(ScanResponse))
+    count[0] = 0
+    if slots == NULL or responses == NULL:
+        PyMem_RawFree(slots)
+        PyMem_RawFree(responses)
+        return NULL
+    for row in range(columns.rows):
+        one = ScanResponse(<uint32_t>row, <uint32_t>row)
+        known_by = scan_id_of(items, row)
+        if known_by >= 0:
+            slot = scan_hash_text(&items[known_by], row) & (slot_count - 1)
+            while slots[slot] and not scan_is_same_response(items, row, responses[slots[slot] - 1].first):
+                slot = (slot + 1) & (slot_count - 1)
+            if slots[slot]:
+                scan_join_response(items, &responses[slots[slot] - 1], &one)
+                continue
+            slots[slot] = <uint32_t>(count[0] + 1)
+        responses[count[0]] = one
+        count[0] += 1
+    PyMem_RawFree(slots)
+    return responses
+
+
+cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, size_t* count) noexcept nogil:
+    """Join those of a message id that occurs without a request id, too. Returns 0, or -1: no memory.
+
+    count: of the responses, set to how many are left.
+    """
+    cdef const ArrowColumn* messages = &items[SCAN_MESSAGE_ID]
+    cdef size_t slot_count, i, slot
+    cdef size_t left = 0
+    cdef size_t found = 0
+    cdef uint32_t* slots = scan_new_slots(count[0], &slot_count)
+    if slots == NULL:
+        return -1
+    for i in range(count[0]):
+        if scan_size_of(messages, responses[i].first) and not scan_size_of(
+            &items[SCAN_REQUEST_ID], responses[i].first
+        ):
+            slot = scan_hash_text(messages, responses[i].first) & (slot_count - 1)
+            while slots[slot]:
+                slot = (slot + 1) & (slot_count - 1)
+            slots[slot] = <uint32_t>(i + 1)
+            found += 1
+    for i in range(count[0] if found else 0):
+        slot = scan_hash_text(messages, responses[i].first) & (slot_count - 1)
+        while slots[slot] and not scan_has_same_text(messages, responses[i].first, responses[slots[slot] - 1].first):
+            slot = (slot + 1) & (slot_count - 1)
+        if slots[slot] and slots[slot] != i + 1:
+            scan_join_response(items, &responses[slots[slot] - 1], &responses[i])
+            responses[i].first = SCAN_IS_JOINED
+    PyMem_RawFree(slots)
+    for i in range(count[0]):
+        if responses[i].first != SCAN_IS_JOINED:
+            responses[left] = responses[i]
+            left += 1
+    count[0] = left
+    return 0
+
+
+cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
+    """Return whether the columns are there that show which records are of one response, and which one counts."""
+    return (
+        columns.wanted[SCAN_PATH] and columns.wanted[SCAN_OFFSET] and columns.wanted[SCAN_TIMESTAMP]
+        and columns.wanted[SCAN_MESSAGE_ID] and columns.wanted[SCAN_REQUEST_ID] and columns.wanted[SCAN_UUID]
+        and columns.wanted[SCAN_SESSION_ID] and columns.wanted[SCAN_OUTPUT_TOKENS]
+    )
+
+
+cdef int scan_keep_responses(ScanColumns* columns) noexcept nogil:
+    """Drop the rows that cannot decide which record of a response counts. Returns 0, or -1: no memory."""
+    cdef size_t count, i
+    cdef size_t left = 0
     cdef uint8_t* keep
     cdef ScanResponse* responses
-    cdef ScanResponse* response
-    cdef size_t count = 0
     if columns.rows < 2:
         return 0
-    while slot_count < 2 * columns.rows:
-        slot_count *= 2
-    slots = <uint32_t*>PyMem_RawCalloc(slot_count, sizeof(uint32_t))
-    responses = <ScanResponse*>PyMem_RawMalloc(columns.rows * sizeof(ScanResponse))
+    responses = scan_find_responses(columns, &count)
     keep = <uint8_t*>PyMem_RawCalloc(columns.rows, 1)
-    if slots == NULL or responses == NULL or keep == NULL:
-        PyMem_RawFree(slots)
+    if responses == NULL or keep == NULL:
         PyMem_RawFree(responses)
         PyMem_RawFree(keep)
         return -1
-    for row in range(columns.rows):
-        if ids.offsets[row + 1] == ids.offsets[row]:
-            keep[row] = True
-            continue
-        slot = text_fingerprint(ids.data + ids.offsets[row], ids.offsets[row + 1] - ids.offsets[row]) & (slot_count - 1)
-        while True:
-            if slots[slot] == 0:
-                responses[count] = ScanResponse(row, row)
-                count += 1
-                slots[slot] = <uint32_t>count
-                break
-            response = &responses[slots[slot] - 1]
-            if (
-                scan_has_same_text(&items[SCAN_MESSAGE_ID], row, response.first)
-                and scan_has_same_text(&items[SCAN_REQUEST_ID], row, response.first)
-            ):
-                tokens = scan_int_at(&items[SCAN_OUTPUT_TOKENS], row)
-                most = scan_int_at(&items[SCAN_OUTPUT_TOKENS], response.counted)
-                if tokens > most or (tokens == most and scan_is_before(items, response.counted, row)):
-                    response.counted = <uint32_t>row
-                if scan_is_before(items, row, response.first):
-                    response.first = <uint32_t>row
-                break
-            slot = (slot + 1) & (slot_count - 1)
     for i in range(count):
         keep[responses[i].first] = keep[responses[i].counted] = True
     for i in range(columns.count):
         arrow_column_keep(&columns.items[columns.order[i]], keep)
-    row = 0
     for i in range(columns.rows):
-        row += keep[i]
-    columns.rows = row
-    PyMem_RawFree(slots)
+        left += keep[i]
+    columns.rows = left
     PyMem_RawFree(responses)
     PyMem_RawFree(keep)
     return 0
+
+
+# ---- for Python ----------------------------------------------------------------
+
+# A response on its way into an order.
+cdef struct ScanOrdered:
+    const ArrowColumn* items
+    ScanResponse response
+
+
+cdef int scan_order_responses(const void* one, const void* other) noexcept nogil:
+    """Compare by time, session, message id, request id and place. Missing values come first."""
+    cdef const ArrowColumn* items = (<const ScanOrdered*>one).items
+    cdef ScanResponse left = (<const ScanOrdered*>one).response
+    cdef ScanResponse right = (<const ScanOrdered*>other).response
+    cdef int64_t time = scan_int_at(&items[SCAN_TIMESTAMP], left.counted)
+    cdef int64_t other_time = scan_int_at(&items[SCAN_TIMESTAMP], right.counted)
+    cdef int order = (time > other_time) - (time < other_time)
+    if order == 0:
+        order = scan_compare_names(&items[SCAN_SESSION_ID], left.first, right.first)
+    if order == 0:
+        order = arrow_compare_texts(&items[SCAN_MESSAGE_ID].texts, left.counted, right.counted)
+    if order == 0:
+        order = arrow_compare_texts(&items[SCAN_REQUEST_ID].texts, left.counted, right.counted)
+    if order == 0:
+        order = 1 if scan_is_before(items, right.counted, left.counted) else -1
+    return order
+
+
+@cython.final
+cdef class ResponseCounter:
+    cdef ScanColumns columns
+    cdef tuple names
+    cdef size_t kept           # rows when those that cannot count were dropped last
+
+    def __cinit__(self, tuple names not None):
+        cdef int field
+        self.names = names
+        for name in names:
+            field = scan_field_named(name, False)
+            if not self.columns.wanted[field]:
+                self.columns.wanted[field] = True
+                self.columns.order[self.columns.count] = field
+                self.columns.count += 1
+        if not scan_has_response_columns(&self.columns) or self.columns.count != <size_t>len(names):
+            raise ValueError("these columns do not show which records are of one response")
+        scan_define_columns(&self.columns)
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(SCAN_FIELDS):
+            arrow_column_free(&self.columns.items[i])
+
+    def add(self, ArrowBatch batch not None):
+        cdef ScanColumns* columns = &self.columns
+        cdef size_t i, row
+        cdef size_t rows = len(batch)
+        if batch.names != self.names:
+            raise ValueError("the batch has other columns than the counter")
+        if columns.rows + rows >= SCAN_IS_JOINED:
+            raise MemoryError
+        for i in range(columns.count):
+            for row in range(rows):
+                if arrow_copy_value(&columns.items[columns.order[i]], &batch.storage.columns[i], row) < 0:
+                    raise MemoryError
+        columns.rows += rows
+        if columns.rows >= 2 * self.kept + SCAN_MIN_DROP_ROWS:
+            if scan_keep_responses(columns) < 0:
+                raise MemoryError
+            self.kept = columns.rows
+
+    def rows(self, tuple names not None):
+        cdef const ArrowColumn* items = self.columns.items
+        cdef ScanResponse* responses
+        cdef ScanOrdered* ordered
+        cdef size_t count, i
+        if not set(names) <= set(self.names):
+            raise ValueError("the counter lacks one of the columns")
+        responses = scan_find_responses(&self.columns, &count)
+        ordered = <ScanOrdered*>PyMem_RawMalloc(max(<size_t>1, self.columns.rows) * sizeof(ScanOrdered))
+        try:
+            if responses == NULL or ordered == NULL or scan_join_requests(items, responses, &count) < 0:
+                raise MemoryError
+            for i in range(count):
+                ordered[i] = ScanOrdered(items, responses[i])
+            qsort(ordered, count, sizeof(ScanOrdered), scan_order_responses)
+            return [
+                scan_response_batch(items, ordered + i, min(count - i, <size_t>SCAN_BATCH_ROWS), names)
+                for i in range(0, count, SCAN_BATCH_ROWS)
+            ]
+        finally:
+            PyMem_RawFree(responses)
+            PyMem_RawFree(ordered)
+
+
+cdef ArrowBatch scan_response_batch(
+    const ArrowColumn* items, const ScanOrdered* ordered, size_t count, tuple names
+):
+    """Return a batch with a row for each response."""
+    cdef ArrowColumn* columns = <ArrowColumn*>PyMem_RawCalloc(max(1, len(names)), sizeof(ArrowColumn))
+    cdef size_t width = len(names)
+    cdef size_t i, k
+    cdef int field
+    cdef bint of_first
+    if columns == NULL:
+        raise MemoryError
+    try:
+        for i in range(width):
+            field = scan_field_named(names[i], False)
+            of_first = field in (SCAN_SESSION_ID, SCAN_AGENT_ID, SCAN_PROJECT, SCAN_HOST)  # whose response it is
+            columns[i].kind, columns[i].name = items[field].kind, items[field].name
+            for k in range(count):
+                if arrow_copy_value(
+                    &columns[i], &items[field], ordered[k].response.first if of_first else ordered[k].response.counted
+                ) < 0:
+                    raise MemoryError
+    except BaseException:
+        arrow_columns_free(columns, width)
+        raise
+    return arrow_batch_of(columns, width, count)

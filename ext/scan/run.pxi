@@ -49,7 +49,7 @@ cdef struct ScanQuestion:
     ArrowTexts roles       # which count; all if there are none
     ArrowTexts projects    # the same; folders below them count too
     ArrowTexts sessions    # the same
-    ArrowTexts known_types # records of other types are counted; none are if there are no known ones
+    ArrowTexts known_types  # records of other types are counted; none are if there are no known ones
 
 cdef struct ScanRun:
     const ScanQuestion* question

@@ -51,7 +51,7 @@ cdef enum:
     FIELD_GIT_BRANCH
     FIELD_VERSION
     FIELD_SUBTYPE
-    FIELD_ORIGIN          # an object: who a user's message comes from
+    FIELD_ORIGIN          # an object: what a user's message comes from
     FIELDS
     FIELD_OTHER = FIELDS
 

@@ -545,6 +545,41 @@ def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) 
     OverflowError for a number of more than 64 bits, MemoryError also if the texts of a column take 2 GiB.
     """
 
+@final
+class ResponseCounter:
+    """Counts each API response once, however many records and files repeat it.  (ext/scan/responses.pxi)
+
+    A response is known by its message id and request id, and a message id that occurs without a request id, too, is
+    one response; without a message id it is known by its request id, or else by its uuid, or else by its place. Places
+    are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
+    (session, agent, project, host), the first one shows. The order in which records are added does not matter.
+
+    >>> names = ("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "output_tokens")
+    >>> counter = ResponseCounter(names)
+    >>> records = [("p", 0, None, "s", "m", "r", None, 3), ("p", 90, None, "s", "m", "r", None, 7)]
+    >>> counter.add(make_batch("usage", names, records))
+    >>> [batch.columns() for batch in counter.rows(("session_id", "output_tokens"))]
+    [[['s'], [7]]]
+    """
+
+    def __new__(cls, names: tuple[str, ...]) -> ResponseCounter:
+        """Return a counter for records with these columns.
+
+        Raises ValueError if they lack one of `path`, `offset`, `timestamp`, `session_id`, `message_id`, `request_id`,
+        `uuid` and `output_tokens`, which decide, or if one is not a column of a table.
+        """
+
+    def add(self, batch: ArrowBatch) -> None:
+        """Add records. Raises ValueError for other columns than the counter has, MemoryError."""
+
+    def rows(self, names: tuple[str, ...]) -> list[ArrowBatch]:
+        """Return a row for each response, with some of the counter's columns, in batches of at most 65,536 rows.
+
+        They are sorted by time, session, message id, request id and place, missing values first.
+
+        Raises ValueError for a column that the counter lacks, MemoryError.
+        """
+
 def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
     """Return an Arrow PyCapsule stream of batches that all have the columns of `schema`.
 

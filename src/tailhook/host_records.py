@@ -1,6 +1,6 @@
 """The records of hosts other than Claude Code, as Claude Code would write them.
 
-The hosts' modules say how (`tailhook.hook.hosts`), the same that the hooks use: a host is one module.
+How is described in the hosts' modules (`tailhook.hook.hosts`), the same that the hooks use: a host is one module.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class HostRecords:
         return "\n".join(reversed(texts)) if texts else None
 
     def read_changes(self, file: SeekableFile, end: int | None) -> None:
-        """Find what the records before an offset say about later ones.  end: None for the file's end."""
+        """Find what in the records before an offset holds for later ones.  end: None for the file's end."""
         mark = self.host.CONTEXT_MARK
         if mark and (end is None or end > self._changes[-1][0]):
             for offset, line in forward_lines(file, self._changes[-1][0], end, containing=mark):
@@ -83,13 +83,13 @@ class HostRecords:
                     self._note(offset, whole[1])
 
     def _note(self, offset: int, record: dict[str, Any]) -> None:
-        """Keep what a record says about itself and later ones. Records come in order; one that came before is known."""
+        """Keep what a record gives for itself and later ones. Records come in order; one that came before is known."""
         last, known = self._changes[-1]
         if offset > last and (found := self.host.read_context(record)):
             self._changes.append((offset, {**known, **found}))
 
     def translate(self, line: bytes, offset: int) -> Record | None:
-        """Return the record in a line, or None. What the records before it say must be known."""
+        """Return the record in a line, or None. `read_changes` must have read those before it."""
         whole = parse_object(line)
         return None if whole is None else parse_record(self.translate_object(line, whole[1], offset), offset, whole[0])
 
@@ -165,9 +165,36 @@ def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
 def recognize(file: SeekableFile) -> HostRecords | None:
     """Return what translates a transcript's records, by its first records; None for Claude Code and unknown hosts."""
     for _, line in islice(forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES), MAX_FIRST_LINES):
+        record = parse_record(line)
+        if record is not None and record.uuid and record.session_id:
+            return None  # only Claude Code's records have both
         whole = parse_object(line)
         if whole is not None and isinstance(whole[1], dict) and (host := recognize_record(whole[1])) is not None:
             return HostRecords(host, whole[1])
+    return None
+
+
+def find_own_session(head: bytes) -> str | None:
+    r"""Return the first session id of a file that begins with Claude Code's records.
+
+    Faster than `recognize`, but None if the first lines do not show it: it may still be Claude Code's.
+
+    head: the file's first bytes.
+
+    >>> find_own_session(b'{"type":"user","sessionId":"s","uuid":"u"}\n')
+    's'
+    """
+    session = ""
+    start = 0
+    for _ in range(MAX_FIRST_LINES):
+        end = head.find(b"\n", start)
+        record = parse_record(head[start:end]) if end >= 0 else None
+        if record is None:
+            return None
+        session = session or record.session_id or ""
+        if record.uuid and record.session_id:
+            return session
+        start = end + 1
     return None
 
 
@@ -185,12 +212,12 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
         for agent in own.parent.glob(pattern.replace("{session}", glob.escape(session))):
             if agent == own or not agent.name.endswith(TRANSCRIPT_ENDINGS):
                 continue
-            if "{session}" in pattern or (not is_sub_agent and session_of(str(agent)) in sessions):
+            if "{session}" in pattern or (not is_sub_agent and read_session_id(str(agent)) in sessions):
                 found.add(str(agent))
     return sorted(found)
 
 
-def session_of(path: str) -> str:
+def read_session_id(path: str) -> str:
     """Return the session that the first records of a transcript name, "" if it cannot be read or names none."""
     try:
         opened = open_source(path)

@@ -17,10 +17,10 @@ from support.library_sample import asked, said, text, write_sample
 from support.terminal import Terminal
 
 import tailhook as library
-from tailhook.fleet.columns import COLUMNS, LARGE
+from tailhook.fleet.columns import LARGE, TABLE_COLUMNS
 
 DONE = "<loop-done>COMPLETE</loop-done>"
-TABLES = pytest.mark.parametrize("table", COLUMNS)
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_the_rows_are_those_of_the_library(rows, tmp_path, monkeypatch, table):
     assert wanted
     found = rows("--table", table, *(["--pattern", "found=it"] if table == "matches" else []))
     assert found == wanted
-    assert list(found[0]) == [name for name in COLUMNS[table] if name not in LARGE]
+    assert list(found[0]) == [name for name in TABLE_COLUMNS[table] if name not in LARGE]
 
 
 def test_a_pattern_has_a_name_and_a_name_may_have_several_texts(rows):

@@ -14,9 +14,9 @@ from support.host import ENVIRONMENT, tailhook
 from support.library_sample import asked, said, text, write_sample
 
 import tailhook as library
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 
-TABLES = pytest.mark.parametrize("table", COLUMNS)
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 PATTERN = ("--pattern", "found=it")
 LINE = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
 

@@ -9,9 +9,8 @@ from support.library_sample import said, text, write_sample
 from support.oracles.scan import Question, rows
 from support.transcript_trees import grow_tree
 
-from tailhook.cli.usage import TOKENS
 from tailhook.fleet import totals
-from tailhook.fleet.columns import USAGE_GROUPINGS
+from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 
 SONNET = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}
 
@@ -38,8 +37,7 @@ def facts(done):
 
 
 def test_every_grouping_is_one_of_time_or_of_a_column():
-    assert (*totals.TIME_KEYS, *totals.KEY_COLUMNS) == USAGE_GROUPINGS
-    assert totals.TOKEN_COLUMNS == TOKENS
+    assert (*totals.TIME_KEYS, *totals.GROUP_COLUMNS) == USAGE_GROUPINGS
 
 
 @pytest.mark.parametrize("by", USAGE_GROUPINGS)
@@ -55,11 +53,11 @@ def test_the_totals_are_those_of_the_reference(usage, tmp_path, by):
         wanted = {}
         for response in responses:
             total = wanted.setdefault(key_of(by, response), [0] * 5)
-            for place, count in enumerate((1, *(response[name] or 0 for name in TOKENS))):
+            for place, count in enumerate((1, *(response[name] or 0 for name in TOKEN_COLUMNS))):
                 total[place] += count
         found = facts(usage("--by", by, "--json", sources=[str(folder)]))
         assert {
-            group[by]: [group["responses"], *(group[name] for name in TOKENS)] for group in found["groups"]
+            group[by]: [group["responses"], *(group[name] for name in TOKEN_COLUMNS)] for group in found["groups"]
         } == wanted
         assert found["total"]["responses"] == len(responses)
 

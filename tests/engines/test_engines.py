@@ -15,7 +15,7 @@ from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
 from tailhook.fleet import engines, listing
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("default")]
 daft = pytest.importorskip("daft")
@@ -23,7 +23,7 @@ ray = pytest.importorskip("ray")
 daft.set_runner_native()  # otherwise it takes the Ray that a test starts
 moto_server = pytest.importorskip("moto.server")
 
-TABLES = pytest.mark.parametrize("table", COLUMNS)
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 TESTS = Path(__file__).parents[1]
 
 
@@ -116,12 +116,12 @@ def test_daft_gives_the_rows_of_the_local_engine(table, folder):
 
 def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, tmp_path):
     subprocess.run(
-        [sys.executable, "-m", "support.engines", folder, tmp_path / "answers", *COLUMNS],
+        [sys.executable, "-m", "support.engines", folder, tmp_path / "answers", *TABLE_COLUMNS],
         env={**os.environ, "PYTHONPATH": str(TESTS), helpers.KILLED: str(tmp_path / "killed")},
         check=True,
     )
     answers = json.loads((tmp_path / "answers").read_bytes())
-    for table in COLUMNS:
+    for table in TABLE_COLUMNS:
         assert answers[table] == local_rows(question(folder, table)), table
     for table in ("records", "usage"):
         assert answers[f"{table} after a kill"] == answers[table]
@@ -197,9 +197,9 @@ def test_sources_that_cannot_be_listed_are_in_the_report(folder):
 
 def test_sources_are_listed_once(folder, cluster, monkeypatch):
     listed = []
-    original = listing.find_files
+    original = listing.find_source_files
     monkeypatch.setattr(
-        "tailhook.fleet.scan.find_files", lambda *arguments: listed.append(arguments) or original(*arguments)
+        "tailhook.fleet.scan.find_source_files", lambda *arguments: listed.append(arguments) or original(*arguments)
     )
     question(folder, "records").to_ray().count()
     assert len(listed) == 1
@@ -265,7 +265,7 @@ def test_a_limit_ends_the_scan_early(folder, asked):
 
 
 def test_an_empty_source_has_no_rows_and_the_columns_of_its_table(tmp_path, cluster):
-    for table in COLUMNS:
+    for table in TABLE_COLUMNS:
         one = question(tmp_path, table)
         assert one.to_daft().column_names == list(one.columns)
         assert one.to_daft().to_pylist() == []

@@ -23,7 +23,7 @@ from tailhook import _core
 from tailhook.errors import RecordError
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, read_sections
 from tailhook.machines import idle, memory, ralph, triage, whole_number
@@ -215,7 +215,7 @@ def rows_of_ranges(program, data, edges, step):
 def scan_programs():
     """Return (a question for each table, the same without its gate)."""
     searches = [programs.signal_search(), programs.category_search(), programs.Search({"e": ["é"], "word": ["TODO"]})]
-    columns = COLUMNS | {
+    columns = TABLE_COLUMNS | {
         "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
     }
     found = []

@@ -16,10 +16,10 @@ from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
 from tailhook.fleet import plan, resume
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 
 pytest.importorskip("pyarrow")
-TABLES = pytest.mark.parametrize("table", COLUMNS)
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 
 
 def line(number, session="s"):
@@ -194,7 +194,7 @@ def test_a_line_that_was_torn_counts_once_when_it_is_whole(tmp_path):
     whole = line(1) + line(2)
     for end in (*range(len(line(1)) - 3, len(line(1)) + 3), len(whole) - 1, len(whole)):
         (sources / "s.jsonl").write_bytes(whole[:end])
-        for table in COLUMNS:
+        for table in TABLE_COLUMNS:
             kept = rows_of(question(sources, table, resume=folder / table))
             assert kept == rows_of(question(sources, table)), (end, table)
 

@@ -4,8 +4,8 @@ from random import Random
 
 from support.oracles.scan_records import head_of
 from tailhook._core import RangeScan
-from tailhook.fleet.answer import Conditions, answer
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.answer import Conditions, answer_question
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.program import Search, category_search, make_program, signal_search
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
@@ -32,7 +32,7 @@ def scan_rows(table, files, question, random=None):
     def read(name):
         program = make_program(
             name,
-            COLUMNS[table],
+            TABLE_COLUMNS[table],
             searches_of(question) if name == "matches" else (),
             conditions_of(question),
             code=-1 if question.in_code is None else int(question.in_code),
@@ -43,7 +43,7 @@ def scan_rows(table, files, question, random=None):
         for path, data in files:
             yield from scan_file(program, path, data, random)
 
-    batches = answer(table, COLUMNS[table], conditions_of(question), read)
+    batches = answer_question(table, TABLE_COLUMNS[table], conditions_of(question), read)
     rows = [dict(zip(batch.names, row, strict=True)) for batch in batches for row in zip(*batch.columns(), strict=True)]
     keys = EXACT.get(table)
     return sorted(rows, key=lambda row: [row[key] for key in keys]) if keys else rows

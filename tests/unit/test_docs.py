@@ -1,6 +1,8 @@
 """What the pages name exists: commands, flags, keys, variables, goals, files and links. Samples are what is printed."""
 
 import argparse
+import ast
+import importlib
 import json
 import re
 import shlex
@@ -272,6 +274,22 @@ def test_contributing_lists_every_goal_of_the_makefile():
     assert goals - listed == {"help"}
 
 
+@by_page
+def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
+    for info, content in fences(page):
+        if info != "python" or content.startswith(">>>"):
+            continue
+        known: dict[str, object] = {}
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tailhook"):
+                exec(ast.unparse(node), known)
+            elif isinstance(node, ast.Import) and any(one.name == "tailhook" for one in node.names):
+                known["tailhook"] = importlib.import_module("tailhook")
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+                assert hasattr(known[node.value.id], node.attr), ast.unparse(node)
+
+
 def test_the_readme_has_the_number_of_fuzz_targets():
     assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
 
@@ -339,14 +357,15 @@ def test_the_tree_names_every_folder():
 # ---- samples -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [SCAN, USAGE], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, SCAN, USAGE], ids=lambda page: page.stem)
 def test_the_samples_of_scans_are_what_is_printed(tmp_path, page):
     folder = tmp_path / ".claude" / "projects"
     folder.mkdir(parents=True)
     write_sample(folder)
     price = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}
     (tmp_path / "prices.json").write_text(json.dumps({"anthropic/sonnet": price}))
-    samples = [content for info, content in fences(page) if info == "console" and content.startswith("$ tailhook ")]
+    starts = ("$ tailhook scan ", "$ tailhook usage")
+    samples = [content for info, content in fences(page) if info == "console" and content.startswith(starts)]
     assert len(samples) > 2
     for sample in samples:
         line, *shown = sample.splitlines()

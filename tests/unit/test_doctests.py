@@ -16,6 +16,7 @@ from tailhook.errors import MissingExtraError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "library.md"
+ENGINES_PAGE = ROOT / "docs" / "engines.md"
 SCAN_PAGE = ROOT / "docs" / "scan.md"
 STUB = Path(tailhook.__file__).with_name("_core.pyi")
 MODULES = [
@@ -77,6 +78,19 @@ def test_the_examples_of_the_page_on_scans_run():
     result = run(SCAN_PAGE.read_text(), "scan.md", {})
     assert result.attempted > 5
     assert result.failed == 0
+
+
+def test_the_example_of_a_folder_that_is_kept_up_to_date_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    folder = tmp_path / ".claude" / "projects"
+    folder.mkdir(parents=True)
+    write_sample(folder)
+    blocks = [one.split("```")[0] for one in ENGINES_PAGE.read_text().split("```python\n")]
+    (code,) = [block for block in blocks if "resume=" in block]
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert [path.as_posix() for path in names["paths"]] == ["usage-folder/rows.parquet"]
 
 
 def test_the_example_of_the_readme_runs_and_gives_what_its_comments_show():

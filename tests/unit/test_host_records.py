@@ -77,7 +77,7 @@ def turn(model, cwd="/p"):
     return {"timestamp": TIME, "type": "turn_context", "payload": {"model": model, "cwd": cwd}}
 
 
-def test_codex_says_session_folder_and_model_once_and_every_later_record_has_them():
+def test_codex_writes_session_folder_and_model_once_and_every_later_record_has_them():
     said = codex_text("assistant", "output_text", "Hi.")
     with opened(CODEX_META, said, turn("m-1"), said, said, turn("m-2", "/q"), said) as session:
         found = [record for record in session if record.role]
@@ -220,7 +220,7 @@ def damaged(draw, name):
 
 @pytest.mark.parametrize("name", RECORDS)
 @given(st.data())
-def test_values_of_wrong_types_are_no_exception(name, data):
+def test_values_of_wrong_types_raise_nothing(name, data):
     originals = data.draw(damaged(name))
     with opened(*originals) as session:
         forward = list(session)

@@ -111,7 +111,7 @@ def test_messages_come_in_the_order_of_their_first_records_and_lose_no_record():
 
 
 @pytest.mark.parametrize("record", [{}, {"type": "assistant"}, {"type": "user", "message": 5}, {"type": "new-type"}])
-def test_records_without_anything_are_no_exception(record):
+def test_records_without_anything_raise_nothing(record):
     for message in messages(record):
         assert (message.text, message.tools, message.usage, message.model, message.start) == ("", [], None, None, None)
 

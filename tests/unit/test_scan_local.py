@@ -22,7 +22,7 @@ def tasks(tmp_path):
     for number in range(40):
         path = tmp_path / f"{number:02}.jsonl"
         path.write_bytes(b'{"type":"user"}\n' * (1 + number % 3))
-        made.append([FileRange(str(path), 0, None)])
+        made.append([FileRange(str(path), 0, None, 0)])
     return made
 
 
@@ -79,9 +79,9 @@ def test_a_file_that_fails_is_a_problem_and_the_others_are_scanned(tasks, worker
     damaged.write_bytes(b"\x1f\x8b no")
     os.mkfifo(tmp_path / "pipe.jsonl")
     tasks[1:1] = [
-        [FileRange(str(tmp_path / "none.jsonl"), 0, None), *tasks[5]],
-        [FileRange(str(tmp_path), 0, None), FileRange(str(damaged), 0, None)],
-        [FileRange(str(tmp_path / "pipe.jsonl"), 0, None)],
+        [FileRange(str(tmp_path / "none.jsonl"), 0, None, 0), *tasks[5]],
+        [FileRange(str(tmp_path), 0, None, 0), FileRange(str(damaged), 0, None, 0)],
+        [FileRange(str(tmp_path / "pipe.jsonl"), 0, None, 0)],
     ]
     results = list(run_tasks(PROGRAM, tasks, workers))
     assert sum(len(rows(result)) for result in results) == sum(1 + number % 3 for number in range(40)) + 3
@@ -116,7 +116,7 @@ def test_a_caller_that_stops_is_not_waited_for(tmp_path, workers):
     with open(path, "wb") as file:
         for _ in range(16):
             file.write(b'{"type":"user"}\n' * (1 << 16))  # 16 MiB in all
-    tasks = [[FileRange(str(path), 0, None)] for _ in range(5000)]
+    tasks = [[FileRange(str(path), 0, None, 0)] for _ in range(5000)]
     results = run_tasks(PROGRAM, tasks, workers)
     next(results)
     start = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):
     path.write_bytes(b'{"type":"user"}\n')
     stop = threading.Event()
     stop.set()
-    result = scan_task(PROGRAM, [FileRange(str(path), 0, None)], stop)
+    result = scan_task(PROGRAM, [FileRange(str(path), 0, None, 0)], stop)
     assert rows(result) == []
     assert result.counts["files"] == 0
 

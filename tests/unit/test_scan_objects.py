@@ -10,7 +10,7 @@ from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
 from tailhook.fleet import listing, local, objects, plan
-from tailhook.fleet.columns import COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS
 
 LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix the TODO."}}\n'
 
@@ -19,7 +19,7 @@ def all_rows(source, table, root, **question):
     """Return the rows of a table, with paths below `root`."""
     if table == "matches":
         question.setdefault("patterns", ["the "])
-    columns = [name for name in COLUMNS[table] if name != "bytes"]
+    columns = [name for name in TABLE_COLUMNS[table] if name != "bytes"]
     found = tailhook.scan(source, table, columns=columns, in_code=None, workers=2, **question)
     rows = [
         tuple(re.sub(f"^{re.escape(root)}", "", value) if isinstance(value, str) else value for value in row)
@@ -39,7 +39,7 @@ def small_tasks(monkeypatch):
     monkeypatch.setattr(objects, "MAX_AHEAD_BYTES", 2048)
 
 
-@pytest.mark.parametrize("table", COLUMNS)
+@pytest.mark.parametrize("table", TABLE_COLUMNS)
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, seed, small_tasks):
     found = [*grow_tree(Random(seed)).files, *mixed_files(Random(seed))]
@@ -56,7 +56,7 @@ def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, seed, small
 
 def listed(url):
     problems = []
-    return [file.path for file in listing.find_files([url], problems)], problems
+    return [file.path for file in listing.find_source_files([url], problems)], problems
 
 
 def test_a_url_is_an_object_a_prefix_or_a_glob():
@@ -102,7 +102,7 @@ def test_a_path_and_an_offset_of_a_row_open_the_record_again():
 def test_an_object_that_vanished_is_a_problem_and_the_others_are_scanned(monkeypatch):
     monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
     with bucket({"a.jsonl": LINE, "b.jsonl": LINE, "c.jsonl": LINE}) as (files, _):
-        (task,) = plan.make_tasks(listing.find_files(["s3://bucket"], []))
+        (task,) = plan.make_tasks(listing.find_source_files(["s3://bucket"], []))
         del files["/bucket/b.jsonl"]
         result = local.scan_task(tailhook.scan("s3://bucket", "records").programs["records"], task)
         assert [problem.path for problem in result.problems] == ["s3://bucket/b.jsonl"]

@@ -191,6 +191,11 @@ def test_a_broken_line_may_have_a_record_all_the_same(line, has_record, is_broke
     assert scanned("sessions", line)[0]["broken_lines"] == is_broken
 
 
+@pytest.mark.parametrize("line", [b"", b" \t\r", b"\xef\xbb\xbf", b"\xef\xbb\xbf \r"])
+def test_a_line_without_anything_but_blank_space_and_a_byte_order_mark_at_its_beginning_does_not_count(line):
+    assert scanned("sessions", line + b"\n") == []
+
+
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
@@ -326,7 +331,7 @@ def test_a_sub_agents_words_match_with_sidechains_or_all_text():
     assert [len(found(*agents, **more)) for more in ({}, {"sidechains": True}, {"all_text": True})] == [0, 1, 2]
 
 
-def test_words_of_the_host_are_words_if_the_agent_says_them():
+def test_words_of_the_host_are_words_if_the_agent_writes_them():
     assert len(found(said("<command-name> TODO"), said("Stop hook feedback: TODO"))) == 2
 
 
@@ -823,7 +828,8 @@ def test_usage_does_not_change_if_files_are_cut_between_lines(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_bytes_of_sessions_add_up_to_those_of_the_files(seed):
     every = mixed_files(Random(seed))
-    blank = sum(len(line) for _, data in every for line in re.findall(rb"[^\n]*\n|[^\n]+", data) if not line.strip())
+    lines = [line for _, data in every for line in re.findall(rb"[^\n]*\n|[^\n]+", data)]
+    blank = sum(len(line) for line in lines if not line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n"))
     assert sum(row["bytes"] for row in rows("sessions", every)) + blank == sum(len(data) for _, data in every)
 
 

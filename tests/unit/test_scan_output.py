@@ -14,7 +14,8 @@ import tailhook
 from tailhook._core import make_batch
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import TableLook, TableWriter, cells, cut_end, cut_start
+from tailhook.fleet.table import TableLook, TableWriter, cut_end, cut_start
+from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
 
@@ -153,7 +154,7 @@ def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
     for look in (TableLook(width), TableLook(width, colours=True)):
         line = drawn(names, values, look, len(before), ("path", "context"))[1]
         plain = line.replace("\x1b[1;31m", "").replace("\x1b[35m", "").replace("\x1b[0m", "")
-        assert cells(plain) <= width
+        assert count_cells(plain) <= width
         assert "TODO" in plain
         assert plain.startswith("…")
         assert ("\x1b[1;31mTODO\x1b[0m" in line) == look.colours
@@ -163,7 +164,9 @@ def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
 def test_a_text_that_is_cut_fits(width):
     for words in ("transcript", "日本語のテキスト", "e\u0301a", ""):
         for cut in (cut_start, cut_end):
-            assert cells(cut(words, width)) <= max(width, cells(words) if cells(words) <= width else 0)
+            assert count_cells(cut(words, width)) <= max(
+                width, count_cells(words) if count_cells(words) <= width else 0
+            )
 
 
 # ---- unknown types -------------------------------------------------------------

@@ -43,7 +43,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["session.jsonl", "session.jsonl.gz", "session.jsonl.zst", "session"])
-def test_the_first_bytes_tell_how_a_file_is_compressed_and_not_its_name(tmp_path, way, name):
+def test_the_first_bytes_and_not_the_name_decide_how_a_file_is_decompressed(tmp_path, way, name):
     path = tmp_path / name
     path.write_bytes(WAYS[way](DATA))
     assert numbers(path) == list(range(300))
@@ -220,7 +220,7 @@ def test_a_server_without_ranges_is_an_error_and_not_wrong_bytes():
 
 
 @pytest.mark.parametrize("url", ["foo://x/y", "s3:///", "http://", "http://127.0.0.1:9/session.jsonl"])
-def test_a_url_that_cannot_be_opened_says_so(url, monkeypatch):
+def test_the_error_names_the_url_that_cannot_be_opened(url, monkeypatch):
     monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
     with pytest.raises(SourceError, match=url):
         transcript.open(url)

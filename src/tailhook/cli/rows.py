@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from tailhook.cli.output import CommandError, coloured
 from tailhook.fleet.columns import CONTEXT_CHARS
@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
     from tailhook.fleet.scan import Scan
+    from tailhook.fleet.table import TableLook
 
 
 def write_chosen(
@@ -124,7 +125,7 @@ def only_columns(scan: "Scan", columns: tuple[str, ...], batches: "Iterable[Arro
     )
 
 
-def look(file: BinaryIO) -> Any:
+def look(file: BinaryIO) -> "TableLook":
     """Return how a table is drawn in a file: with colours, links and cut lines on a terminal."""
     from tailhook.fleet.table import TableLook
 

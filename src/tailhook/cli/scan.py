@@ -4,14 +4,14 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, COLUMNS, CONTEXT_CHARS, FORMATS
+from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -33,7 +33,9 @@ def add(commands: Commands) -> None:
     about = "search many transcripts, or list their records, tool uses, usage or sessions"
     parser = command(commands, "scan", print_scan, about, "tailhook scan --pattern todo=TODO --since 7d")
     add_sources(parser)
-    parser.add_argument("--table", choices=tuple(COLUMNS), default="matches", help="what a row is (default: matches)")
+    parser.add_argument(
+        "--table", choices=tuple(TABLE_COLUMNS), default="matches", help="what a row is (default: matches)"
+    )
     find = parser.add_argument_group("what to find, for the table matches")
     find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
     find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
@@ -68,7 +70,7 @@ def add(commands: Commands) -> None:
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name transcripts."""
-    about = "files, folders or globs (default: the transcripts of all installed hosts)"
+    about = "files, folders, globs or URLs (default: the transcripts of all installed hosts)"
     parser.add_argument("sources", nargs="*", metavar="SOURCES", help=about)
     parser.set_defaults(add_words=lambda arguments, words: arguments.sources.extend(words))
 
@@ -186,7 +188,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
     from tailhook.fleet.table import SHOWN
 
-    known = COLUMNS[arguments.table]
+    known = TABLE_COLUMNS[arguments.table]
     sort = (arguments.sort or "").removesuffix(":desc")
     asked = None
     if arguments.columns is not None:
@@ -236,7 +238,7 @@ def folder_argument(word: str) -> str:
 # ---- the run -------------------------------------------------------------------
 
 
-def run(scan: "Scan", write: "Any", rows_are: str) -> int:
+def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
     write: takes the batches, and returns how many rows were written, or None.
@@ -328,20 +330,10 @@ def counted(count: int, rows_are: str) -> str:
 
 def summary(report: "ScanReport") -> str:
     """Return what a scan that has ended has read."""
+    from tailhook.pictures.axis import format_bytes
+
     seconds = max(report.seconds or 0, 1e-3)
-    rate = f" ({readable(report.bytes / seconds)}/s)" if report.bytes else ""
-    known = f", {report.unchanged:,} unchanged" if report.unchanged else ""
-    return f"{report.files:,} file{'s' * (report.files != 1)}{known}, {readable(report.bytes)} in {seconds:.2f} s{rate}"
-
-
-def readable(size: float) -> str:
-    """Return a number of bytes as a person reads it.
-
-    >>> readable(940), readable(1.23e9)
-    ('940 B', '1.2 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
-        size /= 1000
-    return f"{size:.1f} TB"
+    rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
+    files = f"{report.files:,} file{'s' * (report.files != 1)}"
+    unchanged = f", {report.unchanged:,} unchanged" if report.unchanged else ""
+    return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"

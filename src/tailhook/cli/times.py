@@ -5,6 +5,7 @@ import re
 from datetime import datetime, timedelta, timezone
 
 from tailhook._core import unix_time
+from tailhook.records import EPOCH
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -42,7 +43,7 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
         seconds = unix_time(word)
         if seconds is None:
             return None
-        found = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+        found = EPOCH + timedelta(seconds=seconds)
         return found if HAS_ZONE.search(word) else found.replace(tzinfo=None).astimezone(timezone.utc)
     except OverflowError:  # not in the years 1 to 9999
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
-from tailhook.fleet.columns import USAGE_GROUPINGS
+from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tailhook.fleet.totals import Total
 
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
-TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
 
 
@@ -49,7 +48,7 @@ def print_totals(
     """Add up and print. Return the number of responses."""
     from tailhook.fleet.totals import add_up
 
-    groups, whole, unpriced = add_up(named_rows(scan, batches), arguments.by, prices)
+    groups, whole, unpriced = add_up(scan.name_rows(batches), arguments.by, prices)
     if arguments.json:
         print_json(
             {
@@ -69,16 +68,9 @@ def print_totals(
     return whole.responses
 
 
-def named_rows(scan: "Scan", batches: "Iterable[ArrowBatch]") -> Iterable[Any]:
-    """Yield rows as named tuples."""
-    row = scan.row_type()
-    for batch in batches:
-        yield from map(row._make, zip(*batch.columns(), strict=True))
-
-
 def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
     """Return a total for a program. The cost is in US dollars, rounded to millionths."""
-    facts: dict[str, Any] = {"responses": total.responses, **dict(zip(TOKENS, total.tokens, strict=True))}
+    facts: dict[str, Any] = {"responses": total.responses, **dict(zip(TOKEN_COLUMNS, total.tokens, strict=True))}
     if prices is not None:
         facts |= {"cost": float(round(total.cost, 6)), "unpriced_responses": total.unpriced}
     return facts

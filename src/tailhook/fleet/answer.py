@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tailhook._core import ArrowBatch, make_batch
-from tailhook.fleet.columns import COLUMNS
+from tailhook._core import ArrowBatch, ResponseCounter, make_batch
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
-    Occurrence,
-    SessionLine,
+    USAGE_HALF,
+    SessionLines,
     SessionTotals,
     ToolHalf,
-    UsageCounter,
+    UsageRow,
     join_tools,
     session_rows,
     tool_row,
-    usage_row,
 )
 
 BATCH_ROWS = 1 << 16
@@ -59,7 +58,7 @@ class Conditions(NamedTuple):
         return self.until is None or (start is not None and start < self.until)
 
 
-def answer(
+def answer_question(
     table: str, columns: Sequence[str], conditions: Conditions, read: Callable[[str], Iterator[ArrowBatch]]
 ) -> Iterator[ArrowBatch]:
     """Yield the rows of a table as batches.
@@ -69,7 +68,10 @@ def answer(
     if table in ("matches", "records"):
         yield from read(table)
         return
-    places = [COLUMNS[table].index(name) for name in columns]
+    if table == "usage" and conditions == Conditions():
+        yield from count_usage(read).rows(tuple(columns))
+        return
+    places = [TABLE_COLUMNS[table].index(name) for name in columns]
     chosen: list[tuple[Any, ...]] = []
     for row in ROWS[table](conditions, read):
         chosen.append(tuple(row[place] for place in places))
@@ -86,19 +88,24 @@ def values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
         yield from zip(*batch.columns(), strict=True)
 
 
-def count_usage(read: Read) -> UsageCounter:
+def count_usage(read: Read) -> ResponseCounter:
     """Return every response of all files, counted once."""
-    counter = UsageCounter()
-    for row in values(read("usage")):
-        counter.add(Occurrence(*row))
+    counter = ResponseCounter(USAGE_HALF)
+    for batch in read("usage"):
+        counter.add(batch)
     return counter
 
 
-def usage_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table usage, sorted by time, session and ids."""
-    found = [usage_row(response) for response in count_usage(read).rows()]
-    kept = [row for row in found if conditions.hold(row[0], row[2], row[5])]
-    yield from sorted(kept, key=lambda row: (str(row[5]), *map(str, row)))
+def usage_rows(read: Read) -> Iterator[UsageRow]:
+    """Yield a row for each response of all files, sorted by time, session and ids."""
+    yield from map(UsageRow._make, values(count_usage(read).rows(UsageRow._fields)))
+
+
+def chosen_usage_rows(conditions: Conditions, read: Read) -> Iterator[UsageRow]:
+    """Yield the rows of the table usage."""
+    for row in usage_rows(read):
+        if conditions.hold(row.session_id, row.project, row.timestamp):
+            yield row
 
 
 def tool_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
@@ -111,12 +118,12 @@ def tool_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
 def all_session_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table sessions, sorted by session."""
     totals: dict[str, SessionTotals] = {}
-    for row in values(read("sessions")):
-        line = SessionLine(*row)
-        totals.setdefault(line.session_id, SessionTotals()).add(line, name_of(line.path))
-    for row in session_rows(totals, count_usage(read).rows()):
+    for batch in read("sessions"):
+        for lines in SessionLines(*batch.columns()).runs():
+            totals.setdefault(lines.session_id[0], SessionTotals()).add(lines, name_of(lines.path[0]))
+    for row in session_rows(totals, usage_rows(read)):
         if conditions.are_of_session(row[1], row[4]) and conditions.is_in_time(row[8], row[9]):
             yield row
 
 
-ROWS = {"tools": tool_rows, "usage": usage_rows, "sessions": all_session_rows}
+ROWS = {"tools": tool_rows, "usage": chosen_usage_rows, "sessions": all_session_rows}

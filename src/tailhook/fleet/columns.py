@@ -7,9 +7,10 @@ FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 BINARY_FORMATS = ("parquet", "arrow")
 USAGE_GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
 
+TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 # Columns that are only there if they are asked for: they can be as large as the transcripts.
 LARGE = ("text", "input")
-COLUMNS: Mapping[str, tuple[str, ...]] = {
+TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "matches": (
         *("path", "offset", "session_id", "agent_id", "project", "role", "timestamp", "message_id"),
         *("name", "start", "end", "line", "in_code", "context"),
@@ -25,12 +26,12 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "usage": (
         *("session_id", "agent_id", "project", "host", "model", "timestamp", "message_id", "request_id"),
-        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *TOKEN_COLUMNS,
     ),
     "sessions": (
         *("host", "session_id", "parent", "path", "project", "git_branch", "models", "host_version", "start", "end"),
         *("prompts", "messages", "tool_calls"),
-        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *TOKEN_COLUMNS,
         *("errors", "sub_agents", "bytes", "broken_lines"),
     ),
 }

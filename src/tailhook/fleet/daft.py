@@ -28,10 +28,10 @@ except ImportError as error:
 
 def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:
     """Return the rows of a question as a data frame. Daft reads the files when it needs the rows."""
-    return engines.build(question, files, lambda *of: ScanSource(*of).read(), gather, daft.DataFrame.concat)
+    return engines.build(question, files, lambda *of: DaftSource(*of).read(), map_daft_buckets, daft.DataFrame.concat)
 
 
-def gather(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) -> daft.DataFrame:
+def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) -> daft.DataFrame:
     """Return what a function makes of each bucket, as `engines.build` asks for it."""
     columns = Schema.from_pyarrow_schema(schema)
     row = daft.DataType.struct({field.name: field.dtype for field in columns})
@@ -45,7 +45,7 @@ def gather(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) ->
     return rows.select(daft.col("row").unnest())
 
 
-class ScanSource(DataSource):
+class DaftSource(DataSource):
     """What a reader gives for all tasks."""
 
     def __init__(self, reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> None:
@@ -66,10 +66,10 @@ class ScanSource(DataSource):
         columns = None if pushdowns.columns is None else {*pushdowns.columns, *filters.columns}
         reader = self.reader.narrowed(columns, filters.comparisons)
         for task in self.tasks:
-            yield ScanTask(reader, task, pushdowns.limit if pushdowns.filters is None else None)
+            yield DaftTask(reader, task, pushdowns.limit if pushdowns.filters is None else None)
 
 
-class ScanTask(DataSourceTask):
+class DaftTask(DataSourceTask):
     """What a reader gives for a task."""
 
     def __init__(self, reader: engines.TaskReader, task: Sequence[FileRange], limit: int | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from tailhook._core import ArrowBatch, make_batch
-from tailhook.fleet.answer import answer, count_usage
+from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
@@ -26,7 +26,7 @@ from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
 
 BUCKET_BYTES = 1 << 28  # of transcripts whose halves are joined at once
-MOST_BUCKETS = 4096
+MAX_JOIN_BUCKETS = 4096
 # What is the same in all halves that make a row, and the columns that it is made of.
 HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "usage": lambda half: (
@@ -35,7 +35,7 @@ HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "tools": lambda half: f"{half['path']}:{half['tool_use_id'] or ''}",
     "sessions": lambda half: str(half["session_id"]),
 }
-KEYED_BY = {
+HALF_KEY_COLUMNS = {
     "usage": ("message_id", "request_id", "uuid", "path", "offset"),
     "tools": ("path", "tool_use_id"),
     "sessions": ("session_id",),
@@ -46,7 +46,7 @@ Frame = TypeVar("Frame")
 
 
 class Comparison(NamedTuple):
-    """What an engine says of the rows that it keeps: column, operator ("in", ">=", ">", "<" or "<="), and values."""
+    """What holds for the rows that an engine keeps: a column, "in", ">=", ">", "<" or "<=", and values."""
 
     column: str
     operator: str
@@ -78,7 +78,7 @@ class TaskReader(NamedTuple):
         yield self.schema().empty_table()
         found = task_rows(self.question, self.table, task, None if self.halves else limit)
         if self.halves:
-            yield pack(self.halves, HALF_KEYS[self.halves], KEYED_BY[self.halves], list(found), self.buckets)
+            yield pack(self.halves, HALF_KEYS[self.halves], HALF_KEY_COLUMNS[self.halves], list(found), self.buckets)
         else:
             yield from found
 
@@ -102,7 +102,7 @@ def build(
     union: returns the rows of both.
     """
     tasks = list(make_tasks(files))
-    buckets = max(1, min(MOST_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
+    buckets = max(1, min(MAX_JOIN_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
     if question.table not in HALVES:
         return read(TaskReader(question, buckets), tasks)
     halves = read(TaskReader(question, buckets, question.table), tasks)
@@ -170,7 +170,7 @@ def pack(
 
 
 def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:
-    """Return what reads packed halves, as `answer` takes it.  tables, halves: columns of packed rows."""
+    """Return what reads packed halves, as `answer_question` takes it.  tables, halves: columns of packed rows."""
     pyarrow = import_pyarrow()
     found = defaultdict(list)
     for table, data in zip(tables, halves, strict=True):
@@ -189,7 +189,8 @@ def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> 
     pyarrow = import_pyarrow()
     read = unpack(tables, halves)
     batches = [
-        pyarrow.record_batch(batch) for batch in answer(question.table, question.columns, question.conditions, read)
+        pyarrow.record_batch(batch)
+        for batch in answer_question(question.table, question.columns, question.conditions, read)
     ]
     schema = row_schema(question.table, question.columns)
     return pyarrow.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
@@ -197,12 +198,10 @@ def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> 
 
 def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> Any:
     """Return the responses of a bucket, each once, packed by the session of their first record."""
-    rows: list[tuple[Any, ...]] = []
-    for one in count_usage(unpack(tables, halves)).rows():
-        rows.append(one.counted._replace(session_id=one.first.session_id, agent_id=one.first.agent_id))
     pyarrow = import_pyarrow()
-    found = pyarrow.Table.from_batches([pyarrow.record_batch(make_batch("usage", USAGE_HALF, rows))])
-    return pack(BY_SESSION, HALF_KEYS["sessions"], KEYED_BY["sessions"], [found], buckets)
+    batches = count_usage(unpack(tables, halves)).rows(USAGE_HALF) or [make_batch("usage", USAGE_HALF, [])]
+    found = pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in batches])
+    return pack(BY_SESSION, HALF_KEYS["sessions"], HALF_KEY_COLUMNS["sessions"], [found], buckets)
 
 
 # ---- conditions that an engine hands down ------------------------------------

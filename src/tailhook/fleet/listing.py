@@ -7,10 +7,13 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
-from tailhook.fleet.plan import ENDINGS, Problem, SourceFile
+from tailhook.fleet.plan import ENDINGS, ScanProblem, SourceFile
 from tailhook.sources import is_url
+
+ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
 def default_folders() -> list[str]:
@@ -22,7 +25,7 @@ def default_folders() -> list[str]:
     return [str(folder) for folder in folders if folder.is_dir()]
 
 
-def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem]) -> list[SourceFile]:
+def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> list[SourceFile]:
     """Return the files of all sources, each once, sorted by path.
 
     sources: files, folders (all transcripts below them), globs, and URLs of objects and of prefixes.
@@ -37,16 +40,16 @@ def find_files(sources: Iterable[str | os.PathLike[str]], problems: list[Problem
             try:
                 facts = os.stat(path)  # noqa: PTH116 - of 10,000 files, Path objects would take most of the time
             except OSError as error:
-                problems.append(Problem(path, error.strerror or str(error)))
+                problems.append(ScanProblem(path, error.strerror or str(error)))
                 continue
             if stat.S_ISREG(facts.st_mode):
                 found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
             else:
-                problems.append(Problem(path, "it is not a regular file"))
+                problems.append(ScanProblem(path, "it is not a regular file"))
     return sorted(found.values())
 
 
-def paths_of(source: str, problems: list[Problem]) -> Iterator[str]:
+def paths_of(source: str, problems: list[ScanProblem]) -> Iterator[str]:
     """Yield the paths of a source's files."""
     path = Path(source)
     if path.is_dir():
@@ -54,18 +57,18 @@ def paths_of(source: str, problems: list[Problem]) -> Iterator[str]:
     elif glob.has_magic(source) and not os.path.lexists(source):
         paths = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
         if not paths:
-            problems.append(Problem(source, "no file matches"))
+            problems.append(ScanProblem(source, "no file matches"))
         for found in map(Path, paths):
             yield from files_below(found, problems) if found.is_dir() else (str(found),)
     else:
         yield str(path)
 
 
-def files_below(folder: Path, problems: list[Problem]) -> Iterator[str]:
+def files_below(folder: Path, problems: list[ScanProblem]) -> Iterator[str]:
     """Yield the transcripts in a folder and the folders below it. Links to folders are not followed."""
 
     def note(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), error.strerror or str(error)))
+        problems.append(ScanProblem(str(error.filename), error.strerror or str(error)))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()

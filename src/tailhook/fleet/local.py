@@ -13,9 +13,18 @@ from typing import NamedTuple
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, forward_lines
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
-from tailhook.fleet.plan import COMPRESSED, FIRST_HEAD_BYTES, HEAD_BYTES, FileRange, Problem, name_of, session_of
-from tailhook.host_records import HostRecords, name_of_host, recognize
-from tailhook.sources import is_compressed, open_source
+from tailhook.fleet.plan import (
+    COMPRESSED,
+    FIRST_HEAD_BYTES,
+    HEAD_BYTES,
+    FileRange,
+    ScanProblem,
+    name_of,
+    session_in_head,
+)
+from tailhook.hook.hosts import DEFAULT
+from tailhook.host_records import HostRecords, find_own_session, name_of_host, recognize
+from tailhook.sources import is_compressed, open_path, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ class TaskResult(NamedTuple):
 
     batches: list[ArrowBatch]
     counts: Counter[str]
-    problems: list[Problem]
+    problems: list[ScanProblem]
     unknown_types: dict[tuple[str, str], int]
 
 
@@ -58,7 +67,7 @@ def scan_task(program: ScanProgram, task: Sequence[FileRange], stop: Event | Non
                 counts["files"] += part.start == 0
             except (OSError, TailhookError) as error:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                problems.append(Problem(part.path, reason))
+                problems.append(ScanProblem(part.path, reason))
     finally:
         objects.close()
     counts.update(scan.counts)
@@ -70,24 +79,40 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
 
     Raises OSError and TailhookError.
     """
+    if not part.is_object:
+        with open_path(part.path) as file:
+            head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
+            session = None if is_compressed(head) else find_own_session(head)
+            if session is not None:
+                return scan_lines(scan, part, file.fileno(), session, stop)
     opened = open_source(part.path)
     try:
         fd = opened.file.fileno()
-        start, end = part.start, part.end
         if not opened.is_live:
-            if start:
+            if part.start:
                 return 0  # the range from the file's beginning has all of it
-            end = None
+            part = part._replace(end=None)
         records = recognize(opened.file)
-        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), start, end)
         if records is None:
-            scan.read(fd, stop)
-            scan.end_file()
-        else:
-            feed_translated(scan, records, opened.file, start, end)
-        return max(0, (os.fstat(fd).st_size if end is None else end) - start)
+            return scan_lines(scan, part, fd, file_session(fd, part.path), stop)
+        scan.begin(part.path, file_session(fd, part.path), name_of_host(records), part.start, part.end)
+        feed_translated(scan, records, opened.file, part.start, part.end)
+        return bytes_read(part, fd)
     finally:
         opened.close()
+
+
+def scan_lines(scan: RangeScan, part: FileRange, fd: int, session: str, stop: Event | None) -> int:
+    """Scan a range of an open file with Claude Code's records, and return how many bytes it has. Raises OSError."""
+    scan.begin(part.path, session, DEFAULT, part.start, part.end)
+    scan.read(fd, stop)
+    scan.end_file()
+    return bytes_read(part, fd)
+
+
+def bytes_read(part: FileRange, fd: int) -> int:
+    """Return how many bytes a range of an open file has."""
+    return max(0, (os.fstat(fd).st_size if part.end is None else part.end) - part.start)
 
 
 def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number: int) -> int:
@@ -99,7 +124,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     if part.path.endswith(COMPRESSED) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
-    session = session_of(head[:HEAD_BYTES]) or name_of(part.path)
+    session = session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
     if records is None:
         for block in objects.blocks(number, part):
@@ -127,9 +152,9 @@ def feed_translated(scan: RangeScan, records: HostRecords, file: SeekableFile, s
 def file_session(fd: int, path: str) -> str:
     """Return the session of the records in a file that name none."""
     head = os.pread(fd, FIRST_HEAD_BYTES, 0)
-    found = session_of(head)
+    found = session_in_head(head)
     if found is None and len(head) == FIRST_HEAD_BYTES:
-        found = session_of(os.pread(fd, HEAD_BYTES, 0))
+        found = session_in_head(os.pread(fd, HEAD_BYTES, 0))
     return found or name_of(path)
 
 

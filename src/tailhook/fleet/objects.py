@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tailhook.errors import SourceError, TailhookError
-from tailhook.fleet.plan import COMPRESSED, ENDINGS, HEAD_BYTES, FileRange, Problem, SourceFile
+from tailhook.fleet.plan import COMPRESSED, ENDINGS, HEAD_BYTES, FileRange, ScanProblem, SourceFile
 from tailhook.sources import BUCKET_SCHEMES, ask_store, open_store, split_url
 
 BLOCK_BYTES = 8 << 20  # that a request asks for
@@ -24,7 +24,7 @@ GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
 # ---- listing -----------------------------------------------------------------
 
 
-def find_objects(url: str, problems: list[Problem]) -> Iterator[SourceFile]:
+def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
     """Yield the objects that a URL stands for: one object, all transcripts below a prefix, or those of a glob.
 
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
@@ -46,10 +46,10 @@ def find_objects(url: str, problems: list[Problem]) -> Iterator[SourceFile]:
                 found = True
                 yield file
     except (OSError, TailhookError) as error:
-        problems.append(Problem(url, str(error)))
+        problems.append(ScanProblem(url, str(error)))
         return
     if not found:
-        problems.append(Problem(url, "no file matches" if wanted else "nothing is there"))
+        problems.append(ScanProblem(url, "no file matches" if wanted else "nothing is there"))
 
 
 def glob_pattern(url: str) -> re.Pattern[str]:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tailhook._core import parse_record
 
-TASK_BYTES = 64 << 20  # of a task: a larger file is cut, smaller ones are packed together
-HEAD_BYTES = 1 << 20  # in which a file's session is looked for
-FIRST_HEAD_BYTES = 1 << 15  # that are read at first
+TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
+HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
+FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 COMPRESSED = (".gz", ".zst")
-OBJECT_TASK_BYTES = 2 * TASK_BYTES  # of a task with objects at URLs, because each request has a delay
+OBJECT_TASK_SIZE = 2  # a task of objects at URLs is so many times as large, because each request has a delay
 
 
 class SourceFile(NamedTuple):
@@ -48,7 +48,7 @@ class FileRange(NamedTuple):
     is_object: bool = False
 
 
-class Problem(NamedTuple):
+class ScanProblem(NamedTuple):
     """A source that could not be read, and why."""
 
     path: str
@@ -56,15 +56,18 @@ class Problem(NamedTuple):
 
 
 def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Iterator[list[FileRange]]:
-    """Yield tasks of about `task_bytes` each, or twice as much of objects, in the order of the files.
+    """Yield tasks, each a list of ranges, in the order of the files.
 
-    A line that is appended after its file was found is not in any task.
+    task_bytes: at most so many in a task, or twice as many if its files are objects.
+
+    A compressed file is one range, however large it is. A line that is appended after its file was found is not in any
+    task.
     """
     task: list[FileRange] = []
     size = 0
     for file in files:
         is_object = file.etag is not None
-        limit = task_bytes * OBJECT_TASK_BYTES // TASK_BYTES if is_object else task_bytes
+        limit = task_bytes * OBJECT_TASK_SIZE if is_object else task_bytes
         length = file.size - file.start
         if size + length > limit and task:
             yield task
@@ -82,9 +85,12 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
         yield task
 
 
-def session_of(data: bytes) -> str | None:
-    """Return the session that the first whole lines of a file name, or None."""
-    for line in data.split(b"\n")[:-1]:
+def session_in_head(data: bytes) -> str | None:
+    """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        line = data[start:end]
+        start = end + 1
         if b"sessionId" in line or b"\\u" in line:
             record = parse_record(line)
             if record is not None and record.session_id:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -14,6 +14,7 @@ from tailhook.fleet.record_types import KNOWN_TYPES
 from tailhook.fleet.reduce import SESSION_LINE, TOOL_HALF, USAGE_HALF
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
+from tailhook.records import EPOCH
 
 # Tables whose rows are joined from what ranges give: the columns of that, and what is in every line that gives any.
 HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -22,8 +23,9 @@ HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sessions": (SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-ESCAPED_ASCII = tuple(rf"\u00{digit}" for digit in range(2, 8))  # how the escape of a printable character begins
+# How the escape of a printable character begins, without its backslash: the core looks for four bytes at first, and
+# with the backslash they would begin the escapes of control characters, too, of which a terminal's output is full.
+ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
 
@@ -97,7 +99,7 @@ def make_program(
 
 def microseconds(time: datetime | None) -> int | None:
     """Return a time as microseconds since 1970."""
-    return None if time is None else (time - UNIX_EPOCH) // timedelta(microseconds=1)
+    return None if time is None else (time - EPOCH) // timedelta(microseconds=1)
 
 
 # ---- the gate ------------------------------------------------------------------

@@ -15,6 +15,10 @@ from tailhook.fleet.redact import needed_columns, redacted
 class Question(NamedTuple):
     """What is asked of transcripts, wherever they are.
 
+    table: one of TABLE_COLUMNS (columns.py).
+    columns: of the rows, in their order.
+    searches: of matches: what to find.
+    conditions: which rows count.
     options: of matches, as `make_program` takes them.
     redacted_context: characters around a match if secrets are masked; None if they are not.
     """
@@ -53,7 +57,7 @@ class Question(NamedTuple):
         return redacted(batches, table, columns, self.redacted_context)
 
     def described(self) -> dict[str, Any]:
-        """Return the question as JSON has it. Two questions that can have different rows differ in it."""
+        """Return the question as a value for JSON. It differs for two questions that can have different rows."""
         since, until = (
             None if time is None else time.astimezone(timezone.utc).isoformat()
             for time in (self.conditions.since, self.conditions.until)

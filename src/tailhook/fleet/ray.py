@@ -24,15 +24,15 @@ except ImportError as error:
 
 def to_ray(question: Question, files: Sequence[SourceFile]) -> Dataset:
     """Return the rows of a question as a dataset. Ray reads the files when it needs the rows."""
-    return engines.build(question, files, read, gather, Dataset.union)
+    return engines.build(question, files, make_dataset, map_ray_buckets, Dataset.union)
 
 
-def read(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> Dataset:
+def make_dataset(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> Dataset:
     """Return what a reader gives for all tasks."""
-    return ray.data.read_datasource(ScanDatasource(reader, tasks), override_num_blocks=max(1, len(tasks)))
+    return ray.data.read_datasource(RaySource(reader, tasks), override_num_blocks=max(1, len(tasks)))
 
 
-def gather(halves: Dataset, _schema: Any, function: Callable[..., Any]) -> Dataset:
+def map_ray_buckets(halves: Dataset, _schema: Any, function: Callable[..., Any]) -> Dataset:
     """Return what a function makes of each bucket, as `engines.build` asks for it."""
 
     def of_bucket(packed: Any) -> Any:
@@ -41,7 +41,7 @@ def gather(halves: Dataset, _schema: Any, function: Callable[..., Any]) -> Datas
     return halves.groupby("bucket").map_groups(of_bucket, batch_format="pyarrow")
 
 
-class ScanDatasource(Datasource):
+class RaySource(Datasource):
     """What a reader gives for all tasks. Ray asks several times for its read tasks; the files are listed once."""
 
     def __init__(self, reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> None:

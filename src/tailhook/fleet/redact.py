@@ -9,8 +9,8 @@ from typing import Any
 from tailhook._core import ArrowBatch, make_batch
 from tailhook.machines.secrets import MASK, is_secret_name, mask
 
-# A secret is recognised by what stands before it: so many characters before a context are examined with it.
-EXAMINED_CHARS = 2048
+# A secret may be recognised by the words before it, so what stands around a context is examined, too.
+EXAMINED_CHARS = 2048  # before a context
 EXAMINED_AFTER_CHARS = 256
 EDGE = "\x1e"  # marks an edge in a text; it counts as blank space, so it changes no word
 PLACES = ("start", "end")  # the columns that are needed to find a match in its context
@@ -79,7 +79,7 @@ def mask_context(text: str, start: int, length: int, context: int) -> str:
 
 
 def mask_json(text: str) -> str:
-    r"""Return JSON text with masked strings; a text that is not valid JSON, as a whole.
+    r"""Return JSON text with its strings masked. A text that is not valid JSON is masked as a whole.
 
     >>> mask_json('{"password": "hunter two", "command": "deploy --token abc"}')
     '{"password":"[secret]","command":"deploy --token [secret]"}'

@@ -1,17 +1,20 @@
-"""Joins the halves that ranges give into rows: responses counted once, tool uses with their results.
+"""Joins the halves that ranges give into rows: tool uses with their results, and what a session adds up.
 
 Every function here is associative and gives the same rows in whatever order the halves come: places decide, which are
-(time, path, offset).
+(time, path, offset). So does `ResponseCounter` of the core, which counts responses once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import chain, compress, groupby
 from typing import Any, NamedTuple
 
 NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
+NONE = (NEVER, 0, "")
+Place = tuple[datetime, str, int]  # of a record: its time, path and offset
 USAGE_HALF = (
     *("path", "offset", "session_id", "agent_id", "project", "host", "model", "timestamp"),
     *("message_id", "request_id", "uuid"),
@@ -21,89 +24,6 @@ TOOL_HALF = (
     *("path", "offset", "session_id", "agent_id", "project", "tool_use_id", "name", "started", "ended", "is_error"),
     *("input", "file", "command", "is_result"),
 )
-
-
-class Occurrence(NamedTuple):
-    """One record of an API response, with the columns of USAGE_HALF."""
-
-    path: str
-    offset: int
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    host: str
-    model: str | None
-    timestamp: datetime | None
-    message_id: str | None
-    request_id: str | None
-    uuid: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_creation_tokens: int | None
-
-    def place(self) -> tuple[datetime, str, int]:
-        """Return what orders the records of all files."""
-        return (self.timestamp or NEVER, self.path, self.offset)
-
-    def weight(self) -> tuple[int, tuple[datetime, str, int]]:
-        """Return what decides which record of a response counts: the greatest."""
-        return (-1 if self.output_tokens is None else self.output_tokens, self.place())
-
-
-class Response:
-    """What is kept of the records of one response: the first one, and the one that counts."""
-
-    __slots__ = ("counted", "first")
-
-    def __init__(self, first: Occurrence, counted: Occurrence) -> None:
-        self.first, self.counted = first, counted
-
-    def add(self, first: Occurrence, counted: Occurrence) -> None:
-        """Add another record, or what is kept of others."""
-        if first.place() < self.first.place():
-            self.first = first
-        if counted.weight() > self.counted.weight():
-            self.counted = counted
-
-
-class UsageCounter:
-    """Counts each API response once, however many records and files repeat it.
-
-    A response is known by its message id and request id; a message id that occurs without a request id, too, is one
-    response.
-    """
-
-    def __init__(self) -> None:
-        self.responses: dict[tuple[str, ...], dict[str | None, Response]] = defaultdict(dict)
-
-    def add(self, one: Occurrence) -> None:
-        """Add a record."""
-        group: tuple[str, ...]
-        if one.message_id:
-            group, request = ("message", one.message_id), one.request_id or None
-        elif one.request_id:
-            group, request = ("request", one.request_id), one.request_id
-        elif one.uuid:
-            group, request = ("uuid", one.uuid), one.uuid
-        else:
-            group, request = ("line", one.path, str(one.offset)), None
-        known = self.responses[group].get(request)
-        if known is None:
-            self.responses[group][request] = Response(one, one)
-        else:
-            known.add(one, one)
-
-    def rows(self) -> Iterator[Response]:
-        """Yield each response."""
-        for by_request in self.responses.values():
-            found = list(by_request.values())
-            if None in by_request and len(found) > 1:
-                merged = Response(found[0].first, found[0].counted)
-                for other in found[1:]:
-                    merged.add(other.first, other.counted)
-                found = [merged]
-            yield from found
 
 
 class ToolHalf(NamedTuple):
@@ -155,14 +75,21 @@ def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
     return (ended - started) // timedelta(milliseconds=1)
 
 
-def usage_row(response: Response) -> tuple[Any, ...]:
-    """Return the columns of the table usage: whose it is by its first record, figures by the one that counts."""
-    first, counted = response.first, response.counted
-    return (
-        *(first.session_id, first.agent_id, first.project, first.host),
-        *(counted.model, counted.timestamp, counted.message_id, counted.request_id),
-        *(counted.input_tokens, counted.output_tokens, counted.cache_read_tokens, counted.cache_creation_tokens),
-    )
+class UsageRow(NamedTuple):
+    """A row of the table usage: a response, counted once."""
+
+    session_id: str
+    agent_id: str | None
+    project: str | None
+    host: str
+    model: str | None
+    timestamp: datetime | None
+    message_id: str | None
+    request_id: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_creation_tokens: int | None
 
 
 def tool_row(use: ToolHalf) -> tuple[Any, ...]:
@@ -182,34 +109,47 @@ SESSION_LINE = (
 )
 
 
-class SessionLine(NamedTuple):
-    """What a session gets from one line, with the columns of SESSION_LINE."""
+class SessionLines(NamedTuple):
+    """What a session gets from lines that follow each other in a file: a list for each column of SESSION_LINE."""
 
-    path: str
-    offset: int
-    host: str
-    host_version: str | None
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    git_branch: str | None
-    uuid: str | None
-    timestamp: datetime | None
-    message_id: str | None
-    is_prompt: bool
-    is_sidechain: bool
-    is_error: bool
-    parent: str | None
-    line_bytes: int
-    has_record: bool
-    is_broken: bool
-    has_own_words: bool
-    tool_ids: list[str]
-    unnamed_uses: int
-    progress_agents: list[str]
+    path: list[str]
+    offset: list[int]
+    host: list[str]
+    host_version: list[str | None]
+    session_id: list[str]
+    agent_id: list[str | None]
+    project: list[str | None]
+    git_branch: list[str | None]
+    uuid: list[str | None]
+    timestamp: list[datetime | None]
+    message_id: list[str | None]
+    is_prompt: list[bool]
+    is_sidechain: list[bool]
+    is_error: list[bool]
+    parent: list[str | None]
+    line_bytes: list[int]
+    has_record: list[bool]
+    is_broken: list[bool]
+    has_own_words: list[bool]
+    tool_ids: list[list[str]]
+    unnamed_uses: list[int]
+    progress_agents: list[list[str]]
 
+    def cut(self, start: int, end: int) -> SessionLines:
+        """Return the lines from `start` up to `end`, without it."""
+        return SessionLines._make(column[start:end] for column in self)
 
-Place = tuple[datetime, str, int]
+    def only(self, flags: Sequence[bool]) -> SessionLines:
+        """Return the lines whose flag is set."""
+        return SessionLines._make(list(compress(column, flags)) for column in self)
+
+    def runs(self) -> Iterator[SessionLines]:
+        """Yield the lines in parts of one file and one session each."""
+        start = 0
+        for _, lines in groupby(zip(self.path, self.session_id, strict=True)):
+            end = start + sum(1 for _ in lines)
+            yield self.cut(start, end)
+            start = end
 
 
 class SessionTotals:
@@ -230,61 +170,75 @@ class SessionTotals:
         self.bytes = 0
         self.broken_lines = 0
 
-    def add(self, line: SessionLine, stem: str) -> None:
-        """Add a line.  stem: the name of its file."""
-        self.bytes += line.line_bytes
-        self.broken_lines += line.is_broken
-        rank = 0 if stem == line.session_id else 2
-        if rank and line.has_record and not line.is_sidechain and not line.agent_id:
-            rank = 1
-        if self.path is None or (rank, line.path) < self.path:
-            self.path = (rank, line.path)
-        self.host = self.host or line.host
-        if not line.has_record:
-            return
-        place = (line.timestamp or NEVER, line.path, line.offset)
+    def add(self, lines: SessionLines, stem: str) -> None:
+        """Add lines of one file.  stem: the file's name."""
+        self.bytes += sum(lines.line_bytes)
+        self.broken_lines += sum(lines.is_broken)
+        self.host = self.host or lines.host[0]
+        path, session_id = lines.path[0], lines.session_id[0]
+        if not all(lines.has_record):
+            lines = lines.only(lines.has_record)
+        are_own = [not agent and not side for agent, side in zip(lines.agent_id, lines.is_sidechain, strict=True)]
+        rank = 0 if stem == session_id else 1 if any(are_own) else 2
+        self.path = (rank, path) if self.path is None else min(self.path, (rank, path))
+        if lines.path:
+            self.add_records(lines, path)
+
+    def add_records(self, lines: SessionLines, path: str) -> None:
+        """Add the records of one file."""
+        known_times = [time for time in lines.timestamp if time is not None]
+        if known_times:
+            self.times += [min(known_times), max(known_times)]
+            self.times = [min(self.times), max(self.times)]
         for name in ("project", "parent", "host"):
-            keep_first(self.first, name, place, getattr(line, name))
+            if (found := first_value(lines, path, getattr(lines, name))) is not None:
+                self.first[name] = min(self.first.get(name, found), found)
         for name in ("git_branch", "host_version"):
-            keep_last(self.last, name, place, getattr(line, name))
-        if line.timestamp is not None:
-            self.times = [min([*self.times[:1], line.timestamp]), max([*self.times[1:], line.timestamp])]
-        known_by = line.uuid or (line.path, line.offset)
-        if line.is_prompt:
-            self.prompts.add(known_by)
-        if line.is_error:
-            self.errors.add(known_by)
-        if line.has_own_words and not line.is_sidechain:
-            self.messages.add(line.message_id or known_by)
-        self.tool_ids.update(line.tool_ids)
-        self.unnamed_uses += line.unnamed_uses
-        self.agents.update(agent for agent in (line.agent_id, *line.progress_agents) if agent)
+            if (found := last_value(lines, path, getattr(lines, name))) is not None:
+                self.last[name] = max(self.last.get(name, found), found)
+        self.prompts.update(known_by(lines.only(lines.is_prompt)))
+        self.errors.update(known_by(lines.only(lines.is_error)))
+        spoken = lines.only(
+            [words and not side for words, side in zip(lines.has_own_words, lines.is_sidechain, strict=True)]
+        )
+        names = zip(spoken.message_id, known_by(spoken), strict=True)
+        self.messages.update(message_id or record for message_id, record in names)
+        self.tool_ids.update(chain.from_iterable(lines.tool_ids))
+        self.unnamed_uses += sum(lines.unnamed_uses)
+        self.agents.update(filter(None, lines.agent_id), filter(None, chain.from_iterable(lines.progress_agents)))
 
 
-def keep_first(kept: dict[str, tuple[Place, str]], name: str, place: Place, value: str | None) -> None:
-    """Keep a value if it is not empty and no earlier record has one."""
-    if value and (name not in kept or place < kept[name][0]):
-        kept[name] = (place, value)
+def known_by(lines: SessionLines) -> Iterator[object]:
+    """Yield by what each record is known: its uuid, or else its place."""
+    for uuid, path, offset in zip(lines.uuid, lines.path, lines.offset, strict=True):
+        yield uuid or (path, offset)
 
 
-def keep_last(kept: dict[str, tuple[Place, str]], name: str, place: Place, value: str | None) -> None:
-    """Keep a value if it is not empty and no later record has one."""
-    if value and (name not in kept or place > kept[name][0]):
-        kept[name] = (place, value)
+def first_value(lines: SessionLines, path: str, values: Sequence[str | None]) -> tuple[Place, str] | None:
+    """Return the first value of one file's records that is not empty, and its place; None if there is none."""
+    rows = zip(lines.timestamp, lines.offset, values, strict=True)
+    time, offset, value = min(((time or NEVER, offset, value) for time, offset, value in rows if value), default=NONE)
+    return None if not value else ((time, path, offset), value)
 
 
-def session_rows(totals: dict[str, SessionTotals], responses: Iterable[Response]) -> Iterator[tuple[Any, ...]]:
+def last_value(lines: SessionLines, path: str, values: Sequence[str | None]) -> tuple[Place, str] | None:
+    """Return the last value of one file's records that is not empty, and its place; None if there is none."""
+    rows = zip(lines.timestamp, lines.offset, values, strict=True)
+    time, offset, value = max(((time or NEVER, offset, value) for time, offset, value in rows if value), default=NONE)
+    return None if not value else ((time, path, offset), value)
+
+
+def session_rows(totals: dict[str, SessionTotals], responses: Iterable[UsageRow]) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of the table sessions, sorted by session.
 
     totals: by session.  responses: those of all sessions, each once.
     """
-    used: dict[str, list[Occurrence]] = defaultdict(list)
+    used: dict[str, list[UsageRow]] = defaultdict(list)
     for response in responses:
-        used[response.first.session_id].append(response.counted)
-        if response.first.session_id in totals:
-            totals[response.first.session_id].agents.update(filter(None, [response.first.agent_id]))
+        used[response.session_id].append(response)
     for session_id, total in sorted(totals.items()):
         own = used[session_id]
+        total.agents.update(response.agent_id for response in own if response.agent_id)
         first = {name: value for name, (_, value) in total.first.items()}
         last = {name: value for name, (_, value) in total.last.items()}
         start, end = total.times or (None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tailhook.fleet.plan import Problem
+from tailhook.fleet.plan import ScanProblem
 
 
 class ScanReport(NamedTuple):
@@ -27,7 +27,7 @@ class ScanReport(NamedTuple):
     broken_lines: int
     long_lines: int
     seconds: float | None
-    skipped: tuple[Problem, ...]
+    skipped: tuple[ScanProblem, ...]
     unknown_types: dict[tuple[str, str], int]
     unchanged: int
 
@@ -46,4 +46,4 @@ class Progress(NamedTuple):
     all_bytes: int
 
 
-Watch = Callable[[Progress], object]
+Watch = Callable[[Progress], object]  # a function that is called while a scan runs; what it returns is not used

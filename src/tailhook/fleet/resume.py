@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
-from tailhook.fleet.answer import BATCH_ROWS, answer
+from tailhook.fleet.answer import BATCH_ROWS, answer_question
 from tailhook.fleet.local import TaskResult, run_tasks, scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
-from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, Problem, SourceFile, make_tasks, session_of
+from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile, make_tasks, session_in_head
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.host_records import name_of_host, recognize
@@ -134,12 +134,12 @@ class PartFolder:
             kept = [path for path in self.parts[name] if path not in paths]
             if kept and (self.folder / name).exists():
                 gone = pyarrow.array([path.encode("utf-8", "replace").decode() for path in paths])
-                parts[self.write_part(without(self.folder / name, gone))] = kept
+                parts[self.write_part(rows_of_other_files(self.folder / name, gone))] = kept
         self.append({"removed": removed, "forgotten": sorted(paths), "parts": parts})
         for name in removed:
             (self.folder / name).unlink(missing_ok=True)
 
-    def new_files(self, files: Iterable[SourceFile], problems: list[Problem]) -> list[SourceFile]:
+    def new_files(self, files: Iterable[SourceFile], problems: list[ScanProblem]) -> list[SourceFile]:
         """Return what is to be read of the files, and forget those that are not what was read before.
 
         problems: gets the files that cannot be read.
@@ -157,7 +157,7 @@ class PartFolder:
                 try:
                     goes_on = has_grown(file, state)
                 except (OSError, TailhookError) as error:
-                    problems.append(Problem(file.path, str(error)))
+                    problems.append(ScanProblem(file.path, str(error)))
                     continue
                 if not goes_on:
                     replaced.add(file.path)
@@ -204,7 +204,7 @@ class PartFolder:
         return 0 if state is None or part.end is None else state.offset
 
 
-def without(part: Path, paths: Any) -> Iterator[Any]:
+def rows_of_other_files(part: Path, paths: Any) -> Iterator[Any]:
     """Yield the batches of a part without the rows of files.  paths: an array of pyarrow."""
     pyarrow = import_pyarrow()
     compute = pyarrow.compute
@@ -219,7 +219,7 @@ def state_of(file: SourceFile, part: FileRange) -> FileState:
     mark = ""
     if file.etag is None:
         with suppress(OSError):  # it has vanished since it was read
-            mark = digest(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
+            mark = mark_of(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
     return FileState(file.size, file.modified, file.etag, mark, file.size if part.end is None else part.end)
 
 
@@ -234,13 +234,13 @@ def has_grown(file: SourceFile, state: FileState) -> bool:
     if state.size == 0:
         return True
     last = read_bytes(file, max(0, state.size - MARK_BYTES), state.size)
-    if not last.endswith(b"\n") or state.mark not in ("", digest(last)):
+    if not last.endswith(b"\n") or state.mark not in ("", mark_of(last)):
         return False
     if state.size >= HEAD_BYTES:
         return True
     head = read_bytes(file, 0, min(file.size, HEAD_BYTES))
     known, now = (name_of_host(recognize(io.BytesIO(data))) for data in (head[: state.size], head))
-    return session_of(head[: state.size]) is not None and known == now
+    return session_in_head(head[: state.size]) is not None and known == now
 
 
 def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
@@ -254,7 +254,7 @@ def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
     return bytes(ask_store("get_range", file.path, store, name, start=start, length=end - start))
 
 
-def digest(data: bytes) -> str:
+def mark_of(data: bytes) -> str:
     """Return what bytes are known by again."""
     return blake2b(data, digest_size=8).hexdigest()
 
@@ -282,7 +282,7 @@ def update_folder(
         for table in question.programs():
             place = folder / "halves" / table if table in HALVES else folder
             tables[table] = PartFolder(place, question, table)
-            problems: list[Problem] = []
+            problems: list[ScanProblem] = []
             new[table] = tables[table].new_files(files, problems)
             unchanged = len(files) - len(new[table]) - len(problems)
             note(TaskResult([], Counter(unchanged=unchanged), problems, {}), table)
@@ -294,9 +294,11 @@ def update_folder(
             return tables[question.table].files()
         rows = folder / "rows.parquet"
         state = " ".join(f"{table}:{parts.manifest.stat().st_size}" for table, parts in tables.items())
-        if not is_current(rows, state):
-            found = answer(question.table, question.columns, question.conditions, lambda table: tables[table].rows())
-            write_rows(rows, state, found, make_batch(question.table, question.columns, []))
+        if not is_up_to_date(rows, state):
+            found = answer_question(
+                question.table, question.columns, question.conditions, lambda table: tables[table].rows()
+            )
+            write_joined_rows(rows, state, found, make_batch(question.table, question.columns, []))
         return [rows]
 
 
@@ -334,23 +336,23 @@ def check_question(folder: Path, question: Mapping[str, Any]) -> None:
         raise ResumeError(f"{path} is not JSON: remove the folder to begin again") from None
     different = [name for name in wanted if known.get(name) != wanted[name]]
     if different:
-        lines = [f"{name}: {shown(known.get(name))} there, {shown(wanted[name])} now" for name in different]
+        lines = [f"{name}: {short_json(known.get(name))} there, {short_json(wanted[name])} now" for name in different]
         raise ResumeError(f"{folder} has the rows of another question ({'; '.join(lines)}): choose another folder")
 
 
-def shown(value: object) -> str:
+def short_json(value: object) -> str:
     """Return a part of a question as a message shows it."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def write_rows(path: Path, state: str, batches: Iterable[ArrowBatch], schema: ArrowBatch) -> None:
+def write_joined_rows(path: Path, state: str, batches: Iterable[ArrowBatch], schema: ArrowBatch) -> None:
     """Write rows.parquet.  state: of the manifests that it was made of."""
     with whole_file(path) as file:
         write_parquet(batches, schema, file, {STATE: state.encode()})
 
 
-def is_current(path: Path, state: str) -> bool:
+def is_up_to_date(path: Path, state: str) -> bool:
     """Return whether rows.parquet was made of these manifests."""
     pyarrow = import_pyarrow()
     if not path.exists():

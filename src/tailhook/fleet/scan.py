@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
-from tailhook.fleet.answer import Conditions, answer
-from tailhook.fleet.columns import COLUMNS, CONTEXT_CHARS, LARGE
-from tailhook.fleet.listing import default_folders, find_files
+from tailhook.fleet.answer import Conditions, answer_question
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
+from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import FileRange, Problem, SourceFile, make_tasks
+from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS
 from tailhook.fleet.report import Progress, ScanReport, Watch
@@ -26,8 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import daft  # pyright: ignore[reportMissingImports]
     import ray.data  # pyright: ignore[reportMissingImports]
-
-Source = str | os.PathLike[str]
 
 
 class Scan:
@@ -44,7 +42,7 @@ class Scan:
 
     def __init__(
         self,
-        sources: Sequence[Source] | None,
+        sources: Sequence[ScanSource] | None,
         question: Question,
         workers: int,
         resume: Path | None = None,
@@ -60,7 +58,7 @@ class Scan:
         self.watch = watch
         self.counts: Counter[str] = Counter()
         self.unknown_types: Counter[tuple[str, str]] = Counter()
-        self.problems: list[Problem] = []
+        self.problems: list[ScanProblem] = []
         self.progress = Progress(0, 0, 0, 0)
         self.seconds: float | None = None
 
@@ -80,7 +78,7 @@ class Scan:
             files = self.find_files()
             self.begin(files * len(self.programs))
             columns = self.question.read_columns()
-            found = answer(self.table, columns, self.conditions, lambda table: self.read(table, files))
+            found = answer_question(self.table, columns, self.conditions, lambda table: self.read(table, files))
             yield from self.question.masked(self.table, found, self.columns)
         finally:
             self.seconds = time.monotonic() - started
@@ -88,7 +86,7 @@ class Scan:
     def find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
         self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        return find_files(default_folders() if self.sources is None else self.sources, self.problems)
+        return find_source_files(default_folders() if self.sources is None else self.sources, self.problems)
 
     def update(self) -> list[Path]:
         """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
@@ -177,15 +175,14 @@ class Scan:
         )
 
     def rows(self) -> Iterator[Any]:
-        """Yield the rows as named tuples."""
-        row = self.row_type()
-        for batch in self:
-            yield from map(row._make, zip(*batch.columns(), strict=True))
+        """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
+        return self.name_rows(self)
 
-    def row_type(self) -> Any:
-        """Return the class of the named tuples that `rows` yields."""
-        fields: Any = [(name, Any) for name in self.columns]
-        return NamedTuple("Row", fields)
+    def name_rows(self, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+        """Yield the rows of batches of this scan as named tuples."""
+        row = row_type(self.columns)
+        for batch in batches:
+            yield from map(row._make, zip(*batch.columns(), strict=True))
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
@@ -197,7 +194,7 @@ class Scan:
 
 
 def scan(
-    sources: Source | Iterable[Source] | None = None,
+    sources: ScanSource | Iterable[ScanSource] | None = None,
     table: str = "matches",
     *,
     patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str] = (),
@@ -206,7 +203,7 @@ def scan(
     roles: Iterable[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
-    project: Source | None = None,
+    project: str | os.PathLike[str] | None = None,
     sessions: Iterable[str] = (),
     columns: Sequence[str] | None = None,
     in_code: bool | None = False,
@@ -215,7 +212,7 @@ def scan(
     sidechains: bool = False,
     workers: int | None = None,
     progress: Watch | None = None,
-    resume: Source | None = None,
+    resume: str | os.PathLike[str] | None = None,
     redact: bool = False,
 ) -> Scan:
     """Return a question about transcripts.
@@ -228,7 +225,8 @@ def scan(
     columns: None for all but `text`.
     in_code: for matches: False for those outside code, True for those in code, None for both.
     context: for matches, how many characters around one.
-    all_text, sidechains: for matches, search all text, or also what sub-agents say, instead of own words only.
+    all_text: for matches: search the text of every record instead of own words only.
+    sidechains: for matches: search the words of sub-agents, too.
     workers: threads; None for one per processor.
     progress: is called with a Progress before the first file is read and after each task of about 64 MiB. Not by Daft
         and Ray.
@@ -237,8 +235,8 @@ def scan(
 
     Raises ValueError for what no scan can answer, and TypeError for a wrong type.
     """
-    if table not in COLUMNS:
-        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(COLUMNS)}")
+    if table not in TABLE_COLUMNS:
+        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
     chosen = check_columns(table, columns)
     searches = []
     if patterns:
@@ -271,6 +269,12 @@ def scan(
     return Scan(found, question, workers or os.cpu_count() or 1, folder, progress)
 
 
+def row_type(columns: Iterable[str]) -> Any:
+    """Return a class of named tuples with these columns."""
+    fields: Any = [(name, Any) for name in columns]
+    return NamedTuple("Row", fields)
+
+
 def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
     """Return the search for a user's patterns."""
     if isinstance(patterns, PatternSet):
@@ -280,7 +284,7 @@ def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Itera
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns to build. Raises ValueError if the table lacks one."""
-    known = COLUMNS[table]
+    known = TABLE_COLUMNS[table]
     if columns is None:
         return tuple(name for name in known if name not in LARGE)
     if unknown := [name for name in columns if name not in known]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tailhook._core import ArrowBatch
+from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.machines import is_visible
+from tailhook.terminal import count_cells
 
 # The columns that are shown if none are chosen: those that fit on a line.
 SHOWN: Mapping[str, tuple[str, ...]] = {
@@ -19,7 +20,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "tools": ("started", "path", "name", "duration_ms", "is_error", "file", "command"),
     "usage": (
         *("timestamp", "session_id", "model"),
-        *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+        *TOKEN_COLUMNS,
     ),
     "sessions": (
         *("start", "session_id", "project", "prompts", "messages", "tool_calls"),
@@ -88,7 +89,7 @@ class TableWriter:
         """Set how wide each column is."""
         for name in self.shown:
             texts = [text_of(row[name]) for row in rows]
-            widest = max(map(cells, texts))
+            widest = max(map(count_cells, texts))
             self.is_right[name] = any(isinstance(row[name], int) and not isinstance(row[name], bool) for row in rows)
             has_text = any(isinstance(row[name], str | list) for row in rows)
             if self.look.width is not None and has_text and name not in LONG:
@@ -117,7 +118,7 @@ class TableWriter:
 
     def pad(self, name: str, text: str, shown: str) -> str:
         """Return what is shown of a text with blanks around it."""
-        blanks = " " * (self.widths[name] - cells(text))
+        blanks = " " * (self.widths[name] - count_cells(text))
         return blanks + shown if self.is_right[name] else shown + blanks
 
     def highlighted(self, text: str, start: int, length: int, width: int | None) -> str:
@@ -125,10 +126,10 @@ class TableWriter:
         before, match, after = map(one_line, (text[:start], text[start : start + length], text[start + length :]))
         if width is not None:
             match = cut_end(match, width)
-            room = width - cells(match)
-            side = max(room // 2, room - cells(after)) if room > MIN_SIDE else 0
+            room = width - count_cells(match)
+            side = max(room // 2, room - count_cells(after)) if room > MIN_SIDE else 0
             before = cut_start(before, side)
-            after = cut_end(after, room - cells(before))
+            after = cut_end(after, room - count_cells(before))
         return f"{before}{self.look.colour(match, MATCH_COLOUR)}{after}"
 
 
@@ -159,38 +160,25 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(one if is_visible(one) else ascii(one)[1:-1] for one in text)
 
 
-def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes.
-
-    >>> cells("tests"), cells("テスト")
-    (5, 6)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text
-    )
-
-
 def cut_end(text: str, width: int) -> str:
     """Return the beginning of a text, as many cells as there are.
 
     >>> cut_end("transcript", 6)
     'trans…'
     """
-    if cells(text) <= width:
+    if count_cells(text) <= width:
         return text
-    while text and cells(text) >= width:
-        text = text[: -max(1, (cells(text) - width) // 2)]
+    while text and count_cells(text) >= width:
+        text = text[: -max(1, (count_cells(text) - width) // 2)]
     return f"{text}…" if width > 0 else ""
 
 
 def cut_start(text: str, width: int) -> str:
     """Return the end of a text, as many cells as there are."""
-    if cells(text) <= width:
+    if count_cells(text) <= width:
         return text
-    while text and cells(text) >= width:
-        text = text[max(1, (cells(text) - width) // 2) :]
+    while text and count_cells(text) >= width:
+        text = text[max(1, (count_cells(text) - width) // 2) :]
     return f"…{text}" if width > 0 else ""
 
 

@@ -7,17 +7,17 @@ from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 
+from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.prices import PriceList, Tokens
 
-TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 NEEDED = ("session_id", "agent_id", "project", "model", "timestamp", *TOKEN_COLUMNS)
 
 
 class Total:
     """The sums of a group of responses.
 
-    cost: in US dollars; without those of models whose price is unknown.
-    unpriced: responses of such models.
+    cost: in US dollars, of the models whose price is known.
+    unpriced: how many responses are of other models.
     """
 
     __slots__ = ("cost", "responses", "tokens", "unpriced")
@@ -38,10 +38,11 @@ class Total:
 def group_key(by: str, row: Any, zone: tzinfo | None) -> str | None:
     """Return the name of a row's group, or None if the row lacks what it is grouped by.
 
-    zone: in which days begin; None for this computer's.
+    by: one of USAGE_GROUPINGS (columns.py).
+    zone: the time zone in which days begin; None for this computer's.
     """
     if by not in TIME_KEYS:
-        return getattr(row, KEY_COLUMNS[by]) or None
+        return getattr(row, GROUP_COLUMNS[by]) or None
     return None if row.timestamp is None else TIME_KEYS[by](row.timestamp.astimezone(zone))
 
 
@@ -60,7 +61,7 @@ TIME_KEYS: dict[str, Callable[[datetime], str]] = {
     "week": week_of,
     "month": lambda time: f"{time:%Y-%m}",
 }
-KEY_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
+GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
 
 
 def add_up(
@@ -70,7 +71,8 @@ def add_up(
 
     rows: with the columns NEEDED.
     by: one of USAGE_GROUPINGS (columns.py).
-    prices: None: nothing has a price, and no model is reported to lack one.
+    prices: None if no costs are wanted: they are 0 then, and no model is without a price.
+    zone: as for `group_key`.
     """
     groups: dict[str | None, Total] = {}
     unpriced: dict[str | None, Total] = {}

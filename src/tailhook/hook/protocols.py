@@ -158,8 +158,8 @@ class Host(Protocol):
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
     BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
     HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that have no default or another value.
-    SUB_AGENT_FILES: where transcripts of sub-agents are, as patterns of `glob` below the folder of the session's own
-        transcript; {session} stands for its name. Without {session} in it, a pattern may match other sessions' files.
+    SUB_AGENT_FILES: patterns of `glob` that find the transcripts of sub-agents. They begin at the folder that holds the
+        session's transcript; {session} stands for its name. Without it a pattern may match other sessions' files.
     """
 
     NAME: str
@@ -216,7 +216,7 @@ class TranslatedHost(Host, Protocol):
         ...
 
     def read_context(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a record says about itself and all later ones, under Claude Code's names of a record's members.
+        """Return what holds for a record and all later ones, under Claude Code's names of a record's members.
 
         For the library, as is `translate_record`. "model" stands for the model of the messages.
         """

@@ -1,7 +1,6 @@
 """An explained message as lines of a terminal: each line of the text, and under it its marks with their reasons."""
 
 import textwrap
-import unicodedata
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from tailhook.hook.answer import plain
 from tailhook.pictures.explanation import Explanation, TextMark
 from tailhook.pictures.explanation_lines import ShownLine, TextRun, cut_lines, format_note
+from tailhook.terminal import count_cells
 
 MIN_WIDTH, MAX_WIDTH = 40, 160  # columns
 MIN_NOTE_COLUMNS = 28  # behind a mark; with less room, its note begins on a row of its own
@@ -67,15 +67,8 @@ def spell_letters(text: str, line: ShownLine) -> list[Letter]:
     for place in range(line.start, line.end):
         letter = text[place]
         words = TAB if letter == "\t" else letter if letter.isprintable() else plain(letter)
-        letters.append(Letter(place, words, sum(map(count_columns, words))))
+        letters.append(Letter(place, words, count_cells(words)))
     return letters
-
-
-def count_columns(letter: str) -> int:
-    """Return how many columns of a terminal a character takes."""
-    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
 
 
 def wrap_letters(letters: list[Letter], room: int) -> list[list[Letter]]:

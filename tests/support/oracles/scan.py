@@ -124,9 +124,9 @@ def rows(table: str, files: Files, question: Question | None = None) -> list[Row
 def read_lines(files: Files) -> list[Line]:
     """Return the lines of all files that are not blank, sorted by (path, offset).
 
-    Lines end with a line feed; the last one may have none. A line is blank if it has only spaces, tabs and returns. A
-    line is broken if it is not exactly one JSON object; it may have a record all the same. NULs make it broken. Lines
-    of more than 16 MiB, without the line feed, do not count.
+    Lines end with a line feed; the last one may have none. A line is blank if it has only spaces, tabs and returns
+    after a byte order mark at its beginning. A line is broken if it is not exactly one JSON object; it may have a
+    record all the same. NULs make it broken. Lines of more than 16 MiB, without the line feed, do not count.
     """
     found = []
     for path, data in sorted(files):

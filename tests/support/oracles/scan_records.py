@@ -45,12 +45,12 @@ HOST_WORDS = {
 
 @dataclass
 class Head:
-    """What the first 1 MiB of a file says about all of it.
+    """What holds for all of a file, from its first 1 MiB.
 
     session_id: the first one that a record there names, otherwise the file's name without .jsonl, .jsonl.gz or
     .jsonl.zst.
     host: decided by the first record; claude-code for a file without a record.
-    others: of a Codex, Gemini or Copilot file, what its first record says of the session: values for records without
+    others: of a Codex, Gemini or Copilot file, what its first record has for the session: values for records without
     their own.
     """
 
@@ -129,7 +129,7 @@ class Record:
 
 
 def head_of(path: str, data: bytes) -> Head:
-    """Return what the records that begin in the first 1 MiB of a file say about all of it."""
+    """Return what holds for all of a file, from the records that begin in its first 1 MiB."""
     stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", re.split(r"[/\\]", path)[-1])
     head, offset, is_first = Head(stem, stem), 0, True
     for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
@@ -401,7 +401,7 @@ def has_own_words(record: Record, host: str) -> bool:
 
 
 def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
-    """Return the host that begins a transcript with this record, and what the record says of the session."""
+    """Return the host that begins a transcript with this record, and what the record has for the session."""
     payload, data = mapping(record.get("payload")), mapping(record.get("data"))
     if record.get("type") == "session_meta" and payload:
         git = mapping(payload.get("git"))

@@ -89,7 +89,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
 
 
 def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":  # noqa: ARG001 - other hosts need it
-    """Return nothing: no record of Cursor's says more than a message."""
+    """Return nothing: Cursor's records hold messages and nothing else."""
     return {}
 
 
