@@ -42,7 +42,7 @@ HALF_KEY_COLUMNS = {
 }
 BY_SESSION = "usage by session"  # responses, counted once, whose session is that of their first record
 WORKER_LOG = logging.getLogger("tailhook")
-Frame = TypeVar("Frame")
+EngineFrame = TypeVar("EngineFrame")
 
 
 class Comparison(NamedTuple):
@@ -90,10 +90,10 @@ class TaskReader(NamedTuple):
 def build(
     question: Question,
     files: Sequence[SourceFile],
-    read: Callable[[TaskReader, list[list[FileRange]]], Frame],
-    gather: Callable[[Frame, Any, Callable[..., Any]], Frame],
-    union: Callable[[Frame, Frame], Frame],
-) -> Frame:
+    read: Callable[[TaskReader, list[list[FileRange]]], EngineFrame],
+    gather: Callable[[EngineFrame, Any, Callable[..., Any]], EngineFrame],
+    union: Callable[[EngineFrame, EngineFrame], EngineFrame],
+) -> EngineFrame:
     """Return the rows of a question as an engine has them.
 
     read: returns what a reader gives for tasks.
