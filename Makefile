@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -87,6 +87,9 @@ engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server: the s
 	$(PYTHON) -m venv .venv-engines
 	.venv-engines/bin/python -m pip install --quiet '.[engines]'
 	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines
+
+extras: $(VENV)/built $(VENV)/test ## the wheel with each extra in an environment of its own: it installs, and answers a question
+	$(BIN)/python -m pytest -p no:cacheprovider tests/extras
 
 load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
 	$(BIN)/python benches/plates_load.py

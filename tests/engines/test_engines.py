@@ -1,6 +1,5 @@
 """Daft, Daft on Ray, Ray Data and an S3 server give the rows of the local engine. Run by `make engines`."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -14,6 +13,7 @@ from support import engines as helpers
 from support.engines import local_rows, question, sorted_rows
 from support.transcript_trees import grow_tree, mixed_files
 
+import tailhook
 from tailhook.fleet import engines, listing
 from tailhook.fleet.columns import TABLE_COLUMNS
 
@@ -114,16 +114,17 @@ def test_daft_gives_the_rows_of_the_local_engine(table, folder):
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
 
 
-def test_daft_on_ray_gives_the_rows_of_the_local_engine(folder):
-    run = subprocess.run(
-        [sys.executable, "-m", "support.engines", str(folder), *TABLE_COLUMNS],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "support.engines", folder, tmp_path / "answers", *TABLE_COLUMNS],
+        env={**os.environ, "PYTHONPATH": str(TESTS), helpers.KILLED: str(tmp_path / "killed")},
         check=True,
     )
-    answers = json.loads(run.stdout.splitlines()[-1])
+    answers = json.loads((tmp_path / "answers").read_bytes())
     for table in TABLE_COLUMNS:
         assert answers[table] == local_rows(question(folder, table)), table
+    for table in ("records", "usage"):
+        assert answers[f"{table} after a kill"] == answers[table]
 
 
 @TABLES
@@ -144,14 +145,54 @@ def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, c
         assert sorted_rows(one, one.to_ray().take_all()) == wanted
 
 
-def test_a_ray_worker_that_is_killed_loses_no_row_and_doubles_none(folder, cluster, killed, monkeypatch):
-    monkeypatch.setattr("tailhook.fleet.ray.read_task", helpers.dying_read_task)
-    for table in ("records", "usage"):
-        with contextlib.suppress(FileNotFoundError):
-            killed.unlink()
-        one = question(folder, table)
-        assert sorted_rows(one, one.to_ray().take_all()) == local_rows(one)
-        assert killed.exists()
+@pytest.mark.parametrize("table", ["records", "usage"])
+def test_a_ray_worker_that_is_killed_loses_no_row_and_doubles_none(table, folder, cluster):
+    one = question(folder, table)
+    with helpers.one_worker_dies():
+        found = one.to_ray().take_all()
+    assert sorted_rows(one, found) == local_rows(one)
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("matches", {"patterns": {"found": "it"}, "columns": ["path", "context"]}),
+        ("records", {"columns": ["path", "text"]}),
+        ("tools", {"columns": ["command", "input"]}),
+    ],
+)
+def test_secrets_are_masked_by_every_engine(table, options, tmp_path, cluster):
+    secret = "abc123def"
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": f"login --token {secret}"}}
+    said = {"type": "text", "text": f"Is it export API_TOKEN={secret} here?"}
+    lines = [
+        {"type": "assistant", "sessionId": "s", "message": {"role": "assistant", "content": [part]}}
+        for part in (said, call)
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    one = tailhook.scan(tmp_path, table, redact=True, **options)
+    wanted = local_rows(one)
+    assert "[secret]" in str(wanted)
+    for rows in (one.to_daft().to_pylist(), one.to_ray().take_all()):
+        assert sorted_rows(one, rows) == wanted
+        assert secret not in str(rows)
+
+
+def test_what_only_the_local_engine_does_is_refused(folder, tmp_path):
+    kept = question(folder, "records", resume=tmp_path / "kept")
+    watched = question(folder, "records", progress=print)
+    for engine in ("to_daft", "to_ray"):
+        with pytest.raises(ValueError, match="keeps no rows for a later run: leave out resume"):
+            getattr(kept, engine)()
+        with pytest.raises(ValueError, match="shows its own progress: leave out progress"):
+            getattr(watched, engine)()
+    assert not (tmp_path / "kept").exists()
+
+
+def test_sources_that_cannot_be_listed_are_in_the_report(folder):
+    one = question([folder, folder / "absent"], "records")
+    assert sorted_rows(one, one.to_daft().to_pylist()) == local_rows(question(folder, "records"))
+    assert [problem.path for problem in one.report.skipped] == [str(folder / "absent")]
 
 
 def test_sources_are_listed_once(folder, cluster, monkeypatch):

@@ -162,7 +162,7 @@ def test_an_unchanged_file_is_not_opened_and_a_grown_one_is_read_from_its_old_of
     opened.clear()
     assert len(rows_of(asked)) == 4
     assert opened == []
-    assert asked.counts["unchanged"] == 4
+    assert asked.counts["unchanged_files"] == 4
     (sources / "b.jsonl").write_bytes(line(1, "b") + line(2, "b"))
     assert len(rows_of(asked)) == 5
     assert opened == [("b.jsonl", len(line(1, "b")))]

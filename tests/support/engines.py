@@ -4,9 +4,12 @@ import json
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from datetime import datetime, timezone
+from pathlib import Path
 
 import tailhook
+from tailhook.fleet import engines, plan
 
 KILLED = "TAILHOOK_TEST_KILLED"  # names a file that does not exist until a worker has died
 PATTERNS = ["e", "TODO"]
@@ -33,23 +36,36 @@ def local_rows(asked):
     return sorted_rows(asked, [row._asdict() for row in asked.rows()])
 
 
-def dying_read_task(*arguments):
-    """Read a task as Ray Data does, but kill the first worker that has read something."""
-    from tailhook.fleet.ray import read_task
+class DyingReader(engines.TaskReader):
+    """Reads a task, but kills the first worker that has read something."""
 
-    for found in read_task(*arguments):
-        yield found
-        try:
-            os.close(os.open(os.environ[KILLED], os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            continue
-        os.kill(os.getpid(), signal.SIGKILL)
+    def tables(self, task, limit=None):
+        for found in super().tables(task, limit):
+            yield found
+            if not len(found):
+                continue
+            try:
+                os.close(os.open(os.environ[KILLED], os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def one_worker_dies():
+    """Let the first worker die that reads something, and check that it did."""
+    killed = Path(os.environ[KILLED])
+    killed.unlink(missing_ok=True)
+    original, engines.TaskReader = engines.TaskReader, DyingReader
+    try:
+        yield
+    finally:
+        engines.TaskReader = original
+    assert killed.exists()
 
 
 def small_tasks():
     """Cut files into ranges of 4 KB, and sort halves into many buckets."""
-    from tailhook.fleet import engines, plan
-
     engines.make_tasks = lambda files: plan.make_tasks(files, 4096)
     engines.BUCKET_BYTES = 4096
 
@@ -62,7 +78,11 @@ if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     daft.set_runner_ray()
     answers = {}
-    for name in sys.argv[2:]:
+    for name in sys.argv[3:]:
         wanted = question(sys.argv[1], name)
         answers[name] = sorted_rows(wanted, wanted.to_daft().to_pylist())
-    print(json.dumps(answers))
+    for name in ("records", "usage"):
+        with one_worker_dies():
+            wanted = question(sys.argv[1], name)
+            answers[f"{name} after a kill"] = sorted_rows(wanted, wanted.to_daft().to_pylist())
+    Path(sys.argv[2]).write_text(json.dumps(answers))  # Ray writes to stdout

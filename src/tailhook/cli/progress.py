@@ -45,7 +45,7 @@ class ProgressBar:
             files=progress.files,
             all_files=progress.all_files,
         )
-        if time.monotonic() - self.drawn_at >= DRAW_INTERVAL_S:
+        if progress.all_files and time.monotonic() - self.drawn_at >= DRAW_INTERVAL_S:
             self.bar.start()
             self.bar.refresh()
             self.drawn_at = time.monotonic()

@@ -61,6 +61,9 @@ def add(commands: Commands) -> None:
     out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
     out.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
     out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format")
+    out.add_argument(
+        "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
+    )
     out.add_argument("--redact", action="store_true", help="mask secrets in texts")
     add_workers(parser)
 
@@ -105,8 +108,11 @@ def print_scan(arguments: argparse.Namespace) -> int:
         context=CONTEXT_CHARS if arguments.context is None else arguments.context,
         all_text=arguments.all_text,
         sidechains=arguments.sidechains,
+        resume=arguments.resume,
         redact=arguments.redact,
     )
+    if arguments.resume:
+        return run(found, lambda batches: write_folder(found, arguments.resume), "")
     rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
     return run(found, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
 
@@ -123,12 +129,33 @@ def check_flags(arguments: argparse.Namespace) -> None:
         raise UsageError(f"nothing to find: {advice}, or another --table")
     if arguments.count and (arguments.output or arguments.format):
         raise UsageError("--count prints a number: leave out --format and -o")
+    if arguments.resume:
+        check_resume(arguments)
     if arguments.format is None:
         ending = Path(arguments.output or "").suffix.removeprefix(".")
         usual = "table" if sys.stdout.isatty() and not arguments.output else "jsonl"
         arguments.format = ending if ending in FORMATS[1:] else usual
     if arguments.format in BINARY_FORMATS and not arguments.output:
         raise UsageError(f"--format {arguments.format} needs -o FILE")
+
+
+def check_resume(arguments: argparse.Namespace) -> None:
+    """Set the format of `--resume`. Raises UsageError for flags that a folder of Parquet files does not have."""
+    folder = arguments.resume
+    if arguments.output and not is_same_path(arguments.output, folder):
+        raise UsageError(f"--resume {folder} writes its rows to {folder}: leave out -o")
+    for flag, value in (("--count", arguments.count), ("--sort", arguments.sort), ("--limit", arguments.limit)):
+        if value:
+            raise UsageError(f"--resume keeps all rows as Parquet files: leave out {flag}, and ask the files")
+    if arguments.format not in (None, "parquet"):
+        raise UsageError(f"--resume keeps all rows as Parquet files: leave out --format {arguments.format}")
+    arguments.format = "parquet"
+    arguments.output = folder
+
+
+def is_same_path(first: str, second: str) -> bool:
+    """Return whether two names mean one place, which may not exist."""
+    return os.path.realpath(first) == os.path.realpath(second)
 
 
 def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
@@ -243,9 +270,20 @@ def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", row
     report = scan.report
     for line in report_lines(scan, report):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
-    if sys.stdout.isatty() and sys.stderr.isatty() and count is not None:
-        sys.stderr.write(f"{coloured(summary(report, count, rows_are), 2)}\n")
+    if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
+        rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
+        sys.stderr.write(f"{coloured(f'{rows}; {summary(report)}', 2)}\n")
     return 1 if report.skipped else 0
+
+
+def write_folder(scan: "Scan", folder: str) -> None:
+    """Bring the folder of `--resume` up to date. Raises CommandError, TailhookError and OSError."""
+    try:
+        scan.update()
+    except OSError as error:
+        if error.filename or not error.strerror:
+            raise
+        raise CommandError(f"{folder}: {error.strerror}") from error
 
 
 def hiding(batches: "Iterable[ArrowBatch]", bar: "ProgressBar | None") -> "Iterator[ArrowBatch]":
@@ -281,11 +319,21 @@ def count_kinds(report: "ScanReport") -> dict[str, int]:
     return found
 
 
-def summary(report: "ScanReport", count: int, rows_are: str) -> str:
-    """Return a line about a scan that has ended."""
+def counted(count: int, rows_are: str) -> str:
+    """Return how many rows there are.
+
+    >>> counted(1, "matches"), counted(1200, "tool uses")
+    ('1 match', '1,200 tool uses')
+    """
+    return f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
+
+
+def summary(report: "ScanReport") -> str:
+    """Return what a scan that has ended has read."""
     from tailhook.pictures.axis import format_bytes
 
     seconds = max(report.seconds or 0, 1e-3)
-    rows = f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
-    size, rate = format_bytes(report.bytes), format_bytes(report.bytes / seconds)
-    return f"{rows}; {report.files:,} file{'s' * (report.files != 1)}, {size} in {seconds:.2f} s ({rate}/s)"
+    rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
+    files = f"{report.files:,} file{'s' * (report.files != 1)}"
+    unchanged = f", {report.unchanged_files:,} unchanged" if report.unchanged_files else ""
+    return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"

@@ -12,14 +12,16 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from tailhook._core import ArrowBatch, make_batch
-from tailhook.fleet.answer import Conditions, answer_question, count_usage
+from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
+from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
 
@@ -40,19 +42,74 @@ HALF_KEY_COLUMNS = {
 }
 BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
 WORKER_LOG = logging.getLogger("tailhook")
+EngineFrame = TypeVar("EngineFrame")
 
 
-class Plan(NamedTuple):
-    """The tasks of a scan, listed once, and into how many buckets halves are sorted."""
+class Comparison(NamedTuple):
+    """What holds for the rows that an engine keeps: a column, "in", ">=", ">", "<" or "<=", and values."""
 
-    tasks: list[list[FileRange]]
+    column: str
+    operator: str
+    values: tuple[Any, ...]
+
+
+class TaskReader(NamedTuple):
+    """Reads the tasks of a question. It can be pickled.
+
+    halves: the table whose packed halves are read; None for the rows of the question.
+    buckets: into which halves are sorted.
+    """
+
+    question: Question
     buckets: int
+    halves: str | None = None
+
+    @property
+    def table(self) -> str:
+        """The table whose rows or halves are read."""
+        return self.halves or self.question.table
+
+    def schema(self) -> Any:
+        """Return the schema of `tables`."""
+        return packed_schema() if self.halves else row_schema(self.question.table, self.question.columns)
+
+    def tables(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
+        """Yield what a task gives as tables of pyarrow, at least one.  limit: how many rows are enough."""
+        yield self.schema().empty_table()
+        found = task_rows(self.question, self.table, task, None if self.halves else limit)
+        if self.halves:
+            yield pack(self.halves, HALF_KEYS[self.halves], HALF_KEY_COLUMNS[self.halves], list(found), self.buckets)
+        else:
+            yield from found
+
+    def narrowed(self, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> TaskReader:
+        """Return a reader of the columns and at least the rows that an engine needs; halves are needed as they are."""
+        return self if self.halves else self._replace(question=narrow(self.question, columns, wanted))
 
 
-def make_plan(files: Sequence[SourceFile]) -> Plan:
-    """Return the plan for files."""
-    size = sum(file.size for file in files)
-    return Plan(list(make_tasks(files)), max(1, min(MAX_JOIN_BUCKETS, size // BUCKET_BYTES)))
+def build(
+    question: Question,
+    files: Sequence[SourceFile],
+    read: Callable[[TaskReader, list[list[FileRange]]], EngineFrame],
+    gather: Callable[[EngineFrame, Any, Callable[..., Any]], EngineFrame],
+    union: Callable[[EngineFrame, EngineFrame], EngineFrame],
+) -> EngineFrame:
+    """Return the rows of a question as an engine has them.
+
+    read: returns what a reader gives for tasks.
+    gather: returns what a function makes of each bucket: of its columns `table` and `halves` as lists, a table of
+        pyarrow with a schema.
+    union: returns the rows of both.
+    """
+    tasks = list(make_tasks(files))
+    buckets = max(1, min(MAX_JOIN_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
+    if question.table not in HALVES:
+        return read(TaskReader(question, buckets), tasks)
+    halves = read(TaskReader(question, buckets, question.table), tasks)
+    if question.table == "sessions":
+        usage = read(TaskReader(question, buckets, "usage"), tasks)
+        halves = union(halves, gather(usage, packed_schema(), partial(by_session, buckets=buckets)))
+    return gather(halves, row_schema(question.table, question.columns), partial(join, question))
 
 
 def row_schema(table: str, columns: Sequence[str]) -> Any:
@@ -84,16 +141,11 @@ def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: 
     result = scan_task(question.programs()[table], task)
     for problem in result.problems:
         WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
-    for batch in result.batches:
+    for batch in question.masked(table, result.batches, question.task_columns(table)):
         found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
         limit = None if limit is None else limit - len(found)
         if len(found):
             yield found.cast(plain_schema(found.schema))
-
-
-def task_halves(question: Question, table: str, task: Sequence[FileRange], buckets: int) -> Any:
-    """Return the halves that a task gives for a table, packed by bucket."""
-    return pack(table, HALF_KEYS[table], HALF_KEY_COLUMNS[table], list(task_rows(question, table, task)), buckets)
 
 
 def pack(
@@ -155,29 +207,33 @@ def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> 
 # ---- conditions that an engine hands down ------------------------------------
 
 
-def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[tuple[str, str, Any]]) -> Question:
+def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> Question:
     """Return a question with the columns and at least the rows that an engine needs.
 
     columns: None for all.
-    wanted: (column, operator, value) that all hold for the rows that the engine keeps: "==", "in", ">=", ">", "<" or
-        "<=". Those that a scan cannot use are ignored, because the engine filters the rows again.
+    wanted: what all holds for the rows that the engine keeps. What a scan cannot use is ignored, because the engine
+        filters the rows again.
     """
-    conditions = question.conditions
-    for column, operator, value in wanted:
-        values = tuple(value) if operator == "in" else (value,)
-        are_texts = all(isinstance(one, str) for one in values)
-        if column in ("role", "session_id") and operator in ("==", "in") and are_texts:
-            name = "roles" if column == "role" else "sessions"
-            known = getattr(conditions, name)
-            both = tuple(one for one in values if not known or one in known)
-            conditions = Conditions(**{**conditions._asdict(), name: both or known})
-        elif column == "project" and operator == "==" and conditions.project is None and are_texts:
-            conditions = conditions._replace(project=value.rstrip("/\\") or "/")
-        elif column == "timestamp" and isinstance(value, datetime) and value.tzinfo is not None:
-            if operator in ("==", ">=", ">"):
-                conditions = conditions._replace(since=max(filter(None, (conditions.since, value))))
-            if operator in ("==", "<=", "<"):
-                end = value + timedelta(microseconds=1)
-                conditions = conditions._replace(until=min(filter(None, (conditions.until, end))))
+    found = question.conditions
+    for column, operator, values in wanted:
+        are_texts = operator == "in" and all(isinstance(value, str) for value in values)
+        are_times = all(isinstance(value, datetime) and value.tzinfo is not None for value in values)
+        if column == "role" and are_texts:
+            found = found._replace(roles=common(found.roles, values))
+        elif column == "session_id" and are_texts:
+            found = found._replace(sessions=common(found.sessions, values))
+        elif column == "project" and are_texts and len(values) == 1 and found.project is None:
+            found = found._replace(project=values[0].rstrip("/\\") or "/")
+        elif column == "timestamp" and are_times:
+            if operator in ("in", ">=", ">"):
+                found = found._replace(since=max(filter(None, (found.since, min(values)))))
+            if operator in ("in", "<=", "<"):
+                end = max(values) + timedelta(microseconds=1)
+                found = found._replace(until=min(filter(None, (found.until, end))))
     kept = question.columns if columns is None else tuple(name for name in question.columns if name in set(columns))
-    return question._replace(columns=kept, conditions=conditions)
+    return question._replace(columns=kept, conditions=found)
+
+
+def common(known: tuple[str, ...], values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values that both conditions allow; if none, the known ones.  known: () for all."""
+    return tuple(value for value in values if not known or value in known) or known

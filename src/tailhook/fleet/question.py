@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timezone
 from typing import Any, NamedTuple
 
-from tailhook._core import ScanProgram
+from tailhook._core import ArrowBatch, ScanProgram
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.redact import needed_columns
+from tailhook.fleet.redact import needed_columns, redacted
 
 
 class Question(NamedTuple):
@@ -43,6 +43,19 @@ class Question(NamedTuple):
         """Return the columns that must be read for the columns of the rows."""
         return self.columns if self.redacted_context is None else needed_columns(self.columns)
 
+    def task_columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of what tasks give for a table after `masked`: of its rows, or of their halves."""
+        return programs.HALVES[table][0] if table in programs.HALVES else self.columns
+
+    def masked(self, table: str, batches: Iterable[ArrowBatch], columns: tuple[str, ...]) -> Iterable[ArrowBatch]:
+        """Return batches of a table without secrets, if the question asks for that.
+
+        batches: rows with the columns that were read, or halves.  columns: of the batches that are returned.
+        """
+        if self.redacted_context is None:
+            return batches
+        return redacted(batches, table, columns, self.redacted_context)
+
     def described(self) -> dict[str, Any]:
         """Return the question as a value for JSON. It differs for two questions that can have different rows."""
         since, until = (
@@ -62,4 +75,5 @@ class Question(NamedTuple):
             "project": self.conditions.project,
             "sessions": list(self.conditions.sessions),
             "options": dict(self.options) if self.table == "matches" else {},
+            "redact": self.redacted_context is not None,
         }

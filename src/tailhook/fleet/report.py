@@ -19,6 +19,7 @@ class ScanReport(NamedTuple):
     skipped: sources that could not be read, each with the reason.
     unknown_types: how many of the decoded records have a type that tailhook does not know, by (type, host version).
     older_files: that were not opened, because they were last modified more than a day before `since`.
+    unchanged_files: files that were not opened, because `resume` has their rows.
     """
 
     files: int
@@ -30,13 +31,15 @@ class ScanReport(NamedTuple):
     skipped: tuple[ScanProblem, ...]
     unknown_types: dict[tuple[str, str], int]
     older_files: int
+    unchanged_files: int
 
 
 class Progress(NamedTuple):
     """How far a scan is.
 
     files, bytes: that are done, compressed files with the size that they have on disk.
-    all_files, all_bytes: that there are to read. A table that needs two passes reads each file twice.
+    all_files, all_bytes: that there are to read; with `resume`, what is new. A table that needs two passes reads each
+        file twice.
     """
 
     files: int

@@ -2,9 +2,10 @@
 
     scan.json                      the question
     part-000001.parquet            rows, or in halves/TABLE/ what they are joined from
-    manifest.jsonl                 beside the parts: which parts count, and how far each file was read
+    manifest.ndjson                beside the parts: which parts count, and how far each file was read
     rows.parquet                   the joined rows of the tables tools, usage and sessions
 
+The manifest does not end in .jsonl, because the folder may be below one that is scanned.
 A part is complete before a line of the manifest names it. Files that no line names are remains of a killed run.
 """
 
@@ -59,11 +60,12 @@ class FileState(NamedTuple):
 class PartFolder:
     """The parts of one table, and the manifest that names them."""
 
-    def __init__(self, folder: Path, schema: ArrowBatch) -> None:
-        """Read the manifest, and remove what a killed run left.  schema: a batch with the columns of the parts."""
-        self.folder = folder
-        self.schema = schema
-        self.manifest = folder / "manifest.jsonl"
+    def __init__(self, folder: Path, question: Question, table: str) -> None:
+        """Read the manifest, and remove what a killed run left."""
+        self.folder, self.question, self.table = folder, question, table
+        self.columns = question.task_columns(table)
+        self.schema = make_batch(table, self.columns, [])
+        self.manifest = folder / "manifest.ndjson"
         self.states: dict[str, FileState] = {}
         self.parts: dict[str, list[str]] = {}  # the paths of the files with rows in a part, by its name
         self.last_number = 0
@@ -103,9 +105,9 @@ class PartFolder:
         """Return the parts."""
         return [self.folder / name for name in sorted(self.parts)]
 
-    def rows(self, table: str) -> Iterator[ArrowBatch]:
+    def rows(self) -> Iterator[ArrowBatch]:
         """Yield the rows of the parts."""
-        return read_parts(table, self.files())
+        return read_parts(self.table, self.files())
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the manifest, on the disk when this returns, and apply it."""
@@ -164,16 +166,20 @@ class PartFolder:
             self.forget(replaced)
         return found
 
-    def update(self, program: ScanProgram, files: Sequence[SourceFile], workers: int) -> Iterator[TaskResult]:
-        """Read files, write a part for each task with rows, and yield the results."""
+    def update(
+        self, files: Sequence[SourceFile], workers: int
+    ) -> Iterator[tuple[TaskResult, str, Sequence[FileRange]]]:
+        """Read files, write a part for each task with rows, and yield each result with its table and its task."""
         by_path = {file.path: file for file in files}
         tasks = list(make_tasks(files))
+        program = self.question.programs()[self.table]
         for task, result in zip(tasks, run_tasks(program, tasks, workers), strict=True):
             kept, final = self.without_failed(program, task, result)
             has_rows = any(len(batch) for batch in final.batches)
-            parts = {self.write_part(final.batches): [part.path for part in kept]} if has_rows else {}
+            masked = self.question.masked(self.table, final.batches, self.columns)
+            parts = {self.write_part(masked): [part.path for part in kept]} if has_rows else {}
             self.append({"parts": parts, "files": {part.path: state_of(by_path[part.path], part) for part in kept}})
-            yield final
+            yield final, self.table, task
 
     def without_failed(
         self, program: ScanProgram, task: Sequence[FileRange], result: TaskResult
@@ -261,31 +267,36 @@ def update_folder(
     question: Question,
     files: Sequence[SourceFile],
     workers: int,
-    note: Callable[[TaskResult, str], None],
+    begin: Callable[[Sequence[SourceFile]], None],
+    note: Callable[..., None],
 ) -> list[Path]:
     """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError.
 
-    note: gets what each task read, and for which table.
+    begin: gets the files that will be read, each as often as it is read.
+    note: gets what each task read, for which table, and the task.
     """
     import_pyarrow()
     with opened_folder(folder, question.described()):
         tables: dict[str, PartFolder] = {}
-        for table, program in question.programs().items():
-            names = HALVES[table][0] if table in HALVES else question.columns
+        new: dict[str, list[SourceFile]] = {}
+        for table in question.programs():
             place = folder / "halves" / table if table in HALVES else folder
-            parts = tables[table] = PartFolder(place, make_batch(table, names, []))
+            tables[table] = PartFolder(place, question, table)
             problems: list[ScanProblem] = []
-            new = parts.new_files(files, problems)
-            note(TaskResult([], Counter(unchanged=len(files) - len(new)), problems, {}), table)
-            for result in parts.update(program, new, workers):
-                note(result, table)
+            new[table] = tables[table].new_files(files, problems)
+            unchanged = len(files) - len(new[table]) - len(problems)
+            note(TaskResult([], Counter(unchanged_files=unchanged), problems, {}), table)
+        begin([file for found in new.values() for file in found])
+        for table, parts in tables.items():
+            for result in parts.update(new[table], workers):
+                note(*result)
         if question.table not in HALVES:
             return tables[question.table].files()
         rows = folder / "rows.parquet"
         state = " ".join(f"{table}:{parts.manifest.stat().st_size}" for table, parts in tables.items())
         if not is_up_to_date(rows, state):
             found = answer_question(
-                question.table, question.columns, question.conditions, lambda table: tables[table].rows(table)
+                question.table, question.columns, question.conditions, lambda table: tables[table].rows()
             )
             write_joined_rows(rows, state, found, make_batch(question.table, question.columns, []))
         return [rows]

@@ -16,9 +16,9 @@ from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import ScanProblem, SourceFile, files_since, make_tasks
+from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
-from tailhook.fleet.redact import EXAMINED_CHARS, redacted
+from tailhook.fleet.redact import EXAMINED_CHARS
 from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
 
@@ -82,11 +82,10 @@ class Scan:
                 yield from read_parts(self.table, self.update())
                 return
             files = self.find_files()
-            passes = len(self.programs)
-            self.advance(Progress(0, 0, passes * len(files), passes * sum(file.size for file in files)))
-            columns, context = self.question.read_columns(), self.question.redacted_context
+            self.begin(files * len(self.programs))
+            columns = self.question.read_columns()
             found = answer_question(self.table, columns, self.conditions, lambda table: self.read(table, files))
-            yield from found if context is None else redacted(found, self.table, self.columns, context)
+            yield from self.question.masked(self.table, found, self.columns)
         finally:
             self.seconds = time.monotonic() - started
 
@@ -108,41 +107,65 @@ class Scan:
             raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
         from tailhook.fleet.resume import update_folder
 
-        return update_folder(self.resume, self.question, self.find_files(), self.workers, self.note)
+        started = time.monotonic()
+        self.seconds = None
+        try:
+            return update_folder(self.resume, self.question, self.find_files(), self.workers, self.begin, self.note)
+        finally:
+            self.seconds = time.monotonic() - started
 
     def to_daft(self) -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
 
-        Raises MissingExtraError without Daft.
+        Raises MissingExtraError without Daft, and ValueError for a scan with `resume` or `progress`.
         """
+        self.check_engine("Daft")
         from tailhook.fleet.daft import to_daft
 
         return to_daft(self.question, self.find_files())
 
     def to_ray(self) -> ray.data.Dataset:
-        """Return the rows as a dataset of Ray Data. Lists the sources. Raises MissingExtraError without Ray Data."""
+        """Return the rows as a dataset of Ray Data. Lists the sources.
+
+        Raises MissingExtraError without Ray Data, and ValueError for a scan with `resume` or `progress`.
+        """
+        self.check_engine("Ray Data")
         from tailhook.fleet.ray import to_ray
 
         return to_ray(self.question, self.find_files())
 
-    def note(self, result: TaskResult, table: str) -> None:
+    def check_engine(self, engine: str) -> None:
+        """Raise ValueError if the scan has what only the local engine does."""
+        if self.resume is not None:
+            raise ValueError(f"{engine} keeps no rows for a later run: leave out resume, or read its Parquet files")
+        if self.watch is not None:
+            raise ValueError(f"{engine} shows its own progress: leave out progress")
+
+    def begin(self, files: Sequence[SourceFile]) -> None:
+        """Report what there is to read.  files: each as often as it is read."""
+        self.advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
+
+    def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
         """Add what a task read to the report.
 
         table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
+        task: () if no file was read.
         """
         if table == self.table:
             self.counts.update(result.counts)
             self.unknown_types.update(result.unknown_types)
         self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+        if not task:
+            return
+        done = sum(part.end in (None, part.size) for part in task)
+        size = sum((part.size if part.end is None else part.end) - part.start for part in task)
+        self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
 
     def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
         for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
-            self.note(result, table)
-            done = sum(part.end in (None, part.size) for part in task)
-            size = sum((part.size if part.end is None else part.end) - part.start for part in task)
-            self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
+            self.note(result, table, task)
             yield from (batch for batch in result.batches if len(batch))
 
     def advance(self, progress: Progress) -> None:
@@ -157,7 +180,8 @@ class Scan:
         counts = self.counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self.seconds, tuple(self.problems), dict(self.unknown_types), counts["older_files"]),
+            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+            *(counts["older_files"], counts["unchanged_files"]),
         )
 
     def rows(self) -> Iterator[Any]:
@@ -219,7 +243,8 @@ def scan(
     all_text: for matches: search the text of every record instead of own words only.
     sidechains: for matches: search the words of sub-agents, too.
     workers: threads; None for one per processor.
-    progress: is called with a Progress before the first file is read and after each task of about 64 MiB.
+    progress: is called with a Progress before the first file is read and after each task of about 64 MiB. Not by Daft
+        and Ray.
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
@@ -256,8 +281,6 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    if resume is not None and redact:
-        raise ValueError("redact masks rows as they are read: leave out resume")
     if resume is not None and table in ("matches", "records") and "path" not in chosen:
         raise ValueError("resume needs the column path, by which it knows the rows of a file")
     if isinstance(sources, str | os.PathLike):

@@ -1,0 +1,299 @@
+"""`tailhook scan --resume DIR` as a whole process: what a later run reads, and every way in which it can fail."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet
+import pytest
+from support.host import ENVIRONMENT, tailhook
+from support.library_sample import asked, said, text, write_sample
+
+import tailhook as library
+from tailhook.fleet.columns import TABLE_COLUMNS
+
+TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
+PATTERN = ("--pattern", "found=it")
+LINE = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with two sessions, of which one has a sub-agent."""
+    found = tmp_path / "transcripts"
+    found.mkdir()
+    write_sample(found)
+    return found
+
+
+@pytest.fixture
+def scan(tmp_path, folder):
+    """Run `tailhook scan` on the sample, in the folder that has it."""
+
+    def run(*words, exit_code=0, **options):
+        env = {"HOME": str(tmp_path), "TZ": "UTC"}
+        done = tailhook("scan", "transcripts", *words, env=env, cwd=tmp_path, **options)
+        assert done.returncode == exit_code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+def kept(folder):
+    """Return the rows of the Parquet files in a folder, sorted."""
+    files = [pyarrow.parquet.read_table(path).to_pylist() for path in folder.glob("*.parquet")]
+    return sorted(json.dumps(row, default=str) for rows in files for row in rows)
+
+
+def scanned(sources, table="matches", **options):
+    """Return the rows of a scan from the beginning, as `kept` does."""
+    question = {"patterns": {"found": "it"}} if table == "matches" else {}
+    rows = library.scan(sources, table, **question, **options).rows()
+    return sorted(json.dumps(row._asdict(), default=str) for row in rows)
+
+
+@pytest.fixture
+def process(tmp_path):
+    """Start `tailhook scan` and return the process."""
+
+    def start(*words):
+        return subprocess.Popen(
+            [sys.executable, "-m", "tailhook", "scan", *map(str, words)],
+            env={**ENVIRONMENT, "HOME": str(tmp_path)},
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Return a folder with many names of one file: 2 GB to read, without needing the space."""
+    found = tmp_path / "many"
+    found.mkdir()
+    (found / "0000.jsonl").write_text(LINE * (5_000_000 // len(LINE)))
+    for number in range(1, 400):
+        os.link(found / "0000.jsonl", found / f"{number:04}.jsonl")
+    return found
+
+
+def wait_for_parts(folder, number, process):
+    """Wait until a process has written parts.  number: of them."""
+    end = time.monotonic() + 30
+    while len(list(folder.glob("part-*"))) < number:
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.005)
+
+
+@TABLES
+@pytest.mark.parametrize("output", [(), ("-o", "kept"), ("--output", "./kept/", "--format", "parquet")])
+def test_the_folder_has_the_rows_and_nothing_is_printed(scan, tmp_path, monkeypatch, table, output):
+    done = scan("--table", table, *(PATTERN if table == "matches" else ()), "--resume", "kept", *output)
+    assert (done.stdout, done.stderr) == ("", "")
+    monkeypatch.chdir(tmp_path)
+    assert kept(tmp_path / "kept") == scanned("transcripts", table)
+    assert kept(tmp_path / "kept")
+
+
+def test_an_unchanged_file_is_not_opened(scan, tmp_path, folder):
+    """Its bytes change and its size and time do not: a run that opened it would notice."""
+    scan(*PATTERN, "--resume", "kept")
+    before = kept(tmp_path / "kept")
+    for path in folder.rglob("*.jsonl"):
+        facts = path.stat()
+        path.write_bytes(b"x" * facts.st_size)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    done = scan(*PATTERN, "--resume", "kept")
+    assert done.stderr == ""
+    assert kept(tmp_path / "kept") == before
+
+
+def test_a_grown_file_is_read_from_its_old_end(scan, tmp_path, folder, monkeypatch):
+    scan(*PATTERN, "--resume", "kept")
+    first = (tmp_path / "kept" / "part-000001.parquet").stat().st_mtime_ns
+    with (folder / "s-1.jsonl").open("a") as file:
+        file.write(json.dumps(asked(50, "Is it done?")) + "\n")
+    scan(*PATTERN, "--resume", "kept")
+    monkeypatch.chdir(tmp_path)
+    assert kept(tmp_path / "kept") == scanned("transcripts")
+    assert len(pyarrow.parquet.read_table(tmp_path / "kept" / "part-000002.parquet")) == 1
+    assert (tmp_path / "kept" / "part-000001.parquet").stat().st_mtime_ns == first
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_ends_half_way_goes_on_and_keeps_what_was_read(process, tmp_path, many, way):
+    words = (many, "--table", "records", "--columns", "path,offset", "--resume", "kept")
+    running = process(*words)
+    wait_for_parts(tmp_path / "kept", 3, running)
+    running.send_signal(way)
+    _, errors = running.communicate(timeout=30)
+    assert running.returncode == (130 if way == signal.SIGINT else -way)
+    assert "Traceback" not in errors
+    lines = (tmp_path / "kept" / "manifest.ndjson").read_text().splitlines()
+    parts = [name for line in lines for name in json.loads(line)["parts"]]
+    assert 2 <= len(parts) < 30
+    times = [(tmp_path / "kept" / name).stat().st_mtime_ns for name in parts]
+    running = process(*words)
+    assert (running.communicate(timeout=120)[1], running.returncode) == ("", 0)
+    assert [(tmp_path / "kept" / name).stat().st_mtime_ns for name in parts] == times
+    files = sorted((tmp_path / "kept").glob("part-*"))
+    assert sum(pyarrow.parquet.read_metadata(path).num_rows for path in files) == 400 * (5_000_000 // len(LINE))
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        *(path.name for path in files),
+        *(".lock", "manifest.ndjson", "scan.json"),
+    }
+
+
+def test_a_second_run_at_once_is_refused(process, scan, tmp_path, many):
+    words = ("--table", "records", "--columns", "path,offset", "--resume", "kept")
+    running = process(many, *words)
+    wait_for_parts(tmp_path / "kept", 1, running)
+    done = scan(*words, exit_code=1)
+    assert done.stderr == "tailhook: another scan is writing to kept: wait until it has ended\n"
+    running.kill()
+    running.communicate()
+    scan(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--table", "usage"], 'table: "records" there, "usage" now'),
+        (["--table", "records", "--role", "user"], 'roles: [] there, ["user"] now'),
+        (["--table", "records", "--redact"], "redact: false there, true now"),
+        (["--table", "records", "--since", "2026-11-01"], 'since: null there, "2026-11-01T00:00:00+00:00" now'),
+    ],
+)
+def test_another_question_is_refused_and_the_rows_stay(scan, tmp_path, words, message):
+    scan("--table", "records", "--resume", "kept")
+    before = kept(tmp_path / "kept")
+    done = scan(*words, "--resume", "kept", exit_code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith("tailhook: kept has the rows of another question (")
+    assert message in done.stderr
+    assert kept(tmp_path / "kept") == before
+
+
+def test_a_folder_with_something_else_is_refused(scan, folder):
+    done = scan("--table", "records", "--resume", "transcripts", exit_code=1)
+    assert done.stderr == "tailhook: transcripts is not empty and has no scan.json: choose an empty folder\n"
+    assert "parquet" not in "".join(path.name for path in folder.iterdir())
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(scan, tmp_path):
+    (tmp_path / "kept").touch()
+    assert "kept: File exists" in scan("--table", "records", "--resume", "kept", exit_code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "other"], "--resume kept writes its rows to kept: leave out -o"),
+        (["-o", "kept/rows.parquet"], "--resume kept writes its rows to kept: leave out -o"),
+        (["--format", "csv"], "--resume keeps all rows as Parquet files: leave out --format csv"),
+        (["--count"], "--resume keeps all rows as Parquet files: leave out --count, and ask the files"),
+        (["--limit", "3"], "--resume keeps all rows as Parquet files: leave out --limit, and ask the files"),
+        (["--sort", "line"], "--resume keeps all rows as Parquet files: leave out --sort, and ask the files"),
+        (["--columns", "line"], "resume needs the column path, by which it knows the rows of a file"),
+    ],
+)
+def test_flags_that_a_folder_of_parquet_files_does_not_have_are_refused(scan, tmp_path, words, message):
+    done = scan(*PATTERN, "--resume", "kept", *words, exit_code=2)
+    assert done.stderr == f"tailhook: {message}\n"
+    assert not (tmp_path / "kept").exists()
+
+
+@TABLES
+@pytest.mark.parametrize("limit", [0, 1000, 3000])
+def test_a_full_disk_is_reported_and_a_later_run_goes_on(scan, tmp_path, monkeypatch, table, limit):
+    """A file that may not grow fails as one on a full disk does, with another message."""
+    words = ("--table", table, *(PATTERN if table == "matches" else ()), "--resume", "kept")
+    full = [sys.executable, "-m", "tailhook", "scan", "transcripts", *words]
+    done = subprocess.run(
+        full,
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert (done.returncode, done.stderr) in ((1, "tailhook: kept: File too large\n"), (0, ""))
+    assert done.returncode == 1 or limit
+    assert not [path for path in (tmp_path / "kept").rglob(".*") if path.name != ".lock"]
+    scan(*words)
+    monkeypatch.chdir(tmp_path)
+    assert kept(tmp_path / "kept") == scanned("transcripts", table)
+
+
+def test_secrets_are_masked_before_rows_are_written(scan, tmp_path, folder, monkeypatch):
+    secret = "abc123def"
+    call = {"type": "tool_use", "id": "t-9", "name": "Bash", "input": {"command": f"login --token {secret}"}}
+    (folder / "s-9.jsonl").write_text(
+        "".join(
+            json.dumps(said(number, f"m-{number}", part, 1)) + "\n"
+            for number, part in enumerate((text(f"Is it export API_TOKEN={secret} here?"), call), 1)
+        )
+    )
+    monkeypatch.chdir(tmp_path)
+    for table, words, columns in (
+        ("matches", PATTERN, None),
+        ("records", ("--columns", "path,text"), ["path", "text"]),
+        ("tools", ("--columns", "command,input"), ["command", "input"]),
+        ("tools", ("--columns", "name"), ["name"]),
+    ):
+        place = tmp_path / f"kept-{table}-{len(words)}-{len(columns or ())}"
+        scan("--table", table, *words, "--redact", "--resume", place.name)
+        assert kept(place) == scanned("transcripts", table, columns=columns, redact=True)
+        for path in place.rglob("*.parquet"):
+            values = json.dumps(pyarrow.parquet.read_table(path).to_pylist(), default=str)
+            assert secret not in values
+    assert "[secret]" in "".join(kept(tmp_path / "kept-records-2-2"))
+
+
+def test_a_source_that_cannot_be_read_is_reported_and_read_by_a_later_run(scan, tmp_path, folder, monkeypatch):
+    (folder / "s-0.jsonl").symlink_to("gone.jsonl")
+    words = ("--table", "records", "--resume", "kept")
+    assert scan(*words, exit_code=1).stderr == "tailhook: transcripts/s-0.jsonl: No such file or directory\n"
+    (folder / "gone.jsonl").write_text(LINE)
+    scan(*words)
+    monkeypatch.chdir(tmp_path)
+    assert kept(tmp_path / "kept") == scanned("transcripts", "records")
+
+
+def test_a_folder_below_the_sources_is_not_scanned(scan, tmp_path, folder, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wanted = scanned("transcripts", "records")
+    for _ in range(2):
+        assert scan("--table", "records", "--resume", "transcripts/kept").stderr == ""
+        assert kept(folder / "kept") == wanted
+
+
+def test_the_report_and_the_progress_are_of_what_is_new(tmp_path, folder):
+    (folder / "s-3.jsonl").write_text('{"type":"later","version":"3.0","sessionId":"s-3"}\n')
+    seen = []
+    scan = library.scan(folder, "sessions", resume=tmp_path / "kept", progress=seen.append)
+    scan.update()
+    report = scan.report
+    assert (report.files, report.unchanged_files, report.unknown_types) == (4, 0, {("later", "3.0"): 1})
+    assert report.seconds is not None
+    size = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
+    assert seen[0] == (0, 0, 8, 2 * size)
+    assert seen[-1] == (8, 2 * size, 8, 2 * size)
+    seen.clear()
+    with (folder / "s-3.jsonl").open("a") as file:
+        file.write(LINE)
+    scan.update()
+    assert (scan.report.files, scan.report.unchanged_files) == (0, 3)
+    assert seen[0][2] == 2
+    scan.update()
+    assert (scan.report.files, scan.report.unchanged_files, scan.report.bytes) == (0, 4, 0)
+    assert seen[-1] == (0, 0, 0, 0)
