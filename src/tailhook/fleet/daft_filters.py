@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from daft.expressions import Expression
-from daft.expressions.visitor import ExpressionVisitor
-
+from tailhook.errors import MissingExtraError
 from tailhook.fleet.engines import Comparison
+
+try:
+    from daft.expressions import Expression
+    from daft.expressions.visitor import ExpressionVisitor
+except ImportError as error:
+    raise MissingExtraError(f"filters are Daft's ({error}). Install it:  pip install 'tailhook[daft]'") from error
 
 OPERATORS = {
     "equal": "in",
