@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from datetime import datetime, timedelta, timezone
 from random import Random
 
 import pytest
@@ -115,3 +116,12 @@ def test_a_large_object_is_fetched_in_blocks_and_each_once(monkeypatch):
     with bucket({"a.jsonl": data}) as (_, asked):
         assert sum(1 for row in tailhook.scan("s3://bucket", patterns=["TODO"]).rows()) == 50_000
         assert sorted(asked) == [(start, min(start + (1 << 20), len(data))) for start in range(0, len(data), 1 << 20)]
+
+
+def test_an_object_that_was_last_modified_a_day_before_the_time_asked_for_is_not_fetched():
+    written = datetime(2026, 11, 22, 8, tzinfo=timezone.utc)  # as the server reports all objects
+    with bucket({"a.jsonl": LINE, "b.jsonl": LINE}):
+        for hours, older_files in ((24, 0), (25, 2)):
+            scan = tailhook.scan("s3://bucket/", "records", since=written + timedelta(hours=hours))
+            assert list(scan.rows()) == []
+            assert (scan.report.files, scan.report.older_files) == (2 - older_files, older_files)
