@@ -74,7 +74,7 @@ def compare(benchmark, transcript_set):
 
 def used_seconds():
     """Return the processor time of this process and of the programs that it ran."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
