@@ -83,6 +83,7 @@ cdef extern from "Python.h":
     PyThreadState* PyThreadState_Get()
     PyThreadState* PyEval_SaveThread() nogil
     void PyEval_RestoreThread(PyThreadState* thread) nogil
+    int PyGC_Disable()
     long PyImport_GetMagicNumber() except? -1
     const char* PyImport_GetMagicTag()
     PyObject* PyImport_GetModuleDict()

@@ -1,12 +1,15 @@
 """What the tests share: the hook's argv, a project to run it in, and figures shown at the end of the run."""
 
 import json
+import signal
 
 import pytest
 from hypothesis import settings
 from support.host import Project, Stop, tailhook
 from support.oracles import jwz
 
+# A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Without a deadline: a test that is slow on a busy machine has not failed. `make mutants` has its own profile.
 settings.register_profile("default", deadline=None)
 

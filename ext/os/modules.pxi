@@ -70,6 +70,17 @@ cdef class ModuleFinder:
             spec.submodule_search_locations = [package]
         return spec
 
+    def start_hook(self, *names):
+        """Begin a hook's process: load its first modules, without looks for unused cycles among them.
+
+        The process ends before it has as many as are worth a look, each of which takes one to two hundred thousand
+        instructions.
+
+        names: as for `preload`.
+        """
+        PyGC_Disable()
+        self.preload(*names)
+
     def preload(self, *names):
         """Load modules before they are imported; those that others import come first.
 

@@ -708,6 +708,14 @@ class ModuleFinder:
 
     def __init__(self) -> None: ...
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None: ...
+    def start_hook(self, *names: str) -> None:
+        """Begin a hook's process: load its first modules, without looks for unused cycles among them.
+
+        The process ends before it has as many as are worth a look. `gc.isenabled` is False from then on.
+
+        names: as for `preload`.
+        """
+
     def preload(self, *names: str) -> None:
         """Load modules before they are imported; those that others import come first.
 

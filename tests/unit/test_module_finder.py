@@ -4,6 +4,7 @@ import importlib.util
 import os
 import py_compile
 import struct
+import subprocess
 import sys
 
 import pytest
@@ -185,3 +186,16 @@ def test_modules_are_loaded_ahead_only_if_a_finder_is_there(package, monkeypatch
     monkeypatch.setattr(sys, "meta_path", [ModuleFinder(), *sys.meta_path])
     preload("room", "room.first")
     assert "tailhook.room.first" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("code", "is_enabled"),
+    [
+        ("import tailhook.errors", True),
+        ("from tailhook._core import ModuleFinder as F; F().start_hook('errors')", False),
+    ],
+)
+def test_only_a_hooks_process_goes_without_looks_for_cycles(code, is_enabled):
+    report = f"{code}; import gc, sys; print(gc.isenabled(), 'tailhook.errors' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{is_enabled} True\n"
