@@ -70,17 +70,29 @@ cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
 cdef bint scan_is_same_response(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
     """Return whether two rows are of one response, if a message id without a request id is one of its own."""
     cdef int known_by = scan_id_of(items, row)
-    return (
-        known_by >= 0
-        and known_by == scan_id_of(items, other)
-        and scan_has_same_text(&items[known_by], row, other)
-        and (known_by != SCAN_MESSAGE_ID or scan_has_same_text(&items[SCAN_REQUEST_ID], row, other))
+    if known_by != scan_id_of(items, other):
+        return False
+    if known_by < 0:
+        return (
+            scan_int_at(&items[SCAN_OFFSET], row) == scan_int_at(&items[SCAN_OFFSET], other)
+            and scan_compare_names(&items[SCAN_PATH], row, other) == 0
+        )
+    return scan_has_same_text(&items[known_by], row, other) and (
+        known_by != SCAN_MESSAGE_ID or scan_has_same_text(&items[SCAN_REQUEST_ID], row, other)
     )
 
 
 cdef inline size_t scan_hash_text(const ArrowColumn* column, size_t row) noexcept nogil:
     """Return a hash of a value of a column of ARROW_TEXT."""
     return text_fingerprint(column.texts.data + column.texts.offsets[row], scan_size_of(column, row))
+
+
+cdef size_t scan_hash_response(const ArrowColumn* items, size_t row) noexcept nogil:
+    """Return a hash of what a row's response is known by, but the request id beside a message id."""
+    cdef int known_by = scan_id_of(items, row)
+    if known_by < 0:
+        return text_fingerprint(<Cursor>((<const int64_t*>items[SCAN_OFFSET].values) + row), sizeof(int64_t))
+    return scan_hash_text(&items[known_by], row)
 
 
 cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
@@ -105,7 +117,6 @@ cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count
     """Return the responses of all rows, which the caller frees, or NULL: no memory.  count: set to how many."""
     cdef const ArrowColumn* items = columns.items
     cdef size_t slot_count, row, slot
-    cdef int known_by
     cdef ScanResponse one
     cdef uint32_t* slots = scan_new_slots(columns.rows, &slot_count)
     cdef ScanResponse* responses = <ScanResponse*>PyMem_RawMalloc(max(<size_t>1, columns.rows) * sizeof(ScanResponse))
@@ -116,17 +127,15 @@ cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count
         return NULL
     for row in range(columns.rows):
         one = ScanResponse(<uint32_t>row, <uint32_t>row)
-        known_by = scan_id_of(items, row)
-        if known_by >= 0:
-            slot = scan_hash_text(&items[known_by], row) & (slot_count - 1)
-            while slots[slot] and not scan_is_same_response(items, row, responses[slots[slot] - 1].first):
-                slot = (slot + 1) & (slot_count - 1)
-            if slots[slot]:
-                scan_join_response(items, &responses[slots[slot] - 1], &one)
-                continue
-            slots[slot] = <uint32_t>(count[0] + 1)
+        slot = scan_hash_response(items, row) & (slot_count - 1)
+        while slots[slot] and not scan_is_same_response(items, row, responses[slots[slot] - 1].first):
+            slot = (slot + 1) & (slot_count - 1)
+        if slots[slot]:
+            scan_join_response(items, &responses[slots[slot] - 1], &one)
+            continue
         responses[count[0]] = one
         count[0] += 1
+        slots[slot] = <uint32_t>count[0]
     PyMem_RawFree(slots)
     return responses
 
@@ -226,8 +235,8 @@ cdef int scan_order_responses(const void* one, const void* other) noexcept nogil
     if order == 0:
         order = arrow_compare_texts(&items[SCAN_REQUEST_ID].texts, left.counted, right.counted)
     if order == 0:
-        order = 1 if scan_is_before(items, right.counted, left.counted) else -1
-    return order
+        order = scan_is_before(items, right.counted, left.counted) - scan_is_before(items, left.counted, right.counted)
+    return order if order else (left.counted > right.counted) - (left.counted < right.counted)
 
 
 @cython.final
@@ -235,6 +244,8 @@ cdef class ResponseCounter:
     cdef ScanColumns columns
     cdef tuple names
     cdef size_t kept           # rows when those that cannot count were dropped last
+    cdef char is_running       # in a thread
+    cdef bint has_failed       # no memory: the columns may have different lengths
 
     def __cinit__(self, tuple names not None):
         cdef int field
@@ -254,46 +265,78 @@ cdef class ResponseCounter:
         for i in range(SCAN_FIELDS):
             arrow_column_free(&self.columns.items[i])
 
-    def add(self, ArrowBatch batch not None):
+    cdef int enter(self) except -1:
+        """Take the counter for this thread, until `is_running` is left. Raises RuntimeError, or MemoryError again."""
+        if not os_flag_enter(&self.is_running):
+            raise RuntimeError("another thread uses this counter")
+        if self.has_failed:
+            os_flag_leave(&self.is_running)
+            raise MemoryError
+        return 0
+
+    cdef int append(self, const ArrowColumn* more, size_t rows) noexcept nogil:
+        """Append rows, and drop those that cannot count now and then. Returns 0, or -1: no memory.
+
+        more: the rows' columns, in the order of the names.
+        """
         cdef ScanColumns* columns = &self.columns
         cdef size_t i, row
-        cdef size_t rows = len(batch)
-        if batch.names != self.names:
-            raise ValueError("the batch has other columns than the counter")
-        if columns.rows + rows >= SCAN_IS_JOINED:
-            raise MemoryError
+        if rows >= SCAN_IS_JOINED - columns.rows:
+            return -1
         for i in range(columns.count):
             for row in range(rows):
-                if arrow_copy_value(&columns.items[columns.order[i]], &batch.storage.columns[i], row) < 0:
-                    raise MemoryError
+                if arrow_copy_value(&columns.items[columns.order[i]], &more[i], row) < 0:
+                    return -1
         columns.rows += rows
         if columns.rows >= 2 * self.kept + SCAN_MIN_DROP_ROWS:
             if scan_keep_responses(columns) < 0:
-                raise MemoryError
+                return -1
             self.kept = columns.rows
+        return 0
+
+    def add(self, ArrowBatch batch not None):
+        if batch.names != self.names:
+            raise ValueError("the batch has other columns than the counter")
+        self.enter()
+        with nogil:
+            self.has_failed = self.append(batch.storage.columns, batch.storage.length) < 0
+        os_flag_leave(&self.is_running)
+        if self.has_failed:
+            raise MemoryError
+
+    cdef ScanOrdered* ordered(self, size_t* count) noexcept nogil:
+        """Return the responses in their order, which the caller frees, or NULL: no memory.  count: set to how many."""
+        cdef const ArrowColumn* items = self.columns.items
+        cdef ScanResponse* responses = scan_find_responses(&self.columns, count)
+        cdef ScanOrdered* found = NULL
+        cdef size_t i
+        if responses != NULL and scan_join_requests(items, responses, count) == 0:
+            found = <ScanOrdered*>PyMem_RawMalloc(max(<size_t>1, count[0]) * sizeof(ScanOrdered))
+            for i in range(count[0] if found != NULL else 0):
+                found[i] = ScanOrdered(items, responses[i])
+            if found != NULL:
+                qsort(found, count[0], sizeof(ScanOrdered), scan_order_responses)
+        PyMem_RawFree(responses)
+        return found
 
     def rows(self, tuple names not None):
-        cdef const ArrowColumn* items = self.columns.items
-        cdef ScanResponse* responses
-        cdef ScanOrdered* ordered
+        cdef ScanOrdered* found = NULL
         cdef size_t count, i
         if not set(names) <= set(self.names):
             raise ValueError("the counter lacks one of the columns")
-        responses = scan_find_responses(&self.columns, &count)
-        ordered = <ScanOrdered*>PyMem_RawMalloc(max(<size_t>1, self.columns.rows) * sizeof(ScanOrdered))
+        self.enter()
         try:
-            if responses == NULL or ordered == NULL or scan_join_requests(items, responses, &count) < 0:
+            with nogil:
+                found = self.ordered(&count)
+            if found == NULL:
                 raise MemoryError
-            for i in range(count):
-                ordered[i] = ScanOrdered(items, responses[i])
-            qsort(ordered, count, sizeof(ScanOrdered), scan_order_responses)
             return [
-                scan_response_batch(items, ordered + i, min(count - i, <size_t>SCAN_BATCH_ROWS), names)
+                scan_response_batch(self.columns.items, found + i, min(count - i, <size_t>SCAN_BATCH_ROWS), names)
                 for i in range(0, count, SCAN_BATCH_ROWS)
             ]
         finally:
-            PyMem_RawFree(responses)
-            PyMem_RawFree(ordered)
+            PyMem_RawFree(found)
+            os_flag_leave(&self.is_running)
 
 
 cdef ArrowBatch scan_response_batch(

@@ -552,7 +552,8 @@ class ResponseCounter:
     A response is known by its message id and request id, and a message id that occurs without a request id, too, is
     one response; without a message id it is known by its request id, or else by its uuid, or else by its place. Places
     are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
-    (session, agent, project, host), the first one shows. The order in which records are added does not matter.
+    (session, agent, project, host), the first one shows. The order in which records are added does not matter. A counter
+    is used by one thread at a time: its methods raise RuntimeError if another one uses it.
 
     >>> names = ("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "output_tokens")
     >>> counter = ResponseCounter(names)

@@ -125,7 +125,7 @@ def test_python_searches_for_no_module_but_the_package_and_its_core(project):
 def names_loaded_ahead():
     """Return the modules that every hook loads before they are imported."""
     entry = Path(tailhook.__file__).with_name("hook").joinpath("entry.py").read_text()
-    return re.search(r'preload\(\*"(.*)"', entry)[1].split()
+    return re.search(r'start_hook\(\*"(.*)"', entry)[1].split()
 
 
 def test_a_hook_loads_the_modules_of_every_event_ahead():

@@ -1,5 +1,6 @@
 """`tailhook scan --resume DIR` as a whole process: what a later run reads, and every way in which it can fail."""
 
+import gzip
 import json
 import os
 import resource
@@ -260,10 +261,11 @@ def test_secrets_are_masked_before_rows_are_written(scan, tmp_path, folder, monk
 
 
 def test_a_source_that_cannot_be_read_is_reported_and_read_by_a_later_run(scan, tmp_path, folder, monkeypatch):
-    (folder / "s-0.jsonl").symlink_to("gone.jsonl")
+    packed = gzip.compress(LINE.encode())
+    (folder / "s-0.jsonl.gz").write_bytes(packed[:-9])
     words = ("--table", "records", "--resume", "kept")
-    assert scan(*words, exit_code=1).stderr == "tailhook: transcripts/s-0.jsonl: No such file or directory\n"
-    (folder / "gone.jsonl").write_text(LINE)
+    assert "tailhook: transcripts/s-0.jsonl.gz: " in scan(*words, exit_code=1).stderr
+    (folder / "s-0.jsonl.gz").write_bytes(packed)
     scan(*words)
     monkeypatch.chdir(tmp_path)
     assert kept(tmp_path / "kept") == scanned("transcripts", "records")

@@ -1,5 +1,6 @@
 """Tests of counting API responses once, beside the rule in plain Python."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from itertools import groupby
 
@@ -106,6 +107,28 @@ def test_a_counter_can_be_asked_again_and_goes_on():
         counter.add(make_batch("usage", USAGE_HALF, [record("p", output, None, "m", None, None, output)]))
         assert len(counter.rows(("session_id",))[0]) == 1
     assert counter.rows(("output_tokens",))[0].columns() == [[5]]
+
+
+def test_without_any_id_each_place_is_a_response():
+    records = [record(path, offset, 1, None, None, None, 2) for path in "pq" for offset in range(150)]
+    assert len(counted(records * 2)) == 300
+
+
+def test_threads_take_turns_or_are_refused():
+    counter = ResponseCounter(USAGE_HALF)
+    batch = make_batch("usage", USAGE_HALF, [record("p", n, n, f"m{n}", "r", None, 1) for n in range(20_000)])
+    refused = []
+
+    def use(number):
+        try:
+            counter.rows(("offset",)) if number % 2 else counter.add(batch)
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(use, range(40)))
+    assert set(refused) <= {"another thread uses this counter"}
+    assert [len(rows) for rows in counter.rows(("offset",))] == [20_000]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import tailhook
         ({"table": "matches"}, "nothing to find"),
         ({"table": "usage", "columns": ["cost"]}, "has no column cost"),
         ({"table": "tools", "roles": ["user"]}, "rows of the table tools have no role"),
-        ({"table": "records", "redact": True, "resume": "folder"}, "leave out resume"),
+        ({"table": "records", "columns": ["type"], "resume": "folder"}, "resume needs the column path"),
     ],
 )
 def test_arguments_that_do_not_fit_together_are_refused(question, reason):
