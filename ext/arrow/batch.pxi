@@ -355,11 +355,16 @@ cdef struct ArrowFeed:
 
 
 cdef int arrow_feed_failed(ArrowFeed* feed, object error) noexcept with gil:
+    """Keep an error's message for the stream's consumer. Returns its number, whatever happens."""
     Py_XDECREF(<PyObject*>feed.problem)
-    message = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
-    Py_INCREF(message)
-    feed.problem = <void*>message
-    return ENOMEM if isinstance(error, MemoryError) else EIO
+    feed.problem = NULL
+    try:
+        message = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
+        Py_INCREF(message)
+        feed.problem = <void*>message
+        return ENOMEM if isinstance(error, MemoryError) else EIO
+    except BaseException:
+        return EIO
 
 
 cdef int arrow_stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with gil:

@@ -3,7 +3,7 @@
 # Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_text_is, arrow_texts_add,
 # arrow_texts_free, arrow_column_keep, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
 # arrow_compare_texts.
-# Needs: array_grow (array.pxi), text_fingerprint (text/view.pxi), text/utf8.h.
+# Needs: array_grow (array.pxi), text_hash (text/view.pxi), text/utf8.h.
 #
 # Layout: https://arrow.apache.org/docs/format/Columnar.html. Nothing here needs the interpreter.
 
@@ -130,7 +130,7 @@ cdef int arrow_grow_dictionary(ArrowColumn* column) noexcept nogil:
     if slots == NULL:
         return -1
     for i in range(texts.count):
-        slot = text_fingerprint(
+        slot = text_hash(
             texts.data + texts.offsets[i], texts.offsets[i + 1] - texts.offsets[i]
         ) & (wanted - 1)
         while slots[slot]:
@@ -157,7 +157,7 @@ cdef int32_t arrow_find_name(ArrowColumn* column, Cursor start, size_t size) noe
         return column.last
     if 2 * (column.texts.count + 1) > column.slot_count and arrow_grow_dictionary(column) < 0:
         return -1
-    slot = text_fingerprint(start, size) & (column.slot_count - 1)
+    slot = text_hash(start, size) & (column.slot_count - 1)
     while column.slots[slot]:
         if arrow_text_is(&column.texts, column.slots[slot] - 1, start, size):
             column.last = <int32_t>(column.slots[slot] - 1)
@@ -224,6 +224,12 @@ cdef int arrow_copy_value(ArrowColumn* to, const ArrowColumn* column, size_t row
     return arrow_add_text(to, texts.data + texts.offsets[row], texts.offsets[row + 1] - texts.offsets[row])
 
 
+cdef inline void arrow_clear_bits(uint8_t* bits, size_t at) noexcept nogil:
+    """Clear the bits from a place to the end of its byte: a bit that is added later is only set, not cleared."""
+    if at % 8:
+        bits[at // 8] &= (1 << (at % 8)) - 1
+
+
 cdef inline void arrow_move_bit(uint8_t* bits, size_t to, size_t at) noexcept nogil:
     cdef uint8_t bit = bits[at // 8] >> (at % 8) & 1
     bits[to // 8] = (bits[to // 8] & ~(1 << (to % 8))) | bit << (to % 8)
@@ -262,6 +268,9 @@ cdef void arrow_column_keep(ArrowColumn* column, const uint8_t* keep) noexcept n
             kept += 1
     if column.kind == ARROW_TEXT:
         arrow_texts_keep(&column.texts, keep)
+    if column.kind == ARROW_BOOL:
+        arrow_clear_bits(column.values, kept)
+    arrow_clear_bits(column.valid, kept)
     column.length, column.nulls = kept, nulls
 
 

@@ -7,7 +7,7 @@
 
 cdef enum:
     SCAN_MAX_CONTEXT = 1 << 16  # characters on either side of a match
-    SCAN_SIGNAL_BLOCKS = 128    # after so many blocks, signals are looked at
+    SCAN_SIGNAL_BLOCKS = 8      # after so many blocks, signals are looked at
 
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     """Add strings to empty texts."""
@@ -18,10 +18,25 @@ cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     return 0
 
 
+cdef object scan_text_at(const ArrowTexts* texts, size_t i):
+    return texts.data[texts.offsets[i]:texts.offsets[i + 1]].decode("utf-8", "replace")
+
+
+cdef object scan_type_of(int kind):
+    """Return the type of a column's values."""
+    if kind == ARROW_NAMES:
+        return list
+    if kind == ARROW_INT:
+        return int
+    return bool if kind == ARROW_BOOL else str
+
+
 cdef int scan_add_value(ArrowColumn* column, value) except -1:
     """Add a str, int, bool, aware datetime, list of str, or None for a null."""
     cdef bytes data
     cdef int failed = 0
+    if value is not None and column.kind != ARROW_TIME and not isinstance(value, scan_type_of(column.kind)):
+        raise TypeError(f"the column {column.name.decode()} takes {scan_type_of(column.kind).__name__}, not {value!r}")
     if value is None:
         failed = arrow_add_null(column)
     elif column.kind == ARROW_NAMES:
@@ -316,20 +331,25 @@ cdef class RangeScan:
     @property
     def counts(self):
         self.enter(False)
-        found = {
-            "records": self.run.records, "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
-        }
-        os_flag_leave(&self.is_running)
-        return found
+        try:
+            return {
+                "records": self.run.records, "broken_lines": self.run.broken_lines, "long_lines": self.run.long_lines,
+            }
+        finally:
+            os_flag_leave(&self.is_running)
 
     @property
     def unknown_types(self):
         cdef ArrowTexts* texts = &self.run.unknown_types
+        cdef dict counts = {}
         cdef size_t i
-        found = [
-            texts.data[texts.offsets[i]:texts.offsets[i + 1]].decode("utf-8", "replace") for i in range(texts.count)
-        ]
-        counts = {pair: self.run.unknown_counts[i] for i, pair in enumerate(zip(found[::2], found[1::2], strict=True))}
-        if self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]:
-            counts["others", ""] = self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]
-        return counts
+        self.enter(False)
+        try:
+            for i in range(texts.count // 2):
+                pair = scan_text_at(texts, 2 * i), scan_text_at(texts, 2 * i + 1)
+                counts[pair] = counts.get(pair, 0) + self.run.unknown_counts[i]
+            if self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]:
+                counts["others", ""] = counts.get(("others", ""), 0) + self.run.unknown_counts[SCAN_MAX_UNKNOWN_TYPES]
+            return counts
+        finally:
+            os_flag_leave(&self.is_running)

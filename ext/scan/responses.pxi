@@ -2,7 +2,7 @@
 #
 # Gives: scan_keep_responses, scan_has_response_columns. For Python: ResponseCounter.
 # Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
-# arrow_batch_of (arrow/batch.pxi), text_fingerprint (text/view.pxi).
+# arrow_batch_of (arrow/batch.pxi), text_hash (text/view.pxi).
 #
 # A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
 # its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it
@@ -84,15 +84,19 @@ cdef bint scan_is_same_response(const ArrowColumn* items, size_t row, size_t oth
 
 cdef inline size_t scan_hash_text(const ArrowColumn* column, size_t row) noexcept nogil:
     """Return a hash of a value of a column of ARROW_TEXT."""
-    return text_fingerprint(column.texts.data + column.texts.offsets[row], scan_size_of(column, row))
+    return text_hash(column.texts.data + column.texts.offsets[row], scan_size_of(column, row))
 
 
 cdef size_t scan_hash_response(const ArrowColumn* items, size_t row) noexcept nogil:
-    """Return a hash of what a row's response is known by, but the request id beside a message id."""
+    """Return a hash of what a row's response is known by."""
     cdef int known_by = scan_id_of(items, row)
+    cdef size_t found
     if known_by < 0:
-        return text_fingerprint(<Cursor>((<const int64_t*>items[SCAN_OFFSET].values) + row), sizeof(int64_t))
-    return scan_hash_text(&items[known_by], row)
+        return text_hash(<Cursor>((<const int64_t*>items[SCAN_OFFSET].values) + row), sizeof(int64_t))
+    found = scan_hash_text(&items[known_by], row)
+    if known_by == SCAN_MESSAGE_ID:
+        found = 31 * found + scan_hash_text(&items[SCAN_REQUEST_ID], row)
+    return found
 
 
 cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
@@ -259,6 +263,8 @@ cdef class ResponseCounter:
         if not scan_has_response_columns(&self.columns) or self.columns.count != <size_t>len(names):
             raise ValueError("these columns do not show which records are of one response")
         scan_define_columns(&self.columns)
+        if any([self.columns.items[self.columns.order[i]].kind == ARROW_NAMES for i in range(self.columns.count)]):
+            raise ValueError("a counter has no columns of lists")
 
     def __dealloc__(self):
         cdef int i

@@ -19,6 +19,7 @@ cdef enum:
     SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
     SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
     SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
+    SCAN_MAX_TYPE_BYTES = 128       # of an unknown type's name, and of a version
 
 cdef enum:
     SCAN_RECORDS
@@ -123,10 +124,14 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
 
 cdef int scan_add_unknown_text(ScanRun* run, RecSlice* value) noexcept nogil:
     """Add a JSON value to the texts of unknown types, "" if it is not a string. Returns 0, or -1: no memory."""
+    cdef size_t size
     run.scratch.size = 0
     if rec_value_is_string(value) and scan_text_add(&run.scratch, value.start + 1, value.end - 1) < 0:
         return -1
-    return arrow_texts_add(&run.unknown_types, run.scratch.data, run.scratch.size)
+    size = min(run.scratch.size, <size_t>SCAN_MAX_TYPE_BYTES)
+    while size < run.scratch.size and run.scratch.data[size] & 0xC0 == 0x80:
+        size -= 1
+    return arrow_texts_add(&run.unknown_types, run.scratch.data, size)
 
 
 cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
@@ -135,13 +140,15 @@ cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
     cdef ArrowTexts* texts = &run.unknown_types
     cdef RecSlice* kind = &fields.top[FIELD_TYPE]
     cdef size_t i, last
+    cdef int is_known
     if known.count == 0 or not rec_value_is_string(kind):
         return 0
     for i in range(known.count):
         if arrow_text_is(known, i, kind.start + 1, kind.end - kind.start - 2):
             return 0
-    if scan_is_wanted(known, kind, False, &run.scratch):  # with escapes
-        return 0
+    is_known = scan_is_wanted(known, kind, False, &run.scratch)  # with escapes
+    if is_known:
+        return min(is_known, 0)
     if scan_add_unknown_text(run, kind) < 0 or scan_add_unknown_text(run, &fields.top[FIELD_VERSION]) < 0:
         return -1
     last = texts.count - 2  # the pair that was added stays only if it is new

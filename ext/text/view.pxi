@@ -1,6 +1,6 @@
 # Borrowed UTF-8 views of str and bytes objects.
 #
-# Gives: Utf8View, utf8_open, bytes_between, bytes_cut, text_fingerprint. For Python: fingerprint.
+# Gives: Utf8View, utf8_open, bytes_between, bytes_cut, text_hash. For Python: fingerprint.
 # Needs: text/utf8.h.
 #
 # The core reads UTF-8. The bytes of a bytes object are read in place, and so is the UTF-8 form that a str caches. Only
@@ -49,8 +49,21 @@ cdef bytes bytes_cut(PyObject* text, Py_ssize_t size):
 
 
 cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogil:
-    """Return a hash: FNV-1a (Fowler, Noll, Vo) over words of 8 bytes, the last padded with zeros, and the length."""
-    cdef uint64_t digest = 0xCBF29CE484222325
+    """Return a hash that is the same in every process: see text_digest."""
+    return text_digest(0xCBF29CE484222325ULL, data, length)
+
+
+cdef uint64_t text_hash(const uint8_t* data, size_t length) noexcept nogil:
+    """Return a hash for a table in memory. It starts with where the code is, which differs from process to process, so
+    that a transcript cannot be made to give many equal ones."""
+    return text_digest(<uint64_t><size_t><void*>text_fingerprint * 0x9E3779B97F4A7C15ULL, data, length)
+
+
+cdef inline uint64_t text_digest(uint64_t digest, const uint8_t* data, size_t length) noexcept nogil:
+    """Return a hash: FNV-1a (Fowler, Noll, Vo) over words of 8 bytes, the last padded with zeros, and the length.
+
+    digest: where it starts.
+    """
     cdef uint64_t word
     cdef size_t at = 0
     while at < length:

@@ -3,7 +3,7 @@
 # Gives: nothing to other parts. For Python: reverse_tool_uses.
 # Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_*
 # (transcript/records.pxi), the fields (transcript/fields.pxi), rec_next_tool_block (transcript/tool_blocks.pxi),
-# text_fingerprint (text/view.pxi).
+# text_hash (text/view.pxi).
 
 cdef struct RecResults:
     # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit is set if the
@@ -23,7 +23,7 @@ cdef uint64_t* rec_result_slot(RecResults* results, uint64_t key) noexcept nogil
 
 cdef inline uint64_t rec_result_key(RecSlice* use_id, bint is_error) noexcept nogil:
     """Return what stands for an id in the table; never 0."""
-    return ((text_fingerprint(use_id.start, use_id.end - use_id.start) | 2) & ~<uint64_t>1) | is_error
+    return ((text_hash(use_id.start, use_id.end - use_id.start) | 2) & ~<uint64_t>1) | is_error
 
 
 cdef int rec_add_result(RecResults* results, RecSlice* use_id, bint is_error) noexcept nogil:
