@@ -12,6 +12,8 @@ cdef enum:
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     """Add strings to empty texts."""
     for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"a list of texts has {value!r}")
         data = value.encode("utf-8", "replace")
         if arrow_texts_add(texts, <Cursor>PyBytes_AS_STRING(data), len(data)) < 0:
             raise MemoryError
@@ -161,13 +163,16 @@ cdef class RangeScan:
     cdef ScanRun run
     cdef ScanProgram program
     cdef bytes path, session_id, host
+    cdef object sink           # takes finished batches, or None
+    cdef object sink_error     # what it raised, or None
     cdef unsigned char* block  # what `read` has read
     cdef char is_running       # in a thread
     cdef bint is_open          # a range is begun and its file not ended
     cdef bint has_failed       # no memory: rows may be incomplete
 
-    def __cinit__(self, ScanProgram program not None):
+    def __cinit__(self, ScanProgram program not None, sink=None):
         self.program = program
+        self.sink = sink
         self.run.question = &program.question
         self.run.is_done = True
         for field in program.fields:
@@ -209,14 +214,35 @@ cdef class RangeScan:
                 raise MemoryError
             raise RuntimeError("begin a range first")
         self.run.thread = PyThreadState_Get()
+        if self.sink is not None:
+            self.run.columns.owner = <void*>self
+            self.run.columns.hand_over = scan_hand_over
         return 0
 
     cdef int check(self, int failed) except -1:
-        """Raise MemoryError if something failed. No rows can be had afterwards: the last one may be incomplete."""
+        """Raise what the sink raised, or MemoryError. No rows can be had afterwards: the last one may be incomplete."""
         if failed:
             self.has_failed = True
+            if self.sink_error is not None:
+                error, self.sink_error = self.sink_error, None
+                raise error
             raise MemoryError
         return 0
+
+    cdef list take_batches(self):
+        """Return the finished batches, which are then not the scan's any more."""
+        cdef ScanColumns* columns = &self.run.columns
+        cdef ArrowColumn* taken
+        cdef size_t i
+        cdef list batches = []
+        try:
+            for i in range(columns.batch_count):
+                taken, columns.batches[i].columns = columns.batches[i].columns, NULL
+                batches.append(arrow_batch_of(taken, columns.count, columns.batches[i].rows))
+            columns.batch_count = 0
+            return batches
+        finally:
+            self.has_failed = columns.batch_count != 0
 
     def begin(self, str path not None, str session_id not None, str host not None, int64_t start=0, end=None):
         cdef int64_t stop = INT64_MAX if end is None else end
@@ -312,20 +338,13 @@ cdef class RangeScan:
 
     def finish(self):
         cdef ScanColumns* columns = &self.run.columns
-        cdef ArrowColumn* taken
-        cdef size_t i
-        cdef list batches = []
         self.enter(False)
         try:
+            columns.hand_over = NULL
             if columns.rows or not columns.batch_count:
                 self.check(scan_cut(columns))
-            for i in range(columns.batch_count):
-                taken, columns.batches[i].columns = columns.batches[i].columns, NULL
-                batches.append(arrow_batch_of(taken, columns.count, columns.batches[i].rows))
-            columns.batch_count = 0
-            return batches
+            return self.take_batches()
         finally:
-            self.has_failed = columns.batch_count != 0
             os_flag_leave(&self.is_running)
 
     @property
@@ -353,3 +372,26 @@ cdef class RangeScan:
             return counts
         finally:
             os_flag_leave(&self.is_running)
+
+
+ctypedef int (*ScanSinkCall)(void* owner) noexcept nogil
+
+
+cdef int scan_hand_over(void* owner) noexcept nogil:
+    """Give the finished batches of a RangeScan to its sink. Returns 0, or -1: see its sink_error."""
+    cdef int failed
+    PyEval_RestoreThread((<RangeScan>owner).run.thread)
+    failed = (<ScanSinkCall>scan_call_sink)(owner)  # with the interpreter's lock, which was just taken
+    PyEval_SaveThread()
+    return failed
+
+
+cdef int scan_call_sink(void* owner) noexcept:
+    cdef RangeScan scan = <RangeScan>owner
+    try:
+        for batch in scan.take_batches():
+            scan.sink(batch)
+        return 0
+    except BaseException as error:
+        scan.sink_error = error
+        return -1

@@ -79,7 +79,7 @@ cdef enum:
 
 cdef enum:
     SCAN_BATCH_ROWS = 1 << 16
-    SCAN_BATCH_BYTES = 16 << 20  # of texts
+    SCAN_BATCH_BYTES = 4 << 20  # of texts
 
 # Finished rows.
 cdef struct ScanBatch:
@@ -96,6 +96,8 @@ cdef struct ScanColumns:
     ScanBatch* batches
     size_t batch_count
     size_t batch_capacity
+    int (*hand_over)(void* owner) noexcept nogil  # is called after each new batch; NULL: batches are kept
+    void* owner
 
 # UTF-8 that grows.
 cdef struct ScanText:
@@ -190,7 +192,7 @@ cdef int scan_field_named(str name, bint of_sessions) except -1:
 
 
 cdef int scan_cut(ScanColumns* columns) noexcept nogil:
-    """Make a batch of the rows so far. Returns 0, or -1: no memory."""
+    """Make a batch of the rows so far. Returns 0, or -1: no memory, or it could not be handed over."""
     cdef ScanBatch* batch
     cdef size_t i
     if columns.are_responses and scan_keep_responses(columns) < 0:
@@ -208,7 +210,7 @@ cdef int scan_cut(ScanColumns* columns) noexcept nogil:
     batch.rows = columns.rows
     columns.batch_count += 1
     scan_define_columns(columns)
-    return 0
+    return columns.hand_over(columns.owner) if columns.hand_over != NULL else 0
 
 
 cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:

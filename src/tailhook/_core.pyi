@@ -552,8 +552,9 @@ class ResponseCounter:
     A response is known by its message id and request id, and a message id that occurs without a request id, too, is
     one response; without a message id it is known by its request id, or else by its uuid, or else by its place. Places
     are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
-    (session, agent, project, host), the first one shows. The order in which records are added does not matter. A counter
-    is used by one thread at a time: its methods raise RuntimeError if another one uses it.
+    (session, agent, project, host), the first one shows. The order in which records are added does not matter.
+
+    One thread at a time may use a counter: its methods raise RuntimeError if another thread does.
 
     >>> names = ("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "output_tokens")
     >>> counter = ResponseCounter(names)
@@ -637,8 +638,8 @@ class RangeScan:
     A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB
     without its newline is skipped and counted. While it scans, it does not hold the interpreter lock.
 
-    One thread at a time may use it: all methods raise RuntimeError if another thread does. After a MemoryError they
-    raise MemoryError again, because a row may be incomplete.
+    One thread at a time may use it: all methods raise RuntimeError if another thread, or the sink, does. After a
+    MemoryError they raise MemoryError again, because a row may be incomplete.
 
     is_done: whether the range has ended, and no more bytes are needed.
     counts: records, broken_lines and long_lines that were met.
@@ -660,7 +661,13 @@ class RangeScan:
         The 64 types that are met first are kept; all others count as ("others", "").
         """
 
-    def __new__(cls, program: ScanProgram) -> RangeScan: ...
+    def __new__(cls, program: ScanProgram, sink: Callable[[ArrowBatch], object] | None = None) -> RangeScan:
+        """Return a scan.
+
+        sink: takes each batch when it is finished, in the thread that scans, which goes on when it returns. What it
+            raises ends the scan. None: batches wait for `finish`.
+        """
+
     def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
         """Begin a range of a file, and forget an unfinished line. Raises ValueError if it begins before the file.
 
@@ -689,7 +696,7 @@ class RangeScan:
         """End the range, and scan the last line if it has no newline. Raises RuntimeError without a range."""
 
     def finish(self) -> list[ArrowBatch]:
-        """Return the batches since the last call: at least one, which may be empty.
+        """Return the batches since the last call that no sink took: at least one, which may be empty.
 
         Raises ValueError if the question has a column that its table lacks.
         """

@@ -53,6 +53,49 @@ def matches_of(pattern, gate=None, context=0, **options):
     )
 
 
+# ---- batches on the way --------------------------------------------------------
+
+
+def test_a_sink_takes_each_batch_when_it_is_finished():
+    taken = []
+    scan = RangeScan(RECORDS, taken.append)
+    scan.begin("t.jsonl", "s", "claude-code")
+    scan.feed((record() + b"\n") * 200_000)
+    assert [len(batch) for batch in taken] == [65_536] * 3
+    scan.end_file()
+    (last,) = scan.finish()
+    assert len(last) == 200_000 - 3 * 65_536
+    assert len(taken) == 3
+
+
+def test_what_a_sink_raises_ends_the_scan():
+    def refuse(batch):
+        raise KeyError("no more")
+
+    scan = RangeScan(RECORDS, refuse)
+    scan.begin("t.jsonl", "s", "claude-code")
+    with pytest.raises(KeyError, match="no more"):
+        scan.feed((record() + b"\n") * 70_000)
+    with pytest.raises(MemoryError):
+        scan.finish()
+
+
+def test_a_sink_cannot_use_the_scan():
+    problems = []
+
+    def use(batch):
+        for call in (scan.finish, lambda: scan.feed(b""), lambda: scan.counts, lambda: scan.unknown_types):
+            try:
+                call()
+            except RuntimeError as error:
+                problems.append(str(error))
+
+    scan = RangeScan(RECORDS, use)
+    scan.begin("t.jsonl", "s", "claude-code")
+    scan.feed((record() + b"\n") * 70_000)
+    assert problems == ["another thread uses this scan"] * 4
+
+
 # ---- the order of calls --------------------------------------------------------
 
 

@@ -1,8 +1,12 @@
 """The local engine: results in the order of the tasks, a bounded queue, files that fail, and a stop in the middle."""
 
+import gzip
 import os
+import subprocess
+import sys
 import threading
 import time
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -39,12 +43,12 @@ def rows(result):
 
 @WORKERS
 def test_results_come_in_the_order_of_the_tasks(tasks, workers, monkeypatch):
-    def slow_at_first(program, task, stop=None):
+    def slow_at_first(program, task, *others):
         time.sleep(0.02 if task[0].path.endswith("0.jsonl") else 0)
-        return scan_task(program, task, stop)
+        return scan_task(program, task, *others)
 
     monkeypatch.setattr(local, "scan_task", slow_at_first)
-    found = [rows(result) for result in run_tasks(PROGRAM, tasks, workers)]
+    found = [rows(run.whole_result()) for run in run_tasks(PROGRAM, tasks, workers)]
     assert [some[0][0] for some in found] == [task[0].path for task in tasks]
     assert [len(some) for some in found] == [1 + number % 3 for number in range(40)]
 
@@ -53,9 +57,9 @@ def test_results_come_in_the_order_of_the_tasks(tasks, workers, monkeypatch):
 def test_a_slow_caller_is_not_flooded(tasks, workers, monkeypatch):
     done = []
 
-    def counted(program, task, stop=None):
+    def counted(program, task, *others):
         done.append(task)
-        return scan_task(program, task, stop)
+        return scan_task(program, task, *others)
 
     monkeypatch.setattr(local, "scan_task", counted)
     results = run_tasks(PROGRAM, tasks, workers)
@@ -90,7 +94,7 @@ def test_a_file_that_fails_is_a_problem_and_the_others_are_scanned(tasks, worker
         [whole(tmp_path), whole(damaged)],
         [whole(tmp_path / "pipe.jsonl")],
     ]
-    results = list(run_tasks(PROGRAM, tasks, workers))
+    results = [run.whole_result() for run in run_tasks(PROGRAM, tasks, workers)]
     assert sum(len(rows(result)) for result in results) == sum(1 + number % 3 for number in range(40)) + 3
     problems = [problem for result in results for problem in result.problems]
     assert [os.path.basename(problem.path) for problem in problems] == [
@@ -105,15 +109,15 @@ def test_a_file_that_fails_is_a_problem_and_the_others_are_scanned(tasks, worker
 
 @WORKERS
 def test_an_error_that_is_not_the_files_ends_the_scan(tasks, workers, monkeypatch):
-    def failing(program, task, stop=None):
+    def failing(program, task, *others):
         if task[0].path.endswith("07.jsonl"):
             raise MemoryError
-        return scan_task(program, task, stop)
+        return scan_task(program, task, *others)
 
     monkeypatch.setattr(local, "scan_task", failing)
     found = []
-    with pytest.raises(MemoryError):
-        found += run_tasks(PROGRAM, tasks, workers)
+    with closing(run_tasks(PROGRAM, tasks, workers)) as runs, pytest.raises(MemoryError):
+        found += [run.whole_result() for run in runs]
     wait_for_threads()
 
 
@@ -130,6 +134,48 @@ def test_a_caller_that_stops_is_not_waited_for(tmp_path, workers):
     results.close()
     wait_for_threads()
     assert time.monotonic() - start < 5  # all tasks would take minutes
+
+
+def test_rows_come_while_their_file_is_scanned(tmp_path):
+    path = tmp_path / "large.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"type":"user"}\n' * 1_000_000))
+    results = run_tasks(PROGRAM, [[whole(path)]], 1)
+    run = next(results)
+    batches = run.batches()
+    taken = [next(batches)]
+    time.sleep(0.3)
+    assert not run._has_ended  # it waits, with two batches that are not taken
+    taken += batches
+    assert [offset for batch in taken for offset in batch.columns()[1]] == list(range(0, 16_000_000, 16))
+    assert run.result().counts["records"] == 1_000_000
+    results.close()
+
+
+def test_a_program_that_ends_does_not_wait_for_rows_that_are_not_taken(tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(b'{"type":"user"}\n' * 1_000_000)
+    code = "import sys, tailhook; rows = iter(tailhook.scan(sys.argv[1], 'records')); print(len(next(rows)) > 0)"
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.system
+def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
+    said = '{"type":"assistant","sessionId":"s","message":{"id":"m","content":"' + "error " * 200 + '"}}\n'
+    (tmp_path / "all.jsonl.gz").write_bytes(gzip.compress((said * 100_000).encode(), 1))  # 127 MB
+    code = (
+        "import resource, sys, tailhook; list(tailhook.scan(sys.argv[1] + '/none', 'records'));"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "question = {'columns': ['path', 'text']} if sys.argv[2] == 'records' else {'patterns': ['error']};"
+        "rows = sum(map(len, tailhook.scan(sys.argv[1], sys.argv[2], workers=1, **question)));"
+        "print(rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
+    )
+    for table, rows in (("records", 100_000), ("matches", 20_000_000)):
+        argv = [sys.executable, "-c", code, tmp_path, table]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+        found, mebibytes = map(int, done.stdout.split())
+        assert found == rows
+        assert mebibytes <= 64
 
 
 def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from queue import SimpleQueue
+from threading import Condition, Event, Thread
 from typing import NamedTuple, cast
 
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
 LINE_BLOCK_BYTES = 1 << 18  # that are read at a time of another host's transcript
 AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
+MAX_WAITING_BATCHES = 2  # of a task
 
 
 class TaskResult(NamedTuple):
@@ -50,12 +51,18 @@ class TaskResult(NamedTuple):
     unknown_types: dict[tuple[str, str], int]
 
 
-def scan_task(program: ScanProgram, task: Sequence[FileRange], stop: Event | None = None) -> TaskResult:
+def scan_task(
+    program: ScanProgram,
+    task: Sequence[FileRange],
+    stop: Event | None = None,
+    sink: Callable[[ArrowBatch], object] | None = None,
+) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
 
     stop: when it is set, the task ends, and its result is not whole.
+    sink: takes batches as they are finished, so that the result has only the last one. None: the result has all.
     """
-    scan = RangeScan(program)
+    scan = RangeScan(program, sink)
     counts: Counter[str] = Counter()
     problems = []
     objects = ObjectReader(task)
@@ -186,22 +193,110 @@ def file_session(fd: int, path: str) -> str:
     return found or name_of(path)
 
 
-def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Iterator[TaskResult]:
-    """Yield the results of the tasks in their order. At most AHEAD * workers of them wait to be asked for.
+class ScanStopped(Exception):  # noqa: N818 - nothing went wrong
+    """The caller takes no more rows."""
 
-    When the caller stops, tasks that have not begun do not begin, and those that run end soon. A single worker is a
-    thread, too: the core does not look for signals while it scans, but the thread that waits for it does.
+
+class TaskRun:
+    """A task that waits for a thread, runs in one, or has ended.
+
+    At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits, too.
+    """
+
+    def __init__(self, task: Sequence[FileRange], stop: Event) -> None:
+        """stop: when it is set, no batch is taken any more."""
+        self.task = task
+        self._stop = stop
+        self._changed = Condition()
+        self._waiting: deque[ArrowBatch] = deque()
+        self._has_ended = False
+        self._result: TaskResult  # of a task that has ended without an error
+        self._error: BaseException | None = None
+
+    def run(self, program: ScanProgram) -> None:
+        """Scan the task in this thread."""
+        try:
+            self._result = scan_task(program, self.task, self._stop, self._put)
+        except BaseException as error:
+            self._error = error  # which the caller gets from `batches`
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def _put(self, batch: ArrowBatch) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_BATCHES or self._stop.is_set())
+            if self._stop.is_set():
+                raise ScanStopped
+            self._waiting.append(batch)
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Let the task's thread see that `stop` is set."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def batches(self) -> Iterator[ArrowBatch]:
+        """Yield the batches as they are finished, until the task has ended. Raises what ended it."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._has_ended)
+                if not self._waiting:
+                    break
+                batch = self._waiting.popleft()
+                self._changed.notify_all()
+            yield batch
+        yield from self.result().batches
+
+    def result(self) -> TaskResult:
+        """Wait for the end, and return what the task gives but the batches that were taken. Raises what ended it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_ended)
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def whole_result(self) -> TaskResult:
+        """Wait for the end, and return all that the task gives, with all batches. Raises what ended it."""
+        batches = list(self.batches())
+        return self.result()._replace(batches=batches)
+
+
+def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Generator[TaskRun]:
+    """Yield the tasks in their order while threads run them. AHEAD * workers of them may wait to be asked for.
+
+    Take the batches of each before the next: its thread may wait for that. Close the generator: tasks that have not
+    begun then do not begin, and those that run end soon. A single worker is a thread, too: the core does not look for
+    signals while it scans, but the thread that waits for it does. A program that ends does not wait for the threads.
     """
     stop = Event()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="tailhook-scan")
-    waiting: deque[Future[TaskResult]] = deque()
+    begun: SimpleQueue[TaskRun | None] = SimpleQueue()
+    threads: list[Thread] = []
+    waiting: deque[TaskRun] = deque()
+    taken: TaskRun | None = None
     try:
         for task in tasks:
-            waiting.append(pool.submit(scan_task, program, task, stop))
+            waiting.append(TaskRun(task, stop))
+            begun.put(waiting[-1])
+            if len(threads) < workers:
+                name = f"tailhook-scan-{len(threads)}"
+                threads.append(Thread(target=run_begun_tasks, args=(program, begun), name=name, daemon=True))
+                threads[-1].start()
             if len(waiting) >= AHEAD * workers:
-                yield waiting.popleft().result()
+                taken = waiting.popleft()
+                yield taken
         while waiting:
-            yield waiting.popleft().result()
+            taken = waiting.popleft()
+            yield taken
     finally:
         stop.set()
-        pool.shutdown(wait=False, cancel_futures=True)
+        for run in (*waiting, *([taken] if taken else [])):
+            run.wake()
+        for _ in threads:
+            begun.put(None)
+
+
+def run_begun_tasks(program: ScanProgram, begun: SimpleQueue[TaskRun | None]) -> None:
+    """Run tasks, one after the other, until there is None."""
+    while (run := begun.get()) is not None:
+        run.run(program)

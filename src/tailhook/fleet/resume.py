@@ -16,7 +16,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -173,13 +173,14 @@ class PartFolder:
         by_path = {file.path: file for file in files}
         tasks = list(make_tasks(files))
         program = self.question.programs()[self.table]
-        for task, result in zip(tasks, run_tasks(program, tasks, workers), strict=True):
-            kept, final = self.without_failed(program, task, result)
-            has_rows = any(len(batch) for batch in final.batches)
-            masked = self.question.masked(self.table, final.batches, self.columns)
-            parts = {self.write_part(masked): [part.path for part in kept]} if has_rows else {}
-            self.append({"parts": parts, "files": {part.path: state_of(by_path[part.path], part) for part in kept}})
-            yield final, self.table, task
+        with closing(run_tasks(program, tasks, workers)) as runs:
+            for task, run in zip(tasks, runs, strict=True):
+                kept, final = self.without_failed(program, task, run.whole_result())
+                has_rows = any(len(batch) for batch in final.batches)
+                masked = self.question.masked(self.table, final.batches, self.columns)
+                parts = {self.write_part(masked): [part.path for part in kept]} if has_rows else {}
+                self.append({"parts": parts, "files": {part.path: state_of(by_path[part.path], part) for part in kept}})
+                yield final, self.table, task
 
     def without_failed(
         self, program: ScanProgram, task: Sequence[FileRange], result: TaskResult

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -164,9 +165,10 @@ class Scan:
     def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
-        for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
-            self.note(result, table, task)
-            yield from (batch for batch in result.batches if len(batch))
+        with closing(run_tasks(self.programs[table], tasks, self.workers)) as runs:
+            for run, task in zip(runs, tasks, strict=True):
+                yield from (batch for batch in run.batches() if len(batch))
+                self.note(run.result(), table, task)
 
     def advance(self, progress: Progress) -> None:
         """Keep how far the scan is, and report it."""
