@@ -49,7 +49,8 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider
 
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
-THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py -k "thread or order or stop or flooded or fails"
+THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py tests/unit/test_response_counter.py \
+    -k "thread or order or stop or flooded or fails or sink or while_their_file"
 threads: ## the scan's threads with a core built with ThreadSanitizer
 	$(PYTHON) -m venv .venv-threads
 	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
