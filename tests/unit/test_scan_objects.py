@@ -41,9 +41,8 @@ def small_tasks(monkeypatch):
 
 
 @pytest.mark.parametrize("table", TABLE_COLUMNS)
-@pytest.mark.parametrize("seed", [0, 2, 3])
-def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, seed, small_tasks):
-    found = [*grow_tree(Random(seed)).files, *mixed_files(Random(seed))]
+def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, small_tasks):
+    found = [*grow_tree(Random(0)).files, *mixed_files(Random(3))]
     found += [("a b%20ü #1.jsonl", LINE), ("packed.jsonl.gz", gzip.compress(LINE * 9)), ("empty.jsonl", b"")]
     keys = {f"all/{path.strip('/')}": data for path, data in found}
     for key, data in keys.items():
