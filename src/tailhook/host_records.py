@@ -41,7 +41,7 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first)))]
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, True)))]
 
     @property
     def session_id(self) -> str | None:
@@ -91,7 +91,7 @@ class HostRecords:
     def _note(self, offset: int, record: dict[str, Any]) -> None:
         """Keep what a record gives for itself and later ones. Records come in order; one that came before is known."""
         last, known = self._changes[-1]
-        if offset > last and (found := known_values(self.host.read_context(record))):
+        if offset > last and (found := known_values(self.host.read_context(record, False))):
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def translate(self, line: bytes, offset: int) -> Record | None:

@@ -217,10 +217,12 @@ class TranslatedHost(Host, Protocol):
         """Return the message that a record of the transcript holds, or None if it is not a message."""
         ...
 
-    def read_context(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def read_context(self, record: Mapping[str, Any], is_first: bool) -> dict[str, Any]:
         """Return what holds for a record and all later ones, under Claude Code's names of a record's members.
 
         For the library, as is `translate_record`. "model" stands for the model of the messages.
+
+        is_first: whether the record is the transcript's first.
         """
         ...
 

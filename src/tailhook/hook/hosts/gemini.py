@@ -91,7 +91,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return (True, record.get("content"), names) if kind == "gemini" else None
 
 
-def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - Codex needs it
     """Read the first record of a session file."""
     return {"sessionId": record["sessionId"]} if "sessionId" in record else {}
 
