@@ -182,6 +182,14 @@ def test_the_page_stands_alone_and_escapes_everything(session, tmp_path):
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", shown)
 
 
+def test_a_page_without_marks_has_no_column_for_notes(session, tmp_path):
+    page = tmp_path / "page.html"
+    for text, column in (("Nothing.", '<ol class="text" '), ("We decided.", '<ol class="text noted" ')):
+        session.write(assistant(text, id="m3"))
+        explain(session, "--html", str(page))
+        assert column in page.read_text()
+
+
 @pytest.mark.parametrize("name", ["page.txt", "session.jsonl", "page"])
 def test_another_ending_is_refused_so_that_no_transcript_is_overwritten(session, tmp_path, name):
     path = tmp_path / name

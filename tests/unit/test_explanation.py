@@ -170,6 +170,10 @@ def test_a_mark_is_under_its_words_and_its_note_beside_it():
     ]
 
 
+def test_an_empty_line_in_code_is_code():
+    assert [row.split()[1] for row in draw("```\na\n\nb\n```\n\nc\n\n    d\n\n    e")] == [*"┊┊┊┊┊│││┊┊┊"]
+
+
 def test_a_mark_is_under_wide_characters_and_escapes():
     assert draw("日本\x1b\tdecided")[:2] == [
         "1 │ 日本\\x1b    decided",

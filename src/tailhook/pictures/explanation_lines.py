@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tailhook.machines import memory
 from tailhook.pictures.explanation import Explanation, TextMark
-from tailhook.pictures.keyword_marks import span_end
+from tailhook.pictures.keyword_marks import span_at, span_end
 
 MAX_EXPLAINED_CHARS = 1 << 20  # of a text; whole lines of it, and at most so much of one line
 MAX_NOTES = 2000
@@ -32,7 +32,7 @@ class ShownLine(NamedTuple):
     """A line of a text, without its end.
 
     number: from 1.
-    is_code: whether it is all code.
+    is_code: whether it is all code, or empty and inside of code.
     marks: those that begin in it.
     """
 
@@ -55,7 +55,8 @@ def cut_lines(explanation: Explanation) -> Iterator[ShownLine]:
         marks = explanation.marks[first : min(last, first + MAX_NOTES - notes)]
         notes += len(marks)
         runs = list(cut_runs(explanation, marks, start, end))
-        yield ShownLine(number, start, end, bool(runs) and all(run.is_code for run in runs), runs, marks)
+        is_code = all(run.is_code for run in runs) if runs else span_at(explanation.code, start, start + 1) is not None
+        yield ShownLine(number, start, end, is_code, runs, marks)
 
 
 def hidden_part(explanation: Explanation) -> str:
