@@ -5,7 +5,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, print_json, print_lines, whole
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    coloured,
+    command,
+    positive,
+    print_json,
+    print_lines,
+    whole,
+)
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -70,7 +80,7 @@ def explain_message(arguments: argparse.Namespace) -> None:
         print_lines(plain(describe_content(chosen)))
         return
     width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
-    print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.excluded))
+    print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.role, chosen.excluded))
     if hidden := hidden_part(explanation):
         print_lines(hidden)
 

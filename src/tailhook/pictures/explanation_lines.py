@@ -113,20 +113,25 @@ def format_note(mark: TextMark) -> str:
     return f"negation: {mark.why}"
 
 
-def sum_up(explanation: Explanation, excluded: str) -> list[str]:
+def sum_up(explanation: Explanation, role: str | None, excluded: str) -> list[str]:
     """Return what the marks come to, as lines for a person.
 
+    role: whose message it is.
     excluded: why the message's words do not count, "" if they do.
     """
     signals = [mark for mark in explanation.marks if mark.kind == "signal"]
     if explanation.ends is not None:
         word, modes = explanation.ends
         ended = f"Signal {word} would end a loop (mode {' or '.join(modes)})."
+    elif role != "assistant":
+        ended = "Only the agent's own words can end a loop."
     elif signals:
-        ended = f"{len(signals):,} signal{'' if len(signals) == 1 else 's'}, and none counts: a loop would go on."
+        count = len(signals)
+        which = "1 signal, which does not count" if count == 1 else f"{count:,} signals, of which none counts"
+        ended = f"{which}: this message would not end a loop."
     else:
-        ended = "No signal: a loop would go on."
+        ended = "No signal: this message would not end a loop."
     if excluded:
         return [ended, f"Nothing in this message counts: {excluded}."]
     shares = [f"{name} +{share:.1f} of {memory.WHOLE:.1f}" for name, share in explanation.shares.items()]
-    return [ended, f"To the memory machine's scores it adds {', '.join(shares) or 'nothing'}."]
+    return [ended, f"This message adds {', '.join(shares) or 'nothing'} to the scores of the memory machine."]

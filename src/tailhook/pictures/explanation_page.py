@@ -45,7 +45,7 @@ def explanation_page(explanation: Explanation, chosen: ChosenMessage, facts: lis
     """
     numbers = count(1)
     lines = "\n".join(draw_line(explanation.text, line, numbers) for line in cut_lines(explanation))
-    sums = "".join(f"<p>{escape(words)}</p>" for words in sum_up(explanation, chosen.excluded))
+    sums = "".join(f"<p>{escape(words)}</p>" for words in sum_up(explanation, chosen.role, chosen.excluded))
     hidden = hidden_part(explanation)
     style = "text noted" if explanation.marks else "text"
     text = f'<ol class="{style}" aria-label="The text, line by line">\n{lines}\n</ol>'
