@@ -23,7 +23,7 @@ HOST_WRITTEN = (
     b"<turn_aborted",
     b"# AGENTS.md instructions",
 )
-CONTEXT_MARK = b'"cwd"'  # of session_meta and turn_context
+CONTEXT_MARKS = b'"turn_context"', b'"session_meta"'
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDER = "sessions"
