@@ -10,11 +10,11 @@ class RecordError(TailhookError, ValueError):
 
 
 class SourceError(TailhookError, OSError):
-    """A transcript's file is not one that can be read: compressed and damaged, a pipe, out of the network's reach."""
+    """A transcript cannot be read: it is a damaged compressed file, a pipe, or a URL that does not answer."""
 
 
 class MissingExtraError(TailhookError, ImportError):
-    """A source needs a library that the base install has not; the message names the extra that brings it."""
+    """A source needs a library that is not installed; the message names the extra that has it."""
 
 
 class ResumeError(TailhookError, ValueError):

@@ -41,7 +41,7 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first)))]
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, True)))]
 
     @property
     def session_id(self) -> str | None:
@@ -82,16 +82,21 @@ class HostRecords:
 
     def read_changes(self, file: SeekableFile, end: int | None) -> None:
         """Find what in the records before an offset holds for later ones.  end: None for the file's end."""
-        mark = self.host.CONTEXT_MARK
-        if mark and (end is None or end > self._changes[-1][0]):
-            for offset, line in forward_lines(file, self._changes[-1][0], end, containing=mark):
+        start = self._changes[-1][0]
+        if end is not None and end <= start:
+            return
+        found = {}
+        for mark in self.host.CONTEXT_MARKS:
+            for offset, line in forward_lines(file, start, end, containing=mark):
                 if (whole := parse_object(line)) is not None:
-                    self._note(offset, whole[1])
+                    found[offset] = known_values(self.host.read_context(whole[1], False))
+        for offset in sorted(found):
+            self._note(offset, found[offset])
 
-    def _note(self, offset: int, record: dict[str, Any]) -> None:
+    def _note(self, offset: int, found: dict[str, str]) -> None:
         """Keep what a record gives for itself and later ones. Records come in order; one that came before is known."""
         last, known = self._changes[-1]
-        if offset > last and (found := known_values(self.host.read_context(record))):
+        if offset > last and found:
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def translate(self, line: bytes, offset: int) -> Record | None:
@@ -106,8 +111,8 @@ class HostRecords:
 
     def translate_object(self, line: bytes, record: dict[str, Any], offset: int) -> bytes:
         """Return the record of a line as Claude Code would have written it, a JSON text."""
-        if self.host.CONTEXT_MARK and self.host.CONTEXT_MARK in line:
-            self._note(offset, record)
+        if any(mark in line for mark in self.host.CONTEXT_MARKS):
+            self._note(offset, known_values(self.host.read_context(record, False)))
         context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
         translated = {
             "uuid": record.get("id"),

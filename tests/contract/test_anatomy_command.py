@@ -52,14 +52,14 @@ def test_a_page_has_the_picture_in_three_widths_and_the_figures_as_tables(sessio
     identifiers = re.findall(r' id="([^"]+)"', text)
     assert len(identifiers) == len(set(identifiers)) == 6
     assert re.findall(r"<caption>([^<]+)", text) == [
-        *("Kinds of records", "The largest records", "Tools", "Records that are not messages"),
+        *("Kinds of records", "The largest lines", "Tools", "Records that are not messages"),
     ]
     assert "src=" not in text
 
 
 def test_the_largest_records_can_be_explained(session, tmp_path):
     anatomy(session, tmp_path / "a.html")
-    table = (tmp_path / "a.html").read_text().partition("The largest records")[2]
+    table = (tmp_path / "a.html").read_text().partition("The largest lines")[2]
     offset = re.search(r"tools&#x27; results</th><td>(\d+)", table)[1]
     done = session.tailhook("explain", str(session.transcript), "--offset", offset)
     assert "This message has no text: it has 1 result of tools." in done.stdout

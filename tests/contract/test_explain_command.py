@@ -162,6 +162,27 @@ def test_a_compressed_transcript_and_every_host_are_read(session, tmp_path):
         assert f" · {host} · " in done.stdout, done.stderr
 
 
+def test_the_facts_are_printed_for_a_program(session):
+    done = explain(session, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    text, (code,), (counted, ignored) = found["text"], found["code"], found["marks"]
+    assert text == f"All done.\n\n{DONE}\n\nBut not `{DONE}`."
+    assert (code["kind"], text[code["start"] : code["end"]]) == ("span", f"`{DONE}`")
+    assert text[ignored.pop("start") : ignored.pop("end")] == text[counted.pop("start") : counted.pop("end")] == DONE
+    assert counted == {
+        "kind": "signal",
+        "name": "COMPLETE",
+        "counts": True,
+        "why": "alone on its line, outside of code",
+    }
+    assert (ignored["counts"], ignored["why"]) == (False, "in a code span, not alone on its line")
+    assert found["ends"] == {"signal": "COMPLETE", "modes": ["loop", "issue"]}
+    assert (found["host"], found["role"], found["records"], found["excluded"]) == ("claude-code", "assistant", 1, None)
+    assert json.loads(explain(session, "--json", "--message", "2").stdout)["scores"] == {"DECISION": 0.3}
+    assert explain(session, "--json", "--html", "a.html").returncode == 2
+
+
 # ---- the page ----------------------------------------------------------------
 
 
@@ -180,6 +201,14 @@ def test_the_page_stands_alone_and_escapes_everything(session, tmp_path):
     assert "prefers-color-scheme:dark" in text
     shown = session.tailhook("explain", str(hostile)).stdout
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", shown)
+
+
+def test_a_page_without_marks_has_no_column_for_notes(session, tmp_path):
+    page = tmp_path / "page.html"
+    for text, column in (("Nothing.", '<ol class="text" '), ("We decided.", '<ol class="text noted" ')):
+        session.write(assistant(text, id="m3"))
+        explain(session, "--html", str(page))
+        assert column in page.read_text()
 
 
 @pytest.mark.parametrize("name", ["page.txt", "session.jsonl", "page"])

@@ -71,6 +71,34 @@ def test_every_byte_belongs_to_one_kind():
     assert anatomy.largest[0] == (len(SESSION[2][1]), len(SESSION[0][1]) + len(SESSION[1][1]), "result")
 
 
+def test_a_progress_record_with_a_message_is_a_sub_agents():
+    nested = {"type": "agent_progress", "agentId": "a", "message": {"type": "assistant", "message": {}}}
+    lines = [
+        json.dumps({"type": "progress", "data": data}).encode() + b"\n"
+        for data in (nested, {"type": "hook_progress"}, {"message": "x"}, None)
+    ]
+    assert measure(b"".join(lines)).records_by_kind == {"sidechain": 1, "other": 3}
+
+
+def test_broken_lines_are_not_called_records():
+    root = ET.fromstring(anatomy_file(measure(SESSION[0][1] + b"{\n[\n"), "a.jsonl"))
+    words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert any(" in 1 record · 2 broken lines · " in one for one in words)
+    assert "2 lines" in words
+
+
+def test_a_symbol_for_several_events_has_their_number():
+    prompts = [line("user", seconds, "Please.") for seconds in (0, 0, 0, 20, 40)]
+    data = [*prompts, line("assistant", 3000, "x" * 100)]
+    for width in (350, 960):
+        root = ET.fromstring(draw_anatomy(measure(b"".join(data)), "n", width, "p", False))
+        symbols = [one for one in root if one.get("class") == "prompts" and len(one)]
+        counts = [int(one[0].text.rpartition(" ")[2]) for one in symbols]
+        assert sum(counts) == 5
+        shown = [one.text for one in root if "over" in one.get("class", "") and one.text.isdigit()]
+        assert shown == [str(count) for count in counts if count > 1] != []
+
+
 def test_the_buckets_of_time_hold_every_byte_at_the_time_of_its_record():
     anatomy = measure(b"".join(data for _, data in SESSION))
     times = dict(anatomy.times.sorted())
@@ -176,15 +204,24 @@ def test_the_axis_keeps_its_width_and_labels_do_not_overlap(count, apart, width)
     last = axis.stretches[-1]
     assert last.left + last.steps * axis.width <= 50 + width + 0.01
     assert axis.width >= 5
-    places = [tick.x for tick in place_ticks(axis, 50 + width, 74)]
+    places = [tick.x - 74 if tick.is_left else tick.x for tick in place_ticks(axis, 50 + width, 74)]
     assert places
     assert all(after - before >= 74 for before, after in pairwise(places))
     assert places[-1] + 74 <= 50 + width + 0.01 or len(places) == 1
 
 
+def test_ticks_are_at_round_times_and_the_stretch_after_a_pause_has_one():
+    axis = make_axis(filled(*range(BEGIN, BEGIN + 9000, 60)), True, 0, 500)
+    labels = [tick.label for tick in place_ticks(axis, 500, 74)]
+    assert labels == ["09:30", "10:00", "10:30", "11:00"]
+    axis = make_axis(filled(*range(BEGIN, BEGIN + 9000, 60), BEGIN + 90_000), True, 0, 500)
+    last = place_ticks(axis, 500, 74)[-1]
+    assert (last.label, last.date, last.is_left) == ("10:14", "2026-11-03", True)
+
+
 def test_times_of_ten_thousand_years_have_an_axis():
     axis = make_axis(filled(-62_135_596_800, BEGIN, 253_402_300_799), True, 0, 320)
-    assert place_ticks(axis, 320, 74)[0].date == "0001-01-01"
+    assert [tick.date for tick in place_ticks(axis, 320, 74)] == ["9999-12-31"]
     assert TIME_STEPS_S[-1] > 100 * DAY_S
 
 

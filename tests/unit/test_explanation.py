@@ -74,7 +74,7 @@ def test_a_keyword_with_a_booster_counts_more():
     text = "We chose A.\nIt is because of B.\n"
     assert marks(text) == [
         ("chose", "keyword", "DECISION", True, '+0.5, with "because" near it'),
-        ("because", "booster", "DECISION", True, "a keyword counts more"),
+        ("because", "booster", "DECISION", True, "a keyword near it counts more"),
         ("because", "booster", "TECH_DEBT", False, "no keyword is near it"),
     ]
     assert explain_text(text, "assistant").shares == {"DECISION": 0.5}
@@ -98,7 +98,7 @@ def test_two_lines_with_and_three_without_a_booster_count():
 @pytest.mark.parametrize(
     ("text", "why", "tuned"),
     [
-        ("An error and an exception", "its line counts once", False),
+        ("An error and an exception", "another keyword in its line counts", False),
         ("So `decided` it is", "in a code span", False),
         ("always\nuse it", "it goes over a line end", False),
         ("We have not decided", '"not" takes it back', True),
@@ -117,13 +117,18 @@ def test_places_are_those_of_the_text_behind_code_and_wide_characters():
 
 
 def test_what_it_comes_to_is_one_sentence_about_signals_and_one_about_scores():
-    assert sum_up(explain_text(f"We decided.\n\n{DONE}", "assistant"), "") == [
+    assert sum_up(explain_text(f"We decided.\n\n{DONE}", "assistant"), "assistant", "") == [
         "Signal COMPLETE would end a loop (mode loop or issue).",
-        "To the memory machine's scores it adds DECISION +0.3 of 1.9.",
+        "This message adds DECISION +0.3 of 1.9 to the scores of the memory machine.",
     ]
-    assert sum_up(explain_text(f"a {DONE}", "assistant"), "")[0] == "1 signal, and none counts: a loop would go on."
-    assert sum_up(explain_text("a", "assistant"), "a sub-agent's message") == [
-        "No signal: a loop would go on.",
+    (first, _) = sum_up(explain_text(f"a {DONE}", "assistant"), "assistant", "")
+    assert first == "1 signal, which does not count: this message would not end a loop."
+    assert sum_up(explain_text(DONE, "user"), "user", "") == [
+        "Only the agent's own words can end a loop.",
+        "This message adds nothing to the scores of the memory machine.",
+    ]
+    assert sum_up(explain_text("a", "assistant"), "assistant", "a sub-agent's message") == [
+        "No signal: this message would not end a loop.",
         "Nothing in this message counts: a sub-agent's message.",
     ]
 
@@ -168,6 +173,10 @@ def test_a_mark_is_under_its_words_and_its_note_beside_it():
         "2 │",
         "3 ┊     code",
     ]
+
+
+def test_an_empty_line_in_code_is_code():
+    assert [row.split()[1] for row in draw("```\na\n\nb\n```\n\nc\n\n    d\n\n    e")] == [*"┊┊┊┊┊│││┊┊┊"]
 
 
 def test_a_mark_is_under_wide_characters_and_escapes():

@@ -1,8 +1,10 @@
 """Where the hosts keep their transcripts."""
 
+import os
+
 import pytest
 
-from tailhook.fleet.listing import default_folders
+from tailhook.fleet.listing import default_folders, find_source_files
 from tailhook.hook.hosts import NAMES, find_host
 
 FOLDERS = {
@@ -20,6 +22,15 @@ def home(tmp_path, monkeypatch):
     for variable, _, _ in FOLDERS.values():
         monkeypatch.delenv(variable, raising=False)
     return tmp_path
+
+
+def test_a_file_whose_path_is_not_utf8_is_a_problem_and_never_a_row_with_another_path(home):
+    for name in (b"\xff.jsonl", b"\xfe.jsonl", "é.jsonl".encode()):
+        (home / os.fsdecode(name)).write_bytes(b"{}\n")
+    problems = []
+    assert [file.path for file in find_source_files([home], problems)] == [str(home / "é.jsonl")]
+    assert [os.fsencode(problem.path)[-7:] for problem in problems] == [b"\xfe.jsonl", b"\xff.jsonl"]
+    assert {problem.reason for problem in problems} == {"its path is not UTF-8, so no row can name it: rename it"}
 
 
 def test_the_folders_of_all_installed_hosts_are_found(home):

@@ -3,13 +3,25 @@
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, print_lines, whole
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    coloured,
+    command,
+    positive,
+    print_json,
+    print_lines,
+    whole,
+)
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook.pictures.chosen_message import ChosenMessage
+    from tailhook.pictures.explanation import Explanation
     from tailhook.transcript import Transcript
 
 STYLE_COLOURS = {"code": 2, "faint": 2, "counts": 32, "ignored": 33, "title": 1}  # ANSI
@@ -25,11 +37,13 @@ def add(commands: Commands) -> None:
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--message", metavar="N", type=positive, help="the N-th message (default: the agent's newest)")
     chosen.add_argument("--offset", metavar="B", type=whole, help="the record whose line begins at this byte")
-    parser.add_argument("--html", metavar="FILE", help="write a page to this file; its name ends with .html")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", metavar="FILE", help="write a page to this file; its name ends with .html")
+    form.add_argument("--json", action="store_true", help="print JSON")
 
 
 def explain_message(arguments: argparse.Namespace) -> None:
-    """Print the message with its marks, or write it as a page."""
+    """Print the message with its marks, also as JSON, or write it as a page."""
     # Here, because every command loads this module.
     from tailhook.hook.config import load
     from tailhook.hook.payload import project_root
@@ -49,7 +63,8 @@ def explain_message(arguments: argparse.Namespace) -> None:
             chosen = choose_message(transcript, arguments)
         except MessageNotFoundError as error:
             raise CommandError(f"{plain(arguments.transcript)}: {error}") from None
-        facts = list_facts(chosen, transcript.host)
+        host = transcript.host
+    facts = list_facts(chosen, host)
     tuned = load(project_root({})).get("memory", {}).get("profile") == "tuned"
     explanation = explain_text(chosen.text, chosen.role, chosen.excluded, tuned)
     name = Path(arguments.transcript).name
@@ -57,12 +72,15 @@ def explain_message(arguments: argparse.Namespace) -> None:
         replace_file(arguments.html, encode_markup(explanation_page(explanation, chosen, facts, name)))
         print_lines(f"Wrote {plain(arguments.html)}.")
         return
+    if arguments.json:
+        print_json(list_explanation(explanation, chosen, host))
+        return
     print_lines(paint(f"{chosen.title} of {plain(name)}", "title"), paint(plain(" · ".join(facts)), "faint"), "")
     if not chosen.text.strip():
         print_lines(plain(describe_content(chosen)))
         return
     width = shutil.get_terminal_size((PIPE_COLUMNS, 24)).columns
-    print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.excluded))
+    print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.role, chosen.excluded))
     if hidden := hidden_part(explanation):
         print_lines(hidden)
 
@@ -76,6 +94,27 @@ def choose_message(transcript: "Transcript", arguments: argparse.Namespace) -> "
     if arguments.offset is not None:
         return chosen_message.record_message(transcript, arguments.offset)
     return chosen_message.newest_message(transcript)
+
+
+def list_explanation(explanation: "Explanation", chosen: "ChosenMessage", host: str) -> dict[str, Any]:
+    """Return an explained message for a program. Places are characters of its text."""
+    ends = explanation.ends
+    return {
+        "host": host,
+        "offset": chosen.offset,
+        "records": chosen.records,
+        "role": chosen.role,
+        "model": chosen.model,
+        "timestamp": chosen.time.isoformat() if chosen.time else None,
+        "tools": chosen.tools,
+        "tool_results": chosen.results,
+        "excluded": chosen.excluded or None,
+        "text": explanation.text,
+        "code": [span._asdict() for span in explanation.code],
+        "marks": [mark._asdict() for mark in explanation.marks],
+        "ends": {"signal": ends[0], "modes": ends[1]} if ends else None,
+        "scores": explanation.shares,
+    }
 
 
 def check_ending(path: str, endings: tuple[str, ...]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
-MAX_PROBLEMS = 20  # sources that could not be read, of which each gets a line
+MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
 EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -64,7 +64,7 @@ def add(commands: Commands) -> None:
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
     )
-    out.add_argument("--redact", action="store_true", help="mask secrets in texts")
+    out.add_argument("--redact", action="store_true", help="mask secrets in contexts, texts, commands and inputs")
     add_workers(parser)
 
 
@@ -329,7 +329,7 @@ def counted(count: int, rows_are: str) -> str:
 
 
 def summary(report: "ScanReport") -> str:
-    """Return what a scan that has ended has read."""
+    """Return what was read, as the last line of a scan."""
     from tailhook.pictures.axis import format_bytes
 
     seconds = max(report.seconds or 0, 1e-3)

@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
     about = "add up the tokens of all sessions, each response counted once"
     parser = command(commands, "usage", usage, about, "tailhook usage --by model --since 30d")
     add_sources(parser)
-    parser.add_argument("--by", choices=USAGE_GROUPINGS, default="day", help="what a line is (default: day)")
+    parser.add_argument("--by", choices=USAGE_GROUPINGS, default="day", help="what each line adds up (default: day)")
     add_conditions(parser)
     parser.add_argument("--prices", metavar="FILE", help="a price list of LiteLLM: adds the cost")
     add_workers(parser)

@@ -16,6 +16,8 @@ from tailhook.hook.hosts import NAMES, find_host
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import is_url
 
+# A row's path is a text in UTF-8, and must open the file. Two paths with a replaced byte could be the same.
+NOT_UTF8 = "its path is not UTF-8, so no row can name it: rename it"
 ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
@@ -47,11 +49,22 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
             except OSError as error:
                 problems.append(ScanProblem(path, error.strerror or str(error)))
                 continue
-            if stat.S_ISREG(facts.st_mode):
+            if not is_utf8(path):
+                problems.append(ScanProblem(path, NOT_UTF8))
+            elif stat.S_ISREG(facts.st_mode):
                 found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
             else:
                 problems.append(ScanProblem(path, "it is not a regular file"))
     return sorted(found.values())
+
+
+def is_utf8(path: str) -> bool:
+    """Return whether the bytes of a path are UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def paths_of(source: str, problems: list[ScanProblem]) -> Iterator[str]:

@@ -16,7 +16,8 @@ from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 from tailhook.records import EPOCH
 
-# Tables whose rows are joined from what ranges give: the columns of that, and what is in every line that gives any.
+# Tables whose rows are joined from halves, which each range gives: the columns of a half, and the bytes of which every
+# line with a half has at least one.
 HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tools": (TOOL_HALF, ("tool_use", "tool_result")),
     "usage": (USAGE_HALF, ('usage"',)),

@@ -190,7 +190,7 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
     HOST_WRITTEN: how a message begins that the host wrote in the person's name.
-    CONTEXT_MARK: what a line contains if `read_context` may find something in it; empty if only the first record has.
+    CONTEXT_MARKS: one of them is in a line in which `read_context` may find something; empty if only the first has it.
     RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
     """
 
@@ -202,7 +202,7 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: bytes
     OTHER_MARKS: tuple[bytes, ...]
     HOST_WRITTEN: tuple[bytes, ...]
-    CONTEXT_MARK: bytes
+    CONTEXT_MARKS: tuple[bytes, ...]
     RESTATES_MESSAGES: bool
 
     def add_fields(self, payload: dict[str, Any]) -> None:
@@ -217,10 +217,12 @@ class TranslatedHost(Host, Protocol):
         """Return the message that a record of the transcript holds, or None if it is not a message."""
         ...
 
-    def read_context(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def read_context(self, record: Mapping[str, Any], is_first: bool) -> dict[str, Any]:
         """Return what holds for a record and all later ones, under Claude Code's names of a record's members.
 
         For the library, as is `translate_record`. "model" stands for the model of the messages.
+
+        is_first: whether the record is the transcript's first.
         """
         ...
 

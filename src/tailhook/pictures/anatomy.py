@@ -10,6 +10,7 @@ from heapq import heappush, heappushpop
 from typing import NamedTuple
 
 from tailhook._core import Record, signals
+from tailhook.errors import RecordError
 from tailhook.hook.answer import plain
 from tailhook.transcript import Transcript, is_own_text, measured_lines
 
@@ -181,7 +182,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
 
 def find_kind(record: Record) -> str:
     """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order."""
-    if record.is_sidechain:
+    if record.is_sidechain or (record.type == "progress" and has_nested_message(record)):
         return "sidechain"
     if record.role is None:
         return "other"
@@ -196,6 +197,15 @@ def find_kind(record: Record) -> str:
     if record.tools:
         return "call"
     return "agent" if record.text.strip() else "thinking"
+
+
+def has_nested_message(record: Record) -> bool:
+    """Return whether a `progress` record holds a record of a sub-agent (Claude Code 2.1.12 to 2.1.81)."""
+    try:
+        data = record.json().get("data")
+    except RecordError:
+        return False
+    return isinstance(data, dict) and isinstance(data.get("message"), dict)
 
 
 def find_events(record: Record) -> dict[str, int]:

@@ -18,7 +18,7 @@ WIDTHS = {"wide": 1100, "middle": 720, "narrow": 350}  # pixels of the pictures,
 TABLE_STYLE = """
 .picture { overflow-x: auto; padding: 0; }
 .picture svg { display: none; height: auto; margin: 0 auto; max-width: 100%; }
-.picture svg.middle { display: block; }
+.picture svg.middle { display: block; width: 100%; }
 .tables { display: grid; gap: 0 20px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 caption { font-weight: 600; padding-bottom: 6px; text-align: left; }
@@ -26,7 +26,7 @@ th, td { border-top: 1px solid var(--line); padding: 4px 8px 4px 0; text-align: 
 th { font-weight: 400; overflow-wrap: anywhere; }
 thead th { color: var(--faint); font-size: 13px; border-top: 0; }
 td, thead th + th { text-align: right; white-space: nowrap; }
-@media (min-width: 1150px) {
+@media (min-width: 1060px) {
   .picture svg.middle { display: none; }
   .picture svg.wide { display: block; }
 }
@@ -51,8 +51,8 @@ def anatomy_page(anatomy: Anatomy, name: str) -> str:
     tools = [(tool, f"{count:,}") for tool, count in list(anatomy.tools.items())[:MAX_ROWS]]
     largest = [(RECORD_KINDS[one.kind], f"{one.offset}", format_bytes(one.size)) for one in anatomy.largest]
     tables = [
-        draw_table("Kinds of records", ("kind", "records", "bytes", "share"), kinds),
-        draw_table("The largest records", ("kind", "at byte", "bytes"), largest),
+        draw_table("Kinds of records", ("kind", "lines", "bytes", "share"), kinds),
+        draw_table("The largest lines", ("kind", "at byte", "bytes"), largest),
         draw_table("Tools", ("tool", "calls"), tools),
         draw_table("Records that are not messages", ("type", "bytes"), types),
     ]

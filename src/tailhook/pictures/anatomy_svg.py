@@ -10,11 +10,13 @@ from tailhook.pictures.axis import (
     Tick,
     format_bytes,
     format_duration,
+    format_rate,
     format_step,
     format_time,
     make_axis,
     place_ticks,
 )
+from tailhook.pictures.chosen_message import count_of
 from tailhook.pictures.markup import FONT, colour_style, escape
 
 WIDE_PX = 960
@@ -87,8 +89,7 @@ def draw_anatomy(anatomy: Anatomy, name: str, width: float, prefix: str, has_hea
     if has_head:
         parts += draw_head(anatomy, name, frame, y)
         y += 34 + 18 * len(list(wrap_head(anatomy, frame)))
-    head = f"Bytes every {format_step(axis)}" if is_time else f"Bytes in each {format_step(axis)} of the file"
-    parts.append(text(frame.pad, y, head, "head"))
+    parts.append(text(frame.pad, y, format_rate(axis), "head"))
     bars_top = y + 14
     bars_bottom = bars_top + BARS_PX
     lanes_top = bars_bottom + (40 if is_time else 26)
@@ -129,7 +130,10 @@ def anatomy_file(anatomy: Anatomy, name: str) -> str:
 
 def list_anatomy_facts(anatomy: Anatomy) -> list[str]:
     """Return what is known about the whole transcript."""
-    facts = [anatomy.host, f"{format_bytes(anatomy.size)} in {anatomy.records:,} records"]
+    broken = anatomy.records_by_kind.get("broken", 0)
+    facts = [anatomy.host, f"{format_bytes(anatomy.size)} in {count_of(anatomy.records - broken, 'record')}"]
+    if broken:
+        facts.append(count_of(broken, "broken line"))
     if anatomy.start is not None and anatomy.end is not None:
         start, end = (time.isoformat(" ")[:16] for time in (anatomy.start, anatomy.end))
         facts.append(f"{start} to {end[11:] if start[:10] == end[:10] else end} UTC")
@@ -291,10 +295,11 @@ def nice_step(value: float) -> int:
 def draw_ticks(ticks: list[Tick], y: float) -> Iterator[str]:
     """Yield the labels of the axis."""
     for tick in ticks:
+        x, style = (tick.x - 4, "faint small end") if tick.is_left else (tick.x + 4, "faint small")
         yield line(tick.x, y, tick.x, y + 14, "base")
-        yield text(tick.x + 4, y + 14, tick.label, "faint small")
+        yield text(x, y + 14, tick.label, style)
         if tick.date:
-            yield text(tick.x + 4, y + 27, tick.date, "faint small")
+            yield text(x, y + 27, tick.date, style)
 
 
 def draw_pauses(axis: Axis, frame: Frame, bars: tuple[float, float], lanes: tuple[float, float]) -> Iterator[str]:
@@ -332,30 +337,41 @@ def draw_lanes(axis: Axis, anatomy: Anatomy, frame: Frame, top: float) -> Iterat
         if event == "tools":
             yield from draw_strip(axis, event, event, bottom, LANE_PX - 8)
         else:
-            yield from draw_symbols(axis, event, bottom)
+            yield from draw_symbols(axis, frame, event, bottom)
         top += LANE_PX
 
 
-def draw_symbols(axis: Axis, event: str, bottom: float) -> Iterator[str]:
+def draw_symbols(axis: Axis, frame: Frame, event: str, bottom: float) -> Iterator[str]:
     """Yield the symbols of an event; those that would overlap share one, and if there are too many, bars."""
-    groups: list[list[int]] = []
+    groups: list[tuple[int, int]] = []  # the first step of each symbol, and how many events it stands for
     for cell, counts in sorted(axis.cells.items()):
         if counts[event]:
-            if groups and axis.x(cell) - axis.x(groups[-1][0]) < CELL_PX:
-                groups[-1].append(cell)
+            first, count = groups[-1] if groups else (cell, 0)
+            if count and axis.x(cell) - axis.x(first) < CELL_PX + number_room(count):
+                groups[-1] = (first, count + counts[event])
             else:
-                groups.append([cell])
+                groups.append((cell, counts[event]))
     if len(groups) > MAX_SYMBOLS:
         yield from draw_strip(axis, event, event, bottom, LANE_PX - 8)
         return
-    for group in groups:
-        yield draw_symbol(axis, event, group, sum(axis.cells[cell][event] for cell in group), bottom - 9)
+    for first, count in groups:
+        yield draw_symbol(axis, event, first, count, bottom - 9)
+        if count > 1:
+            x = axis.x(first) + axis.width / 2
+            is_left = x + 8 + number_room(count) > frame.width - frame.pad
+            style = "faint small over end" if is_left else "faint small over"
+            yield text(x - 8 if is_left else x + 8, bottom - 5, f"{count:,}", style)
 
 
-def draw_symbol(axis: Axis, event: str, cells: list[int], count: int, y: float) -> str:
-    """Return the symbol of events in some steps of the axis.  count: how many events."""
-    x = axis.x(cells[0]) + axis.width / 2
-    place = f"{format_time(cells[0] * axis.step)} UTC" if axis.is_time else format_bytes(cells[0] * axis.step)
+def number_room(count: int) -> float:
+    """Return how many pixels the number beside a symbol takes. A symbol for one event has none."""
+    return LETTER_PX * len(f"{count:,}") + 2 if count > 1 else 0
+
+
+def draw_symbol(axis: Axis, event: str, cell: int, count: int, y: float) -> str:
+    """Return the symbol of events from a step of the axis on.  count: how many events."""
+    x = axis.x(cell) + axis.width / 2
+    place = f"{format_time(cell * axis.step)} UTC" if axis.is_time else format_bytes(cell * axis.step)
     words = escape(f"{place}: {EVENT_NAMES[event]} {count:,}")
     shape = SYMBOLS[event].format(x=number(x), y=number(y))
     return f'<path class="{event}" d="{shape}"><title>{words}</title></path>'
@@ -390,7 +406,7 @@ def draw_kind(axis: Axis, anatomy: Anatomy, kind: str, size: int, frame: Frame, 
     """Yield one kind of records: its name, its bytes over time, its size and its share of the file."""
     share = size / anatomy.size if anatomy.size else 0
     count = anatomy.records_by_kind[kind]
-    figures = "1 record" if count == 1 else f"{count:,} records" if count else ""
+    figures = count_of(count, "line" if kind == "broken" else "record") if count else ""
     if kind == "other":
         figures = ", ".join(list(anatomy.types)[:3])
     if frame.is_narrow:

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -127,40 +127,60 @@ def find_stretches(numbers: list[int], pause: float) -> list[Stretch]:
 class Tick(NamedTuple):
     """A label of an axis.
 
-    x: pixels.  date: on a second line, "" if it is the one before it.
+    x: pixels.
+    date: on a second line, "" if it is the one before it.
+    is_left: whether the label is to the left of the tick, because it has no room to the right.
     """
 
     x: float
     label: str
     date: str
+    is_left: bool
 
 
 def place_ticks(axis: Axis, right: float, room: float) -> list[Tick]:
-    """Return ticks whose labels do not overlap. A label begins at its tick.
+    """Return ticks whose labels do not overlap.
+
+    They are at round numbers. A stretch without such a tick has one where it begins, if there is room; the last stretch
+    always has one.
 
     right: where the last label must end, and room: for a label, in pixels.
     """
     steps = TIME_STEPS_S if axis.is_time else BYTE_STEPS
     fitting = (one for one in steps if one % axis.step == 0 and one / axis.step * axis.width >= room)
     tick = next(fitting, steps[-1]) // axis.step or 1
-    wanted = [stretch.first for stretch in axis.stretches]
-    for stretch in axis.stretches:
-        first = -(-stretch.first // tick) * tick
-        wanted += range(first, stretch.first + stretch.steps, tick)
-    chosen: list[tuple[float, int]] = []
-    for number in wanted:
-        x = axis.x(number)
-        if x + room <= right and all(abs(x - other) >= room for other, _ in chosen):
-            chosen.append((x, number))
+    chosen: dict[int, float] = {}  # where the label of each tick begins
+
+    def choose(numbers: Iterable[int]) -> bool:
+        before = len(chosen)
+        for number in numbers:
+            x = axis.x(number)
+            if x + room <= right and all(abs(x - other) >= room for other in chosen.values()):
+                chosen[number] = x
+        return len(chosen) > before
+
+    *others, last = axis.stretches
+    if others and not choose(round_numbers(last, tick)[:1]) and not choose([last.first]):
+        chosen[last.first] = axis.x(last.first) - room
+    unlabelled = [stretch for stretch in others if not choose(round_numbers(stretch, tick))]
+    if not choose(round_numbers(last, tick)) and not others:
+        unlabelled.append(last)
+    choose(stretch.first for stretch in unlabelled)
     if not chosen:
-        chosen = [(axis.x(wanted[0]), wanted[0])]
+        chosen[axis.stretches[0].first] = axis.stretches[0].left
     ticks: list[Tick] = []
-    last = ""
-    for x, number in sorted(chosen):
+    shown = ""
+    for number in sorted(chosen):
         label, date = format_tick(axis, number, tick * axis.step)
-        ticks.append(Tick(x, label, date if date != last else ""))
-        last = date
+        x = axis.x(number)
+        ticks.append(Tick(x, label, date if date != shown else "", chosen[number] < x))
+        shown = date
     return ticks
+
+
+def round_numbers(stretch: Stretch, tick: int) -> range:
+    """Return the steps of a stretch that are multiples of a number of steps."""
+    return range(-(-stretch.first // tick) * tick, stretch.first + stretch.steps, tick)
 
 
 def format_tick(axis: Axis, number: int, tick: int) -> tuple[str, str]:
@@ -183,6 +203,20 @@ def format_time(seconds: float) -> str:
         return (EPOCH + timedelta(seconds=int(seconds))).isoformat(" ")[:19]
     except OverflowError:
         return "9999-12-31 24:00:00"
+
+
+def format_rate(axis: Axis) -> str:
+    """Return the title of the bars: how much of the axis each of them stands for.
+
+    >>> format_rate(Axis(True, 60, 4.0, [], {})), format_rate(Axis(True, 1800, 4.0, [], {}))
+    ('Bytes per minute', 'Bytes per 30 min')
+    >>> format_rate(Axis(False, 500, 4.0, [], {}))
+    'Bytes by place in the file, one bar per 500 B'
+    """
+    if not axis.is_time:
+        return f"Bytes by place in the file, one bar per {format_step(axis)}"
+    units = {1: "second", MINUTE_S: "minute", HOUR_S: "hour", DAY_S: "day"}
+    return f"Bytes per {units.get(axis.step) or format_step(axis)}"
 
 
 def format_step(axis: Axis) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tailhook.machines import memory
 from tailhook.pictures.explanation import Explanation, TextMark
-from tailhook.pictures.keyword_marks import span_end
+from tailhook.pictures.keyword_marks import span_at, span_end
 
 MAX_EXPLAINED_CHARS = 1 << 20  # of a text; whole lines of it, and at most so much of one line
 MAX_NOTES = 2000
@@ -32,7 +32,7 @@ class ShownLine(NamedTuple):
     """A line of a text, without its end.
 
     number: from 1.
-    is_code: whether it is all code.
+    is_code: whether it is all code, or empty and inside of code.
     marks: those that begin in it.
     """
 
@@ -55,7 +55,8 @@ def cut_lines(explanation: Explanation) -> Iterator[ShownLine]:
         marks = explanation.marks[first : min(last, first + MAX_NOTES - notes)]
         notes += len(marks)
         runs = list(cut_runs(explanation, marks, start, end))
-        yield ShownLine(number, start, end, bool(runs) and all(run.is_code for run in runs), runs, marks)
+        is_code = all(run.is_code for run in runs) if runs else span_at(explanation.code, start, start + 1) is not None
+        yield ShownLine(number, start, end, is_code, runs, marks)
 
 
 def hidden_part(explanation: Explanation) -> str:
@@ -112,20 +113,25 @@ def format_note(mark: TextMark) -> str:
     return f"negation: {mark.why}"
 
 
-def sum_up(explanation: Explanation, excluded: str) -> list[str]:
+def sum_up(explanation: Explanation, role: str | None, excluded: str) -> list[str]:
     """Return what the marks come to, as lines for a person.
 
+    role: whose message it is.
     excluded: why the message's words do not count, "" if they do.
     """
     signals = [mark for mark in explanation.marks if mark.kind == "signal"]
     if explanation.ends is not None:
         word, modes = explanation.ends
         ended = f"Signal {word} would end a loop (mode {' or '.join(modes)})."
+    elif role != "assistant":
+        ended = "Only the agent's own words can end a loop."
     elif signals:
-        ended = f"{len(signals):,} signal{'' if len(signals) == 1 else 's'}, and none counts: a loop would go on."
+        count = len(signals)
+        which = "1 signal, which does not count" if count == 1 else f"{count:,} signals, of which none counts"
+        ended = f"{which}: this message would not end a loop."
     else:
-        ended = "No signal: a loop would go on."
+        ended = "No signal: this message would not end a loop."
     if excluded:
         return [ended, f"Nothing in this message counts: {excluded}."]
     shares = [f"{name} +{share:.1f} of {memory.WHOLE:.1f}" for name, share in explanation.shares.items()]
-    return [ended, f"To the memory machine's scores it adds {', '.join(shares) or 'nothing'}."]
+    return [ended, f"This message adds {', '.join(shares) or 'nothing'} to the scores of the memory machine."]

@@ -11,7 +11,8 @@ EXPLANATION_STYLE = f"""
 .sum p::before {{ content: "→ "; color: var(--faint); }}
 .sum p {{ font-weight: 600; }}
 .text {{ font: 13.5px/1.6 {MONO_FONT}; list-style: none; margin: 0; padding: 0; }}
-.text li {{ display: grid; grid-template-columns: 2.2em minmax(0, 1fr) minmax(0, 29em); column-gap: 12px; }}
+.text li {{ display: grid; grid-template-columns: 2.2em minmax(0, 1fr); column-gap: 12px; }}
+.text.noted > li {{ grid-template-columns: 2.2em minmax(0, 1fr) minmax(0, 29em); }}
 .number {{ color: var(--faint); text-align: right; user-select: none; }}
 .words {{ border-left: 2px solid var(--line); overflow-wrap: anywhere; padding-left: 12px; tab-size: 4;
   white-space: pre-wrap; }}
@@ -29,7 +30,7 @@ mark sup {{ font-size: 9px; font-weight: 700; line-height: 0; margin-left: 1px; 
 .notes b {{ display: inline-block; text-indent: 0; width: 1.8em; text-align: right; margin-right: .4em; }}
 .notes i {{ display: inline-block; font-style: normal; text-indent: 0; width: 1.4em; }}
 @media (max-width: 820px) {{
-  .text li {{ grid-template-columns: 2em minmax(0, 1fr); column-gap: 8px; }}
+  .text li, .text.noted > li {{ grid-template-columns: 2em minmax(0, 1fr); column-gap: 8px; }}
   .notes {{ border-left: 2px solid var(--line); grid-column: 2; padding-left: 12px; }}
   body {{ padding: 14px 12px 32px; }}
   .card {{ padding: 10px 12px; }}
@@ -44,9 +45,10 @@ def explanation_page(explanation: Explanation, chosen: ChosenMessage, facts: lis
     """
     numbers = count(1)
     lines = "\n".join(draw_line(explanation.text, line, numbers) for line in cut_lines(explanation))
-    sums = "".join(f"<p>{escape(words)}</p>" for words in sum_up(explanation, chosen.excluded))
+    sums = "".join(f"<p>{escape(words)}</p>" for words in sum_up(explanation, chosen.role, chosen.excluded))
     hidden = hidden_part(explanation)
-    text = f'<ol class="text" aria-label="The text, line by line">\n{lines}\n</ol>'
+    style = "text noted" if explanation.marks else "text"
+    text = f'<ol class="{style}" aria-label="The text, line by line">\n{lines}\n</ol>'
     if not explanation.text.strip():
         sums, text = "", f"<p>{escape(describe_content(chosen))}</p>"
     body = f"""<header>

@@ -231,7 +231,7 @@ class LineScorer:
         elif state == NESTED:
             counts, why = False, "it is a part of another keyword"
         elif state == REPEATED:
-            counts, why = False, "its line counts once"
+            counts, why = False, "another keyword in its line counts"
         else:
             counts, why = self.weigh(category, number)
         self.add(hit, "keyword", (category,), counts, why)
@@ -272,9 +272,9 @@ class LineScorer:
                 category = category_of(hit.number)
                 near = range(number - LINES_AFTER, number + LINES_BEFORE + 1)
                 if hit in self.used:
-                    why = "a keyword counts more"
+                    why = "a keyword near it counts more"
                 elif any(hit.number - 1 in self.first.get(line, ()) for line in near):
-                    why = "the keyword near it needs no more"
+                    why = "no keyword near it can count more"
                 else:
                     why = "no keyword is near it"
                 self.add(hit, "booster", (category,), hit in self.used, why)

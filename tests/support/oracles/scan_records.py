@@ -544,6 +544,10 @@ def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
     if host == "codex" and record.get("type") == "turn_context":
         facts = mapping(record.get("payload"))
         found = {"project": facts.get("cwd"), "model": facts.get("model")}
+    elif host == "codex" and record.get("type") == "session_meta":
+        facts = mapping(record.get("payload"))
+        names = (string(facts.get(name)) for name in ("forked_from_id", "session_id", "id"))
+        found = {"origin": next((name for name in names if name), facts.get("id"))}
     elif host == "copilot" and str(record.get("type")).startswith("session."):
         data = mapping(record.get("data"))
         place = data if record["type"] == "session.context_changed" else mapping(data.get("context"))
@@ -592,8 +596,12 @@ def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
     info = payload.get("info")
     is_count = kind == "event_msg" and payload.get("type") == "token_count" and "ordinal" not in record
     if is_count and isinstance(info, dict):
-        total = mapping(info.get("total_token_usage")).get("total_tokens")
-        return codex_usage(f"{head.others.get('session_id')} {total}", model, info.get("last_token_usage"))
+        totals = mapping(info.get("total_token_usage"))
+        names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
+        counts = (totals.get(name) for name in names) if totals else ()
+        counts = (count if type(count) is int and count >= 0 else None for count in counts)
+        response_id = " ".join(str(part) for part in (head.others.get("origin"), *counts))
+        return codex_usage(response_id, model, info.get("last_token_usage"))
     if kind == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     found = {"type": kind, "subtype": payload.get("type")}

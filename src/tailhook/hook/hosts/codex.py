@@ -23,7 +23,7 @@ HOST_WRITTEN = (
     b"<turn_aborted",
     b"# AGENTS.md instructions",
 )
-CONTEXT_MARK = b'"turn_context"'
+CONTEXT_MARKS = b'"turn_context"', b'"session_meta"'
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDER = "sessions"
@@ -97,8 +97,12 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return (role == "assistant", item.get("content"), []) if is_said else None
 
 
-def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
-    """Read a session_meta, which begins a rollout file, or a turn_context, which begins each turn."""
+def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":
+    """Read a session_meta, which begins a rollout file, or a turn_context, which begins each turn.
+
+    A fork repeats its parent's lines, the session_meta too. So the last session_meta is that of the session from which
+    all repeated lines come: the origin.
+    """
     facts = record.get("payload")
     if not isinstance(facts, dict):
         return {}
@@ -107,8 +111,14 @@ def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
     if record.get("type") != "session_meta":
         return {}
     git, session = facts.get("git"), facts.get("session_id")
+    session = session if isinstance(session, str) and session else facts.get("id")
+    parent = facts.get("forked_from_id")
+    origin = parent if isinstance(parent, str) and parent else session
+    if not is_first:
+        return {"origin": origin}
     return {
-        "sessionId": session if isinstance(session, str) and session else facts.get("id"),
+        "sessionId": session,
+        "origin": origin,
         "cwd": facts.get("cwd"),
         "version": facts.get("cli_version"),
         "gitBranch": git.get("branch") if isinstance(git, dict) else None,
@@ -119,7 +129,8 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     """Translate a record of a rollout file. The tokens of a response are a message of the assistant without words.
 
     They are in a token_usage_record, which 0.169.0 writes beside each token_count. Older versions, whose records have
-    no ordinal, write token_count alone, and some twice: then the running total, which stands in for an id, is the same.
+    no ordinal, write token_count alone, and some twice. The origin and the running totals stand in for an id: they are
+    the same in a line that is repeated, also by a fork, which gives repeated lines the time of the fork.
     """
     item = record.get("payload")
     item = item if isinstance(item, dict) else {}
@@ -138,9 +149,7 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     info = item.get("info")
     is_count = record.get("type") == "event_msg" and kind == "token_count"
     if is_count and isinstance(info, dict) and "ordinal" not in record:
-        total = info.get("total_token_usage")
-        total = total.get("total_tokens") if isinstance(total, dict) else None
-        return _tokens(f"{context.get('sessionId')} {total}", info.get("last_token_usage"))
+        return _tokens(_response_id(context, info.get("total_token_usage")), info.get("last_token_usage"))
     if record.get("type") == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     parent = {"forkedFrom": {"sessionId": item.get("forked_from_id")}} if record.get("type") == "session_meta" else {}
@@ -168,6 +177,15 @@ def _tool_output(output: object) -> "dict[str, Any]":
         return {"content": output}
     code = output[:400].partition("Process exited with code ")[2]
     return {"content": output, "is_error": code[:1] not in ("", "0")}
+
+
+def _response_id(context: "Mapping[str, Any]", totals: object) -> str:
+    """Return what stands in for the id of a response: the origin and the running totals."""
+    from tailhook.hook.hosts.transcripts import read_count
+
+    names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
+    counts = [read_count(totals, name) for name in names] if isinstance(totals, dict) and totals else []
+    return " ".join(map(str, (context.get("origin"), *counts)))
 
 
 def _tokens(response: object, used: object) -> "dict[str, Any]":

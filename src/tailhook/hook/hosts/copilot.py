@@ -24,7 +24,7 @@ LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = (b'"user.message"',)
 HOST_WRITTEN = ()
-CONTEXT_MARK = b'"session.'
+CONTEXT_MARKS = (b'"session.',)
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDER = "session-state"
@@ -94,7 +94,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return kind == "assistant.message", message.get("content"), names
 
 
-def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - Codex needs it
     """Read session.start, session.resume, session.context_changed or session.model_change."""
     facts = record.get("data")
     if not isinstance(facts, dict):

@@ -17,7 +17,7 @@ LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = ()
-CONTEXT_MARK = b""
+CONTEXT_MARKS: "tuple[bytes, ...]" = ()
 RESTATES_MESSAGES = False
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDER = ""  # not known
@@ -89,7 +89,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return role == "assistant", content, [use.get("name") for use in uses]
 
 
-def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":  # noqa: ARG001 - other hosts need it
+def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - others need both
     """Return nothing: Cursor's records hold messages and nothing else."""
     return {}
 

@@ -23,7 +23,7 @@ LISTS_ANSWERS = True  # all answers to one prompt, blocked ones included; its tr
 RECORD_MARK = b"gemini"
 OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = (b"<session_context",)
-CONTEXT_MARK = b""
+CONTEXT_MARKS: "tuple[bytes, ...]" = ()
 RESTATES_MESSAGES = True
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDER = ".gemini/tmp"
@@ -91,7 +91,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return (True, record.get("content"), names) if kind == "gemini" else None
 
 
-def read_context(record: "Mapping[str, Any]") -> "dict[str, Any]":
+def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - Codex needs it
     """Read the first record of a session file."""
     return {"sessionId": record["sessionId"]} if "sessionId" in record else {}
 
