@@ -1,9 +1,12 @@
 """What a scan reports, masks and draws."""
 
+import csv
+import io
 import json
 from datetime import datetime, timezone
 from random import Random
 
+import orjson
 import pytest
 from support.corpora import transcript_paths
 from support.library_sample import write_sample
@@ -12,6 +15,7 @@ from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook
 from tailhook._core import make_batch
+from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
 from tailhook.fleet.table import TableLook, TableWriter, cut_end, cut_start
@@ -116,6 +120,51 @@ def test_without_secrets_redacted_rows_are_the_rows(folder):
     wanted = rows("matches", files, Question(patterns={"it": "it"}, sidechains=True))
     found = [row._asdict() for row in tailhook.scan(folder, patterns=["it"], sidechains=True, redact=True).rows()]
     assert found == wanted
+
+
+# ---- JSON lines and CSV --------------------------------------------------------
+
+ODD = ['},{"uuid":', "a,b", '"', "line\r\nline", "", "\u2028 ü \U0001f600", None, "},{", "\\"]
+
+
+@pytest.mark.parametrize("names", [("uuid", "tools", "is_meta", "offset"), ("tools", "uuid", "is_meta", "offset")])
+def test_values_of_any_kind_are_written_so_that_they_can_be_read(names):
+    odd = [
+        {"uuid": one, "tools": ODD[:6] * (number % 2), "is_meta": [None, True, False][number % 3], "offset": number}
+        for number, one in enumerate(ODD * 120)
+    ]
+    odd[3]["tools"] = None
+    batch = make_batch("records", names, [tuple(row[name] for name in names) for row in odd])
+    file = io.BytesIO()
+    write_jsonl([batch, batch.head(0), batch.head(1)], names, file)
+    lines = file.getvalue().decode().split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [*odd, odd[0]]
+    assert lines[-1] == ""
+    file = io.BytesIO()
+    write_csv([batch, batch.head(0), batch.head(1)], names, file)
+    cells = [
+        [
+            "" if row[name] is None else orjson.dumps(row[name]).decode() if name == "tools" else str(row[name])
+            for name in names
+        ]
+        for row in [*odd, odd[0]]
+    ]
+    assert list(csv.reader(io.StringIO(file.getvalue().decode(), newline=""))) == [list(names), *cells]
+
+
+def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():
+    file = io.BytesIO()
+    write_csv([make_batch("records", ("uuid",), [("a",), (None,)])], ("uuid",), file)
+    assert file.getvalue() == b'uuid\r\na\r\n""\r\n'
+
+
+def test_a_time_has_its_microseconds():
+    times = [datetime(2026, 11, 22, 9, 0, 0, microsecond, timezone.utc) for microsecond in (123456, 0)]
+    batch = make_batch("records", ("timestamp",), [(time,) for time in times])
+    written = ["2026-11-22T09:00:00.123456Z", "2026-11-22T09:00:00.000000Z"]
+    for write in (write_jsonl, write_csv):
+        write([batch], ("timestamp",), file := io.BytesIO())
+        assert [time for time in written if time in file.getvalue().decode()] == written
 
 
 # ---- tables --------------------------------------------------------------------
