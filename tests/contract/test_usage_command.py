@@ -116,9 +116,22 @@ def test_a_model_without_a_price_is_named(usage, tmp_path):
     (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
     lines = usage("--prices", "prices.json").stdout.splitlines()
     assert lines[-1] == "No price for sonnet: 5 responses without a cost."
+    assert [line.split()[-1] for line in lines[1:-1]] == ["\N{EN DASH}", "\N{EN DASH}"]
     found = facts(usage("--prices", "prices.json", "--json"))
     assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
     assert (found["total"]["cost"], found["total"]["unpriced_responses"]) == (0, 5)
+
+
+def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_path):
+    records = [said(1, "m", text("x"), 3), said(2, "n", text("x"), 3)]
+    records[1]["message"]["model"] = "opus"
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": {**SONNET, "output_cost_per_token": 2}}))
+    lines = usage("--prices", "prices.json", "--by", "model").stdout.splitlines()
+    assert [line.split("  ")[-1].strip() for line in lines[1:4]] == ["$6.00", "\N{EN DASH}", "≥ $6.00"]
+    found = facts(usage("--prices", "prices.json", "--json", "--by", "model"))
+    assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.000282, 0), (0.0, 1)]
 
 
 def test_a_response_without_a_model_has_no_price(usage, tmp_path):

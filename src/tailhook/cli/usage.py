@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tailhook.fleet.totals import Total
 
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
+NO_COST = "\N{EN DASH}"
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
 
 
@@ -35,10 +36,10 @@ def add(commands: Commands) -> None:
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
     from tailhook.fleet.prices import read_prices
-    from tailhook.fleet.totals import NEEDED
+    from tailhook.fleet.totals import needed_columns
 
     prices = None if arguments.prices is None else read_prices(arguments.prices)
-    scan = make_scan(arguments, table="usage", columns=NEEDED)
+    scan = make_scan(arguments, table="usage", columns=needed_columns(arguments.by))
     return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
@@ -48,7 +49,7 @@ def print_totals(
     """Add up and print. Return the number of responses."""
     from tailhook.fleet.totals import add_up
 
-    groups, whole, unpriced = add_up(scan.name_rows(batches), arguments.by, prices)
+    groups, whole, unpriced = add_up(batches, arguments.by, prices)
     if arguments.json:
         print_json(
             {
@@ -89,5 +90,12 @@ def table_lines(by: str, groups: "dict[str | None, Total]", whole: "Total", pric
 def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str, ...]:
     """Return the cells of a line."""
     counts = (total.responses, *total.tokens, sum(total.tokens))
-    cost = (f"${total.cost:,.2f}",) if prices else ()
+    cost = (format_cost(total),) if prices else ()
     return (name, *(f"{count:,}" for count in counts), *cost)
+
+
+def format_cost(total: "Total") -> str:
+    """Return a cost in dollars: at least so much if some responses have no price, a dash if none has one."""
+    if total.unpriced == total.responses:
+        return NO_COST
+    return f"{'≥ ' if total.unpriced else ''}${total.cost:,.2f}"
