@@ -18,7 +18,7 @@ from tailhook._core import make_batch
 from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import TableLook, TableWriter, cut_end, cut_start
+from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start
 from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
@@ -207,6 +207,43 @@ def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
         assert "TODO" in plain
         assert plain.startswith("…")
         assert ("\x1b[1;31mTODO\x1b[0m" in line) == look.colours
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 132, 240])
+@pytest.mark.parametrize("table", list(SHOWN))
+def test_no_line_of_a_table_is_wider_than_the_terminal(folder, table, width):
+    texts = {"patterns": {"it": "it"}} if table == "matches" else {}
+    columns = [*SHOWN[table], *(HIGHLIGHT if table == "matches" else ())]
+    for optional in (OPTIONAL, ()):
+        writer = TableWriter(SHOWN[table], TableLook(width), 80, optional)
+        lines = [
+            line for batch in tailhook.scan(folder, table, columns=columns, **texts) for line in writer.lines(batch)
+        ]
+        assert len(lines) > 1
+        assert max(map(count_cells, lines)) <= width
+        assert optional or writer.shown == list(SHOWN[table])
+
+
+def test_a_narrow_terminal_leaves_out_columns_before_an_id_is_cut():
+    names = SHOWN["usage"]
+    values = [(TIME, "0fae0449-64d3-4788-8622-d3a47d82c14b", "claude-sonnet-4-20250514", 3, 4, 5, 6)]
+    shown = {}
+    for width in (120, 80, 60):
+        writer = TableWriter(names, TableLook(width), None, OPTIONAL)
+        _, line = writer.lines(make_batch("usage", names, values))
+        shown[width] = (len(writer.shown), line.split()[2])
+    assert shown == {120: (7, values[0][1]), 80: (5, f"{values[0][1][:30]}…"), 60: (5, f"{values[0][1][:10]}…")}
+
+
+def test_later_rows_fit_the_columns_of_the_terminal_even_if_they_are_longer():
+    names = ("timestamp", "path", "text_bytes")
+    writer = TableWriter(names, TableLook(100))
+    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
+    list(writer.lines(make_batch("records", names, [(None, "a.jsonl", 5)])))
+    (line,) = writer.lines(make_batch("records", names, [(TIME, path, 1_234_567_890)]))
+    assert path in line
+    assert line.endswith("   1.2G")
+    assert count_cells(line) == 100
 
 
 @pytest.mark.parametrize("width", range(-1, 12))

@@ -95,11 +95,12 @@ def write_rows(
     """Write batches to a file in the format that was chosen."""
     from tailhook._core import make_batch
     from tailhook.fleet.output import FILE_WRITERS, TEXT_WRITERS
-    from tailhook.fleet.table import TableWriter, write_table
+    from tailhook.fleet.table import OPTIONAL, TableWriter, write_table
 
     if arguments.format == "table":
         context = CONTEXT_CHARS if arguments.context is None else arguments.context
-        write_table(batches, TableWriter(columns, look(file), None if arguments.redact else context), file)
+        optional = OPTIONAL if arguments.columns is None else ()
+        write_table(batches, TableWriter(columns, look(file), None if arguments.redact else context, optional), file)
         return
     kept = (batch.select(columns) for batch in batches)  # without those that only the order needed
     if arguments.format in TEXT_WRITERS:
