@@ -8,9 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tailhook._core import make_batch
+from tailhook.cli.usage import table_lines
 from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.prices import PriceError, PriceList, Tokens, read_prices
-from tailhook.fleet.totals import add_up, needed_columns, week_of
+from tailhook.fleet.totals import add_up, total_columns, week_of
+from tailhook.terminal import count_cells
 
 UTC = timezone.utc
 STEPS = [timedelta(0), timedelta(minutes=4, seconds=59, microseconds=999_999)]
@@ -32,7 +34,7 @@ def row(model="m", time=None, session="s", agent=None, project="/p", tokens=(1, 
 def added(rows, by, prices=None, zone=UTC):
     """Add up rows, which come as two batches."""
     batches = [make_batch("usage", NAMES, rows[:1]), make_batch("usage", NAMES, rows[1:])]
-    return add_up([batch.select(needed_columns(by)) for batch in batches], by, prices, zone)
+    return add_up([batch.select(total_columns(by)) for batch in batches], by, prices, zone)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,20 @@ def test_groups_are_sorted_by_name_and_the_one_without_a_name_is_the_last():
 def test_counts_that_are_missing_are_zero():
     (total,) = added([row(tokens=(None, 2, None, None))], "model")[0].values()
     assert total.tokens == Tokens(0, 2, 0, 0)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("by", ["day", "project"])
+def test_a_table_of_totals_is_not_wider_than_the_terminal(by, width):
+    project = "/home/me/プロジェクト/" + "long/" * 20 + "end"
+    time = datetime(2026, 11, 22, tzinfo=UTC)
+    prices = PriceList({"m": CACHED})
+    groups, whole, _ = added([row(time=time, project=project, tokens=(10**9, 10**7, 10**10, 10**8))], by, prices)
+    lines = table_lines(by, groups, whole, prices, width)
+    assert max(map(count_cells, lines)) <= width
+    assert lines[-1].endswith("$2,145.00")
+    assert lines[1].startswith("2026-11-22  " if by == "day" else "…")
+    assert count_cells(table_lines(by, groups, whole, prices)[1]) > 90
 
 
 def test_a_cost_is_exact_in_any_order():

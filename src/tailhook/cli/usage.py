@@ -1,6 +1,8 @@
 """`tailhook usage`: tokens by day, model, project and so on; what they cost, with a price list."""
 
 import argparse
+import shutil
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
 NO_COST = "\N{EN DASH}"
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
+OPTIONAL_HEADS = (
+    "all tokens",
+    "cache creation",
+    "cache read",
+    "responses",
+    "input",
+    "output",
+)  # in the order in which they are left out
+MIN_NAME_CELLS = 10
 
 
 def add(commands: Commands) -> None:
@@ -36,10 +47,10 @@ def add(commands: Commands) -> None:
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
     from tailhook.fleet.prices import read_prices
-    from tailhook.fleet.totals import needed_columns
+    from tailhook.fleet.totals import total_columns
 
     prices = None if arguments.prices is None else read_prices(arguments.prices)
-    scan = make_scan(arguments, table="usage", columns=needed_columns(arguments.by))
+    scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by))
     return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
@@ -62,7 +73,8 @@ def print_totals(
         )
         return whole.responses
     if groups:
-        print_lines(*table_lines(arguments.by, groups, whole, prices))
+        room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     for name, total in unpriced.items():
         count = f"{total.responses:,} response{'s' * (total.responses != 1)}"
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
@@ -77,13 +89,32 @@ def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
     return facts
 
 
-def table_lines(by: str, groups: "dict[str | None, Total]", whole: "Total", prices: "PriceList | None") -> list[str]:
-    """Return the totals as a table."""
+def table_lines(
+    by: str, groups: "dict[str | None, Total]", whole: "Total", prices: "PriceList | None", room: int | None = None
+) -> list[str]:
+    """Return the totals as a table.
+
+    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out.
+    """
+    from tailhook.fleet.table import cut_end, cut_start
+    from tailhook.terminal import count_cells
+
     heads = (by, *HEADS, *(("cost",) if prices else ()))
     rows = [figures(plain(name or NO_NAME.get(by, "unknown")), total, prices) for name, total in groups.items()]
-    last = figures("total", whole, prices)
-    widths = [max(map(len, column)) for column in zip(heads, *rows, last, strict=True)]
-    drawn = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (heads, *rows, last)]
+    lines = [heads, *rows, figures("total", whole, prices)]
+    widths = [max(map(count_cells, column)) for column in zip(*lines, strict=True)]
+    shown = list(range(len(heads)))
+    if room is not None:
+        for head in OPTIONAL_HEADS:
+            if min(widths[0], MIN_NAME_CELLS) + sum(widths[place] + 2 for place in shown[1:]) > room:
+                shown.remove(heads.index(head))
+        widths[0] = max(0, min(widths[0], room - sum(widths[place] + 2 for place in shown[1:])))
+    cut = cut_start if by == "project" else cut_end
+    drawn = []
+    for line in lines:
+        name = cut(line[0], widths[0])
+        blanks = " " * (widths[0] - count_cells(name))
+        drawn.append("  ".join([name + blanks, *(line[place].rjust(widths[place]) for place in shown[1:])]))
     return [coloured(drawn[0], 1), *drawn[1:-1], coloured(drawn[-1], 1)]
 
 

@@ -82,7 +82,7 @@ TIME_KEYS: dict[str, Callable[[datetime], str]] = {
 GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
 
 
-def needed_columns(by: str) -> tuple[str, ...]:
+def total_columns(by: str) -> tuple[str, ...]:
     """Return the columns of the table usage that `add_up` needs.  by: one of USAGE_GROUPINGS (columns.py)."""
     return tuple(dict.fromkeys((GROUP_COLUMNS.get(by, "timestamp"), "model", *TOKEN_COLUMNS)))
 
@@ -94,7 +94,7 @@ def add_up(
 
     A response that lacks what it is grouped by belongs to the group None.
 
-    batches: with the columns that `needed_columns` gives.
+    batches: with the columns that `total_columns` gives.
     by: one of USAGE_GROUPINGS (columns.py).
     prices: None if no costs are wanted: they are 0 then, and no model is without a price.
     zone: the time zone in which days begin; None for this computer's.
