@@ -304,10 +304,20 @@ def ccusage(program, folder):
     return json.loads(done.stdout)["totals"]["outputTokens"]
 
 
-@pytest.mark.parametrize("engine", ["tailhook", "ccusage", "orjson"])
+def usage_command(folder, *words):
+    """Return the output tokens as `tailhook usage` counts them."""
+    argv = [sys.executable, "-m", "tailhook", "usage", "--json", "--by", "day", *words, folder]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["total"]["output_tokens"]
+
+
+# ccusage uses all processors; so does the command without --workers 1.
+@pytest.mark.parametrize("engine", ["tailhook", "tailhook usage", "tailhook usage --workers 1", "ccusage", "orjson"])
 def test_usage_counted_once(compare, transcript_set, tmp_path, engine):
     folder, _ = transcript_set
-    if engine == "tailhook":
+    if engine.startswith("tailhook usage"):
+        assert compare(lambda: usage_command(folder, *engine.split()[2:])) == tailhook_usage(folder)
+    elif engine == "tailhook":
         assert compare(lambda: tailhook_usage(folder)) > 0
     elif engine == "orjson":
         assert compare(lambda: orjson_usage(folder), rounds=1) == tailhook_usage(folder)

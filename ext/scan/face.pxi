@@ -33,8 +33,11 @@ cdef object scan_type_of(int kind):
     return bool if kind == ARROW_BOOL else str
 
 
-cdef int scan_add_value(ArrowColumn* column, value) except -1:
-    """Add a str, int, bool, aware datetime, list of str, or None for a null."""
+cdef int scan_add_value(ArrowColumn* column, value, epoch) except -1:
+    """Add a str, int, bool, aware datetime, list of str, or None for a null.
+
+    epoch: the beginning of 1970 in UTC, a datetime.
+    """
     cdef bytes data
     cdef int failed = 0
     if value is not None and column.kind != ARROW_TIME and not isinstance(value, scan_type_of(column.kind)):
@@ -47,8 +50,10 @@ cdef int scan_add_value(ArrowColumn* column, value) except -1:
     elif column.kind == ARROW_INT:
         failed = arrow_add_int(column, value)
     elif column.kind == ARROW_TIME:
-        from datetime import datetime, timedelta, timezone
-        failed = arrow_add_int(column, (value - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1))
+        passed = value - epoch
+        failed = arrow_add_int(
+            column, (<int64_t>passed.days * 86400 + <int64_t>passed.seconds) * 1000000 + <int64_t>passed.microseconds
+        )
     elif column.kind == ARROW_BOOL:
         failed = arrow_add_bool(column, value)
     else:
@@ -68,6 +73,8 @@ def make_batch(str table not None, tuple names not None, list rows not None):
     if columns == NULL:
         raise MemoryError
     scan_define_columns(&known)
+    from datetime import datetime, timezone
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     try:
         for i in range(count):
             columns[i] = known.items[scan_field_named(names[i], table == "sessions")]
@@ -76,7 +83,7 @@ def make_batch(str table not None, tuple names not None, list rows not None):
             if len(row) != count:
                 raise ValueError(f"a row has {len(row)} values for {count} columns")
             for i in range(count):
-                scan_add_value(&columns[i], row[i])
+                scan_add_value(&columns[i], row[i], epoch)
     except BaseException:
         arrow_columns_free(columns, count)
         raise

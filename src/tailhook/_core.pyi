@@ -529,8 +529,24 @@ class ArrowBatch:
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
-    def columns(self) -> list[list[Any]]:
+    def select(self, names: tuple[str, ...]) -> ArrowBatch:
+        """Return some of the columns, in this order, without a copy. Raises ValueError for one that is missing.
+
+        >>> make_batch("usage", ("model", "input_tokens"), [("m", 3)]).select(("input_tokens",)).columns()
+        [[3]]
+        """
+
+    def head(self, length: int) -> ArrowBatch:
+        """Return the first rows, or all if there are fewer, without a copy. Raises ValueError for less than 0.
+
+        >>> make_batch("usage", ("model",), [("m",), ("n",)]).head(1).columns()
+        [['m']]
+        """
+
+    def columns(self, times_as_text: bool = False) -> list[list[Any]]:
         """Return the values of each column: str, int, bool, aware datetime or list of str, and None for a null.
+
+        times_as_text: whether times are str, as ISO 8601 in UTC: 2026-11-22T09:00:00.000000Z.
 
         >>> make_batch("usage", ("model", "input_tokens"), [("m", 3), (None, None)]).columns()
         [['m', None], [3, None]]

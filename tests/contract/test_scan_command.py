@@ -60,7 +60,7 @@ def rows(scan):
 def plain(row):
     """Return a row of the library as JSON has it."""
     return {
-        name: value.isoformat(timespec="milliseconds").replace("+00:00", "Z") if hasattr(value, "isoformat") else value
+        name: value.isoformat(timespec="microseconds").replace("+00:00", "Z") if hasattr(value, "isoformat") else value
         for name, value in row._asdict().items()
     }
 
@@ -276,7 +276,7 @@ def read_rows(path):
     table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else pyarrow.ipc.open_file(path).read_all()
     return [
         {
-            name: value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            name: value.isoformat(timespec="microseconds").replace("+00:00", "Z")
             if hasattr(value, "isoformat")
             else value
             for name, value in row.items()

@@ -76,8 +76,8 @@ def key_of(by, response):
 def test_the_table_has_a_line_for_each_day_and_the_total(usage):
     assert usage().stdout.splitlines() == [
         "day         responses  input  output  cache read  cache creation  all tokens",
-        "2026-11-22          5     20     183       4,500               0       4,703",
-        "total               5     20     183       4,500               0       4,703",
+        "2026-11-22          5     20     183     300,000               0     300,203",
+        "total               5     20     183     300,000               0     300,203",
     ]
 
 
@@ -104,7 +104,7 @@ def test_responses_can_be_chosen_by_time_project_and_session(usage):
 def test_prices_add_a_cost(usage, tmp_path):
     (tmp_path / "prices.json").write_text(json.dumps({"sample_spec": {}, "anthropic/sonnet": SONNET}))
     lines = usage("--prices", "prices.json").stdout.splitlines()
-    cost = 20 * 3e-06 + 183 * 15e-06 + 4500 * 3e-07
+    cost = 20 * 3e-06 + 183 * 15e-06 + 300_000 * 3e-07
     assert lines[0].endswith("  cost")
     assert lines[-1].endswith(f"${cost:.2f}")
     found = facts(usage("--prices", "prices.json", "--json", "--by", "model"))
@@ -116,9 +116,22 @@ def test_a_model_without_a_price_is_named(usage, tmp_path):
     (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
     lines = usage("--prices", "prices.json").stdout.splitlines()
     assert lines[-1] == "No price for sonnet: 5 responses without a cost."
+    assert [line.split()[-1] for line in lines[1:-1]] == ["\N{EN DASH}", "\N{EN DASH}"]
     found = facts(usage("--prices", "prices.json", "--json"))
     assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
     assert (found["total"]["cost"], found["total"]["unpriced_responses"]) == (0, 5)
+
+
+def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_path):
+    records = [said(1, "m", text("x"), 3), said(2, "n", text("x"), 3)]
+    records[1]["message"]["model"] = "opus"
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": {**SONNET, "output_cost_per_token": 2}}))
+    lines = usage("--prices", "prices.json", "--by", "model").stdout.splitlines()
+    assert [line.split("  ")[-1].strip() for line in lines[1:4]] == ["$6.02", "\N{EN DASH}", "≥ $6.02"]
+    found = facts(usage("--prices", "prices.json", "--json", "--by", "model"))
+    assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.018012, 0), (0.0, 1)]
 
 
 def test_a_response_without_a_model_has_no_price(usage, tmp_path):

@@ -14,7 +14,7 @@ def asked(second, content, **members):
 
 
 def said(second, name, block, tokens, **members):
-    usage = {"input_tokens": 4, "output_tokens": tokens, "cache_read_input_tokens": 900}
+    usage = {"input_tokens": 4, "output_tokens": tokens, "cache_read_input_tokens": 60_000}
     message = {"id": name, "role": "assistant", "model": "sonnet", "content": [block], "usage": usage}
     return record("assistant", second, message=message, requestId=f"req-{name}", **members)
 

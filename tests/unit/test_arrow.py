@@ -20,6 +20,7 @@ ROWS = [
     ("a.jsonl", "ü\U0001f600", 2**63 - 1, datetime.max.replace(tzinfo=timezone.utc), None, ["Read"]),
 ]
 TYPES = ("dictionary<values=string, indices=int32, ordered=0>", "string", "int64", "timestamp[us, tz=UTC]", "bool")
+EDGES = [(1, 1), (2, 28), (3, 1), (7, 31), (12, 31)]
 
 
 def as_pyarrow(batch):
@@ -43,6 +44,56 @@ def test_a_batch_of_any_length_is_read_as_it_was_made(count):
     assert [str(field.type) for field in found.schema] == [*TYPES, "list<item: string>"]
     same(found, rows)
     assert list(zip(*batch.columns(), strict=True)) == rows
+
+
+def test_times_can_be_texts_that_are_all_as_long():
+    times = [TIME, None, TIME.replace(microsecond=0), *(row[3] for row in ROWS[2:])]
+    batch = make_batch("records", ("timestamp",), [(time,) for time in times])
+    assert batch.columns(times_as_text=True) == [
+        [
+            "2026-11-01T12:30:00.123456Z",
+            None,
+            "2026-11-01T12:30:00.000000Z",
+            "0001-01-01T00:00:00.000000Z",
+            "9999-12-31T23:59:59.999999Z",
+        ]
+    ]
+
+
+def test_a_time_comes_back_as_it_was_on_any_day():
+    ends = [datetime.min, datetime.max]
+    days = [datetime(year, month, day) for year in (4, 100, 1600, 1899, 1970, 2000, 2024, 2100) for month, day in EDGES]
+    times = [time.replace(tzinfo=timezone.utc) for time in ends + days]
+    batch = make_batch("records", ("timestamp",), [(time,) for time in times])
+    assert batch.columns() == [times]
+    assert batch.columns(times_as_text=True)[0][2:] == [f"{time:%Y-%m-%dT%H:%M:%S.%fZ}".zfill(27) for time in times[2:]]
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 9, 200])
+def test_a_part_of_a_batch_is_that_part_of_its_rows(length):
+    batch = make_batch("records", NAMES, ROWS * 3)
+    part = batch.head(length).select(NAMES[::-2])
+    wanted = [row[::-2] for row in ROWS * 3][:length]
+    del batch
+    gc.collect()
+    found = as_pyarrow(part)
+    assert part.names == NAMES[::-2]
+    assert len(part) == len(wanted)
+    assert list(zip(*part.columns(), strict=True)) == wanted
+    del part
+    gc.collect()
+    same(found, wanted)
+    assert [column.null_count for column in found.columns] == [
+        column.count(None) for column in zip(*wanted, strict=True)
+    ] or [0] * 3
+
+
+def test_a_part_that_cannot_be_is_refused():
+    batch = make_batch("records", NAMES, ROWS)
+    with pytest.raises(ValueError, match="not in tuple"):
+        batch.select(("model",))
+    with pytest.raises(ValueError, match="less than 0"):
+        batch.head(-1)
 
 
 def test_null_counts_are_those_of_the_values():

@@ -1,9 +1,12 @@
 """What a scan reports, masks and draws."""
 
+import csv
+import io
 import json
 from datetime import datetime, timezone
 from random import Random
 
+import orjson
 import pytest
 from support.corpora import transcript_paths
 from support.library_sample import write_sample
@@ -12,9 +15,10 @@ from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook
 from tailhook._core import make_batch
+from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import TableLook, TableWriter, cut_end, cut_start
+from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start
 from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
@@ -118,6 +122,51 @@ def test_without_secrets_redacted_rows_are_the_rows(folder):
     assert found == wanted
 
 
+# ---- JSON lines and CSV --------------------------------------------------------
+
+ODD = ['},{"uuid":', "a,b", '"', "line\r\nline", "", "\u2028 ü \U0001f600", None, "},{", "\\"]
+
+
+@pytest.mark.parametrize("names", [("uuid", "tools", "is_meta", "offset"), ("tools", "uuid", "is_meta", "offset")])
+def test_values_of_any_kind_are_written_so_that_they_can_be_read(names):
+    odd = [
+        {"uuid": one, "tools": ODD[:6] * (number % 2), "is_meta": [None, True, False][number % 3], "offset": number}
+        for number, one in enumerate(ODD * 120)
+    ]
+    odd[3]["tools"] = None
+    batch = make_batch("records", names, [tuple(row[name] for name in names) for row in odd])
+    file = io.BytesIO()
+    write_jsonl([batch, batch.head(0), batch.head(1)], names, file)
+    lines = file.getvalue().decode().split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [*odd, odd[0]]
+    assert lines[-1] == ""
+    file = io.BytesIO()
+    write_csv([batch, batch.head(0), batch.head(1)], names, file)
+    cells = [
+        [
+            "" if row[name] is None else orjson.dumps(row[name]).decode() if name == "tools" else str(row[name])
+            for name in names
+        ]
+        for row in [*odd, odd[0]]
+    ]
+    assert list(csv.reader(io.StringIO(file.getvalue().decode(), newline=""))) == [list(names), *cells]
+
+
+def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():
+    file = io.BytesIO()
+    write_csv([make_batch("records", ("uuid",), [("a",), (None,)])], ("uuid",), file)
+    assert file.getvalue() == b'uuid\r\na\r\n""\r\n'
+
+
+def test_a_time_has_its_microseconds():
+    times = [datetime(2026, 11, 22, 9, 0, 0, microsecond, timezone.utc) for microsecond in (123456, 0)]
+    batch = make_batch("records", ("timestamp",), [(time,) for time in times])
+    written = ["2026-11-22T09:00:00.123456Z", "2026-11-22T09:00:00.000000Z"]
+    for write in (write_jsonl, write_csv):
+        write([batch], ("timestamp",), file := io.BytesIO())
+        assert [time for time in written if time in file.getvalue().decode()] == written
+
+
 # ---- tables --------------------------------------------------------------------
 
 TIME = datetime(2026, 11, 22, 9, tzinfo=timezone.utc)
@@ -158,6 +207,43 @@ def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
         assert "TODO" in plain
         assert plain.startswith("…")
         assert ("\x1b[1;31mTODO\x1b[0m" in line) == look.colours
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 132, 240])
+@pytest.mark.parametrize("table", list(SHOWN))
+def test_no_line_of_a_table_is_wider_than_the_terminal(folder, table, width):
+    texts = {"patterns": {"it": "it"}} if table == "matches" else {}
+    columns = [*SHOWN[table], *(HIGHLIGHT if table == "matches" else ())]
+    for optional in (OPTIONAL, ()):
+        writer = TableWriter(SHOWN[table], TableLook(width), 80, optional)
+        lines = [
+            line for batch in tailhook.scan(folder, table, columns=columns, **texts) for line in writer.lines(batch)
+        ]
+        assert len(lines) > 1
+        assert max(map(count_cells, lines)) <= width
+        assert optional or writer.shown == list(SHOWN[table])
+
+
+def test_a_narrow_terminal_leaves_out_columns_before_an_id_is_cut():
+    names = SHOWN["usage"]
+    values = [(TIME, "0fae0449-64d3-4788-8622-d3a47d82c14b", "claude-sonnet-4-20250514", 3, 4, 5, 6)]
+    shown = {}
+    for width in (120, 80, 60):
+        writer = TableWriter(names, TableLook(width), None, OPTIONAL)
+        _, line = writer.lines(make_batch("usage", names, values))
+        shown[width] = (len(writer.shown), line.split()[2])
+    assert shown == {120: (7, values[0][1]), 80: (5, f"{values[0][1][:30]}…"), 60: (5, f"{values[0][1][:10]}…")}
+
+
+def test_later_rows_fit_the_columns_of_the_terminal_even_if_they_are_longer():
+    names = ("timestamp", "path", "text_bytes")
+    writer = TableWriter(names, TableLook(100))
+    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
+    list(writer.lines(make_batch("records", names, [(None, "a.jsonl", 5)])))
+    (line,) = writer.lines(make_batch("records", names, [(TIME, path, 1_234_567_890)]))
+    assert path in line
+    assert line.endswith("   1.2G")
+    assert count_cells(line) == 100
 
 
 @pytest.mark.parametrize("width", range(-1, 12))

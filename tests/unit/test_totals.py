@@ -1,17 +1,22 @@
 """Usage that is added up, and what it costs."""
 
 import json
-from collections import namedtuple
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from tailhook._core import make_batch
+from tailhook.cli.usage import table_lines
+from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.prices import PriceError, PriceList, Tokens, read_prices
-from tailhook.fleet.totals import NEEDED, add_up, group_key
+from tailhook.fleet.totals import add_up, total_columns, week_of
+from tailhook.terminal import count_cells
 
 UTC = timezone.utc
-Row = namedtuple("Row", NEEDED)
+STEPS = [timedelta(0), timedelta(minutes=4, seconds=59, microseconds=999_999)]
+NAMES = ("session_id", "agent_id", "project", "model", "timestamp", *TOKEN_COLUMNS)
 CHEAP = {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}
 CACHED = {**CHEAP, "cache_read_input_token_cost": 1e-07, "cache_creation_input_token_cost": 1.25e-06}
 TIERED = {
@@ -23,7 +28,13 @@ TIERED = {
 
 
 def row(model="m", time=None, session="s", agent=None, project="/p", tokens=(1, 2, 3, 4)):
-    return Row(session, agent, project, model, time, *tokens)
+    return (session, agent, project, model, time, *tokens)
+
+
+def added(rows, by, prices=None, zone=UTC):
+    """Add up rows, which come as two batches."""
+    batches = [make_batch("usage", NAMES, rows[:1]), make_batch("usage", NAMES, rows[1:])]
+    return add_up([batch.select(total_columns(by)) for batch in batches], by, prices, zone)
 
 
 @pytest.mark.parametrize(
@@ -39,29 +50,59 @@ def row(model="m", time=None, session="s", agent=None, project="/p", tokens=(1, 
     ],
 )
 def test_a_group_has_the_name_of_what_its_rows_share(by, name):
-    assert group_key(by, row(time=datetime(2027, 1, 3, 23, tzinfo=UTC)), UTC) == name
+    assert list(added([row(time=datetime(2027, 1, 3, 23, tzinfo=UTC))], by)[0]) == [name]
 
 
 def test_a_response_without_a_time_belongs_to_no_day():
-    assert [group_key(by, row(), UTC) for by in ("day", "week", "month")] == [None] * 3
+    assert [list(added([row()], by)[0]) for by in ("day", "week", "month")] == [[None]] * 3
+
+
+ZONES = [timezone(timedelta(hours=hours, minutes=minutes)) for hours in (-10, 0, 5, 13) for minutes in (0, 30, 45)]
+
+
+@pytest.mark.parametrize("zone", [*ZONES, timezone(timedelta(seconds=-2670)), ZoneInfo("Australia/Lord_Howe")], ids=str)
+def test_a_day_begins_in_its_zone_even_within_an_hour_of_utc(zone):
+    first = datetime(2026, 10, 2, tzinfo=UTC)
+    times = [first + timedelta(minutes=minutes) + step for minutes in range(0, 3 * 1440, 5) for step in STEPS]
+    for by, name in (("day", "{:%Y-%m-%d}".format), ("month", "{:%Y-%m}".format), ("week", week_of)):
+        wanted = [name(time.astimezone(zone)) for time in times]
+        found = {
+            name: total.responses
+            for name, total in added([row(time=time) for time in times], by, None, zone)[0].items()
+        }
+        assert found == {name: wanted.count(name) for name in sorted(set(wanted))}
 
 
 def test_groups_are_sorted_by_name_and_the_one_without_a_name_is_the_last():
-    groups, whole, unpriced = add_up([row(agent=name) for name in ("b", None, "a", "b")], "agent", None)
+    groups, whole, unpriced = added([row(agent=name) for name in ("b", None, "a", "b")], "agent")
     assert [(name, total.responses) for name, total in groups.items()] == [("a", 1), ("b", 2), (None, 1)]
     assert (whole.responses, whole.tokens, whole.unpriced) == (4, Tokens(4, 8, 12, 16), 0)
     assert unpriced == {}
 
 
 def test_counts_that_are_missing_are_zero():
-    (total,) = add_up([row(tokens=(None, 2, None, None))], "model", None)[0].values()
+    (total,) = added([row(tokens=(None, 2, None, None))], "model")[0].values()
     assert total.tokens == Tokens(0, 2, 0, 0)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("by", ["day", "project"])
+def test_a_table_of_totals_is_not_wider_than_the_terminal(by, width):
+    project = "/home/me/プロジェクト/" + "long/" * 20 + "end"
+    time = datetime(2026, 11, 22, tzinfo=UTC)
+    prices = PriceList({"m": CACHED})
+    groups, whole, _ = added([row(time=time, project=project, tokens=(10**9, 10**7, 10**10, 10**8))], by, prices)
+    lines = table_lines(by, groups, whole, prices, width)
+    assert max(map(count_cells, lines)) <= width
+    assert lines[-1].endswith("$2,145.00")
+    assert lines[1].startswith("2026-11-22  " if by == "day" else "…")
+    assert count_cells(table_lines(by, groups, whole, prices)[1]) > 90
 
 
 def test_a_cost_is_exact_in_any_order():
     prices = PriceList({"m": CACHED})
     rows = [row(tokens=(count, 1, 0, 0)) for count in (1, 10**9, 3)]
-    assert add_up(rows, "model", prices)[1].cost == add_up(rows[::-1], "model", prices)[1].cost == Decimal("1000.00001")
+    assert added(rows, "model", prices)[1].cost == added(rows[::-1], "model", prices)[1].cost == Decimal("1000.00001")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +119,16 @@ def test_a_cost_is_exact_in_any_order():
     ],
 )
 def test_each_kind_of_token_has_its_price(facts, tokens, cost):
-    assert PriceList({"m": facts}).cost("m", tokens) == Decimal(cost)
+    assert added([row(tokens=tokens)], "model", PriceList({"m": facts}))[1].cost == Decimal(cost)
+
+
+def test_each_response_has_the_price_of_its_own_prompt():
+    prices = PriceList({"m": TIERED, "other": CHEAP})
+    rows = [row(model=model, tokens=(size, 1000, size, 1)) for size in (9, 120_000) for model in ("m", "other", "none")]
+    _, whole, unpriced = added(rows * 3, "session", prices)
+    apart = [added([one], "session", prices)[1].cost for one in rows]
+    assert whole.cost == 3 * sum(apart)
+    assert (whole.responses, whole.unpriced, unpriced["none"].responses) == (18, 6, 6)
 
 
 @pytest.mark.parametrize(

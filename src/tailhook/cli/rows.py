@@ -27,12 +27,12 @@ def write_chosen(
     """
     from tailhook.fleet.output import whole_file
 
-    counter = RowCounter(scan, batches)
+    counter = RowCounter(batches)
     chosen: Iterable[ArrowBatch] = counter
     if arguments.sort:
         chosen = sorted_batches(scan, chosen, arguments.sort)
     if arguments.limit:
-        chosen = counter = RowCounter(scan, chosen, arguments.limit)
+        chosen = counter = RowCounter(chosen, arguments.limit)
     if arguments.count:
         for _ in chosen:
             pass
@@ -56,18 +56,16 @@ def write_chosen(
 class RowCounter:
     """Counts the rows of batches while they are read, and ends after `limit` of them."""
 
-    def __init__(self, scan: "Scan", batches: "Iterable[ArrowBatch]", limit: int | None = None) -> None:
-        self.scan, self.batches, self.limit = scan, batches, limit
+    def __init__(self, batches: "Iterable[ArrowBatch]", limit: int | None = None) -> None:
+        self.batches, self.limit = batches, limit
         self.rows = 0
 
     def __iter__(self) -> "Iterator[ArrowBatch]":
-        from tailhook._core import make_batch
-
         for batch in self.batches:
             if self.limit is not None and self.rows + len(batch) >= self.limit:
-                rows = list(zip(*batch.columns(), strict=True))[: self.limit - self.rows]
-                self.rows += len(rows)
-                yield make_batch(self.scan.table, batch.names, rows)
+                last = batch.head(self.limit - self.rows)
+                self.rows += len(last)
+                yield last
                 return
             self.rows += len(batch)
             yield batch
@@ -97,32 +95,18 @@ def write_rows(
     """Write batches to a file in the format that was chosen."""
     from tailhook._core import make_batch
     from tailhook.fleet.output import FILE_WRITERS, TEXT_WRITERS
-    from tailhook.fleet.table import TableWriter, write_table
+    from tailhook.fleet.table import OPTIONAL, TableWriter, write_table
 
     if arguments.format == "table":
         context = CONTEXT_CHARS if arguments.context is None else arguments.context
-        write_table(batches, TableWriter(columns, look(file), None if arguments.redact else context), file)
+        optional = OPTIONAL if arguments.columns is None else ()
+        write_table(batches, TableWriter(columns, look(file), None if arguments.redact else context, optional), file)
         return
-    kept = only_columns(scan, columns, batches)
+    kept = (batch.select(columns) for batch in batches)  # without those that only the order needed
     if arguments.format in TEXT_WRITERS:
         TEXT_WRITERS[arguments.format](kept, columns, file)
     else:
         FILE_WRITERS[arguments.format](kept, make_batch(scan.table, columns, []), file)
-
-
-def only_columns(scan: "Scan", columns: tuple[str, ...], batches: "Iterable[ArrowBatch]") -> "Iterable[ArrowBatch]":
-    """Return the batches without the columns that only the order needed."""
-    from tailhook._core import make_batch
-
-    if columns == scan.columns:
-        return batches
-    places = [scan.columns.index(name) for name in columns]
-    return (
-        make_batch(
-            scan.table, columns, [tuple(row[place] for place in places) for row in zip(*batch.columns(), strict=True)]
-        )
-        for batch in batches
-    )
 
 
 def look(file: BinaryIO) -> "TableLook":

@@ -1,6 +1,8 @@
 """`tailhook usage`: tokens by day, model, project and so on; what they cost, with a price list."""
 
 import argparse
+import shutil
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +19,17 @@ if TYPE_CHECKING:
     from tailhook.fleet.totals import Total
 
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
+NO_COST = "\N{EN DASH}"
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
+OPTIONAL_HEADS = (
+    "all tokens",
+    "cache creation",
+    "cache read",
+    "responses",
+    "input",
+    "output",
+)  # in the order in which they are left out
+MIN_NAME_CELLS = 10
 
 
 def add(commands: Commands) -> None:
@@ -35,10 +47,10 @@ def add(commands: Commands) -> None:
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
     from tailhook.fleet.prices import read_prices
-    from tailhook.fleet.totals import NEEDED
+    from tailhook.fleet.totals import total_columns
 
     prices = None if arguments.prices is None else read_prices(arguments.prices)
-    scan = make_scan(arguments, table="usage", columns=NEEDED)
+    scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by))
     return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
@@ -48,7 +60,7 @@ def print_totals(
     """Add up and print. Return the number of responses."""
     from tailhook.fleet.totals import add_up
 
-    groups, whole, unpriced = add_up(scan.name_rows(batches), arguments.by, prices)
+    groups, whole, unpriced = add_up(batches, arguments.by, prices)
     if arguments.json:
         print_json(
             {
@@ -61,7 +73,8 @@ def print_totals(
         )
         return whole.responses
     if groups:
-        print_lines(*table_lines(arguments.by, groups, whole, prices))
+        room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     for name, total in unpriced.items():
         count = f"{total.responses:,} response{'s' * (total.responses != 1)}"
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
@@ -76,18 +89,44 @@ def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
     return facts
 
 
-def table_lines(by: str, groups: "dict[str | None, Total]", whole: "Total", prices: "PriceList | None") -> list[str]:
-    """Return the totals as a table."""
+def table_lines(
+    by: str, groups: "dict[str | None, Total]", whole: "Total", prices: "PriceList | None", room: int | None = None
+) -> list[str]:
+    """Return the totals as a table.
+
+    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out.
+    """
+    from tailhook.fleet.table import cut_end, cut_start
+    from tailhook.terminal import count_cells
+
     heads = (by, *HEADS, *(("cost",) if prices else ()))
     rows = [figures(plain(name or NO_NAME.get(by, "unknown")), total, prices) for name, total in groups.items()]
-    last = figures("total", whole, prices)
-    widths = [max(map(len, column)) for column in zip(heads, *rows, last, strict=True)]
-    drawn = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (heads, *rows, last)]
+    lines = [heads, *rows, figures("total", whole, prices)]
+    widths = [max(map(count_cells, column)) for column in zip(*lines, strict=True)]
+    shown = list(range(len(heads)))
+    if room is not None:
+        for head in OPTIONAL_HEADS:
+            if min(widths[0], MIN_NAME_CELLS) + sum(widths[place] + 2 for place in shown[1:]) > room:
+                shown.remove(heads.index(head))
+        widths[0] = max(0, min(widths[0], room - sum(widths[place] + 2 for place in shown[1:])))
+    cut = cut_start if by == "project" else cut_end
+    drawn = []
+    for line in lines:
+        name = cut(line[0], widths[0])
+        blanks = " " * (widths[0] - count_cells(name))
+        drawn.append("  ".join([name + blanks, *(line[place].rjust(widths[place]) for place in shown[1:])]))
     return [coloured(drawn[0], 1), *drawn[1:-1], coloured(drawn[-1], 1)]
 
 
 def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str, ...]:
     """Return the cells of a line."""
     counts = (total.responses, *total.tokens, sum(total.tokens))
-    cost = (f"${total.cost:,.2f}",) if prices else ()
+    cost = (format_cost(total),) if prices else ()
     return (name, *(f"{count:,}" for count in counts), *cost)
+
+
+def format_cost(total: "Total") -> str:
+    """Return a cost in dollars: at least so much if some responses have no price, a dash if none has one."""
+    if total.unpriced == total.responses:
+        return NO_COST
+    return f"{'≥ ' if total.unpriced else ''}${total.cost:,.2f}"

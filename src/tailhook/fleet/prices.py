@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,6 +47,7 @@ class PriceList:
     def __init__(self, models: Mapping[str, Any]) -> None:
         """models: the members of the list, by name."""
         self.models = {name: facts for name, facts in models.items() if isinstance(facts, dict) and RATES[0] in facts}
+        self.sizes_of: dict[str | None, Sequence[int]] = {}
         self.sold_as: dict[str, str] = {}
         for name in sorted(self.models, reverse=True):
             self.sold_as[name.rpartition("/")[2]] = name
@@ -58,11 +59,32 @@ class PriceList:
                 return self.models[name]
         return None
 
-    def cost(self, model: str | None, tokens: Tokens) -> Decimal | None:
-        """Return the price of one response, or None if the list lacks its model.
+    def sizes(self, model: str | None) -> Sequence[int]:
+        """Return the thousands of tokens beyond which a prompt has other prices, in ascending order."""
+        if model not in self.sizes_of:
+            facts = (None if model is None else self.facts(model)) or {}
+            found = (TIER.search(name) for name in facts if name.startswith(RATES[0]))
+            self.sizes_of[model] = sorted({int(one[1]) for one in found if one})
+        return self.sizes_of[model]
 
-        Some models have higher prices for a long prompt: cached tokens are a part of the prompt. What is written to a
-        cache counts at the price for five minutes; transcripts' sums do not show which part is kept for an hour.
+    def size_passed(self, model: str | None, prompt: int) -> int:
+        """Return the greatest of the model's sizes that a prompt exceeds, in thousands of tokens, or 0.
+
+        prompt: its tokens, with those from and for a cache.
+        """
+        passed = 0
+        for size in self.sizes(model):
+            if prompt > size * 1000:
+                passed = size
+        return passed
+
+    def cost(self, model: str | None, tokens: Tokens, size: int = 0) -> Decimal | None:
+        """Return the price of tokens, or None if the list lacks the model.
+
+        What is written to a cache counts at the price for five minutes; transcripts' sums do not show which part is
+        kept for an hour.
+
+        size: what `size_passed` returns for the prompts, which have higher prices if they are long.
 
         >>> PriceList({"m": {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06}}).cost("m", Tokens(10, 2))
         Decimal('0.000060')
@@ -70,10 +92,7 @@ class PriceList:
         facts = None if model is None else self.facts(model)
         if facts is None:
             return None
-        prompt = tokens.input + tokens.cache_read + tokens.cache_creation
-        sizes = [int(found[1]) for name in facts if name.startswith(RATES[0]) and (found := TIER.search(name))]
-        passed = max((size for size in sizes if prompt > size * 1000), default=None)
-        ending = "" if passed is None else f"_above_{passed}k_tokens"
+        ending = f"_above_{size}k_tokens" if size else ""
         return sum(
             (count * price_of(facts, name, ending) for count, name in zip(tokens, RATES, strict=True)), Decimal(0)
         )

@@ -13,7 +13,7 @@ from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.machines import is_visible
 from tailhook.terminal import count_cells
 
-# The columns that are shown if none are chosen: those that fit on a line.
+# The columns that are shown if none are chosen. A terminal that is too narrow for all of them lacks some of OPTIONAL.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "matches": ("timestamp", "path", "role", "name", "context"),
     "records": ("timestamp", "path", "type", "role", "model", "text_bytes", "tools"),
@@ -27,11 +27,39 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         *("input_tokens", "output_tokens", "errors"),
     ),
 }
+OPTIONAL = (  # in the order in which they are left out
+    *("errors", "cache_creation_tokens", "tool_calls", "is_error", "tools", "text_bytes", "cache_read_tokens"),
+    "messages",
+)
+SHORT_HEADS = {  # on a terminal; other columns have their names
+    "session_id": "session",
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_tokens": "cache read",
+    "cache_creation_tokens": "cached",
+    "duration_ms": "ms",
+    "tool_calls": "tools",
+    "text_bytes": "bytes",
+    "is_error": "error",
+}
+# How wide columns of text are on a terminal that has room, even if the first rows need less: those that follow may need
+# it. Others are as wide as the first rows need.
+USUAL_CELLS = {
+    **dict.fromkeys(("path", "project", "file", "session_id"), 36),
+    **dict.fromkeys(("timestamp", "started", "ended", "start", "end"), len("2026-11-22 09:00:00")),
+    "model": 24,
+    "tools": 16,
+    "name": 12,
+    "role": 9,
+}
+NUMBER_CELLS = 7  # at least, for numbers that follow: 999,999
 HIGHLIGHT = ("start", "end")  # the columns that are needed to highlight a match in its context
 LONG = ("context", "text", "command", "input")  # columns that get the room that others leave
 ENDS = ("path", "project", "file")  # of which the end is shown if they are too long
-MAX_CELL = 36  # of other columns with text; on a narrow terminal a quarter of it
-MIN_LAST_CELL = 24
+MAX_CELL = 36  # of other columns with text, unless there is room for more
+MIN_CELL = 12  # of columns with text, if there is little room
+MIN_SESSION_CELL = 8  # the beginning of an id distinguishes it from others
+MIN_LONG_CELL = 24
 MIN_SIDE = 8  # characters before a match that stay if its context is cut
 COLUMN_COLOURS = {"path": 35, "name": 32, "role": 36, "type": 36, "model": 36}
 MATCH_COLOUR = "1;31"
@@ -60,16 +88,27 @@ PLAIN_LOOK = TableLook()
 
 
 class TableWriter:
-    """Writes batches as a table. The first batch decides how wide the columns are."""
+    """Writes batches as a table.
 
-    def __init__(self, shown: Sequence[str], look: TableLook = PLAIN_LOOK, context: int | None = None) -> None:
+    The terminal and the first rows decide how wide the columns are; without a terminal the first batch does.
+    """
+
+    def __init__(
+        self,
+        shown: Sequence[str],
+        look: TableLook = PLAIN_LOOK,
+        context: int | None = None,
+        optional: Sequence[str] = (),
+    ) -> None:
         """shown: the columns; a batch may have more of them.
 
         context: how many characters of contexts are before a match, if there are so many; None: nothing is highlighted.
+        optional: columns that may be left out if the terminal is too narrow, the first one first.
         """
         self.shown = list(shown)
         self.look = look
         self.context = context
+        self.optional = optional
         self.widths: dict[str, int] = {}
         self.is_right: dict[str, bool] = {}
 
@@ -80,28 +119,65 @@ class TableWriter:
             return
         if not self.widths:
             self.decide_widths(rows)
-            names = [self.pad(name, name, name) for name in self.shown]
-            yield self.look.colour(" ".join(names).rstrip(), HEAD_COLOUR)
+            heads = [(name, cut_end(self.head(name), self.widths[name])) for name in self.shown]
+            yield self.look.colour(" ".join(self.pad(name, head, head) for name, head in heads).rstrip(), HEAD_COLOUR)
         for row in rows:
             yield " ".join(self.cell(name, row) for name in self.shown).rstrip()
 
+    def head(self, name: str) -> str:
+        """Return what stands above a column."""
+        return name if self.look.width is None else SHORT_HEADS.get(name, name)
+
     def decide_widths(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Set how wide each column is."""
+        """Set how wide each column is, and on a narrow terminal which columns are shown."""
         for name in self.shown:
-            texts = [text_of(row[name]) for row in rows]
-            widest = max(map(count_cells, texts))
-            self.is_right[name] = any(isinstance(row[name], int) and not isinstance(row[name], bool) for row in rows)
-            has_text = any(isinstance(row[name], str | list) for row in rows)
-            if self.look.width is not None and has_text and name not in LONG:
-                widest = min(widest, MAX_CELL, self.look.width // 4)
-            self.widths[name] = max(len(name), widest)
-        if self.look.width is None:
-            return
+            widest = max(count_cells(text_of(row[name])) for row in rows)
+            kinds = {type(row[name]) for row in rows}
+            self.is_right[name] = int in kinds
+            if self.look.width is not None:
+                widest = max(widest, NUMBER_CELLS if int in kinds else USUAL_CELLS.get(name, 0))
+                if kinds & {str, list} and name not in LONG:
+                    widest = min(widest, MAX_CELL)
+            self.widths[name] = max(count_cells(self.head(name)), widest)
+        if self.look.width is not None:
+            has_text = [name for name in self.shown if any(isinstance(row[name], str | list) for row in rows)]
+            self.fit(self.look.width, has_text)
+
+    def fit(self, width: int, texts: Sequence[str]) -> None:
+        """Make the columns as wide as the terminal: cut texts, then leave out columns, then cut what is left.
+
+        width: of the terminal.  texts: the columns that have texts.
+        """
+        wanted = dict(self.widths)
         long = [name for name in self.shown if name in LONG]
-        taken = sum(self.widths[name] + 1 for name in self.shown if name not in long)
         for name in long:
-            room = (self.look.width - taken - len(long) + 1) // len(long)
-            self.widths[name] = max(len(name), MIN_LAST_CELL, min(self.widths[name], room))
+            self.widths[name] = MIN_LONG_CELL
+        short = [name for name in texts if name not in (*long, "session_id")]
+        for name in sorted(short, key=wanted.__getitem__, reverse=True):
+            self.narrow(name, MIN_CELL, width)
+        for name in self.optional:
+            if self.missing(width) > 0 and name in self.shown:
+                self.shown.remove(name)
+        for name, least in (("session_id", MIN_SESSION_CELL), *((name, 0) for name in reversed(self.shown))):
+            if name in self.shown:
+                self.narrow(name, least, width)
+        for name in (name for name in short if name in self.shown):  # the room of those that are left out
+            self.widths[name] += min(wanted[name] - self.widths[name], max(0, -self.missing(width)))
+        growing = long or [name for name in self.shown if name in ENDS]
+        room = max(0, -self.missing(width))
+        for place, name in enumerate(growing):
+            more = room // (len(growing) - place)
+            self.widths[name] += more
+            room -= more
+
+    def narrow(self, name: str, least: int, width: int) -> None:
+        """Take from a column the cells by which the table is too wide, but leave it so many."""
+        if (missing := self.missing(width)) > 0:
+            self.widths[name] = min(self.widths[name], max(least, self.widths[name] - missing))
+
+    def missing(self, width: int) -> int:
+        """Return how many cells the table is wider than the terminal; negative if it is narrower."""
+        return sum(self.widths[name] + 1 for name in self.shown) - 1 - width
 
     def cell(self, name: str, row: Mapping[str, Any]) -> str:
         """Return a row's value, as wide as its column."""
@@ -110,6 +186,9 @@ class TableWriter:
             return self.highlighted(row[name], min(row["start"], self.context), row["end"] - row["start"], width)
         text = text_of(row[name])
         if width is not None:
+            value = row[name]
+            if isinstance(value, int) and count_cells(text) > width:
+                text = rounded(value)
             text = cut_start(text, width) if name in ENDS else cut_end(text, width)
         shown = self.look.colour(text, COLUMN_COLOURS[name]) if name in COLUMN_COLOURS else text
         if name == "path" and self.look.links and row[name]:
@@ -152,6 +231,18 @@ def text_of(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return one_line(", ".join(value) if isinstance(value, list) else str(value))
+
+
+def rounded(number: int) -> str:
+    """Return a number in few characters.
+
+    >>> rounded(1234567), rounded(98765)
+    ('1.2M', '98.8k')
+    """
+    for unit, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if abs(number) >= unit:
+            return f"{number / unit:.1f}{letter}"
+    return str(number)
 
 
 def one_line(text: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime, tzinfo
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
-from typing import Any
 
+from tailhook._core import ArrowBatch
 from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.prices import PriceList, Tokens
 
-NEEDED = ("session_id", "agent_id", "project", "model", "timestamp", *TOKEN_COLUMNS)
+HOUR_CHARS = len("2026-11-22T09")
+REST_OF_HOUR = timedelta(minutes=59, seconds=59, microseconds=999_999)
 
 
 class Total:
@@ -27,23 +28,40 @@ class Total:
         self.tokens = Tokens()
         self.cost = Decimal(0)
 
-    def add(self, tokens: Tokens, cost: Decimal | None) -> None:
-        """Add a response.  cost: None if its price is unknown."""
-        self.responses += 1
+    def add(self, responses: int, tokens: Tokens, cost: Decimal | None) -> None:
+        """Add responses.  tokens: of all of them.  cost: None if their price is unknown."""
+        self.responses += responses
         self.tokens = self.tokens.plus(tokens)
-        self.unpriced += cost is None
-        self.cost += cost or 0
+        if cost is None:
+            self.unpriced += responses
+        else:
+            self.cost += cost
 
 
-def group_key(by: str, row: Any, zone: tzinfo | None) -> str | None:
-    """Return the name of a row's group, or None if the row lacks what it is grouped by.
+class TimeNames:
+    """The names of the groups of times, which are remembered by the hour.
 
-    by: one of USAGE_GROUPINGS (columns.py).
-    zone: the time zone in which days begin; None for this computer's.
+    A day can begin within an hour of UTC, in zones that differ from it by 30 or 45 minutes: the times of such an hour
+    are looked at one by one.
     """
-    if by not in TIME_KEYS:
-        return getattr(row, GROUP_COLUMNS[by]) or None
-    return None if row.timestamp is None else TIME_KEYS[by](row.timestamp.astimezone(zone))
+
+    def __init__(self, by: str, zone: tzinfo | None) -> None:
+        """by: one of TIME_KEYS.  zone: in which days begin; None for this computer's."""
+        self.key, self.zone = TIME_KEYS[by], zone
+        self.hours: dict[str, str | None] = {}  # None: both ends of the hour are in other groups
+
+    def name(self, time: str) -> str:
+        """Return the name of a time's group.  time: as ArrowBatch gives it as a text."""
+        hour = time[:HOUR_CHARS]
+        if hour not in self.hours:
+            first = datetime.fromisoformat(f"{hour}:00:00+00:00")
+            names = {self.name_of(first), self.name_of(first + REST_OF_HOUR)}
+            self.hours[hour] = names.pop() if len(names) == 1 else None
+        return self.hours[hour] or self.name_of(datetime.fromisoformat(f"{time[:-1]}+00:00"))
+
+    def name_of(self, time: datetime) -> str:
+        """Return the name of an aware time's group."""
+        return self.key(time.astimezone(self.zone))
 
 
 def week_of(time: datetime) -> str:
@@ -64,27 +82,66 @@ TIME_KEYS: dict[str, Callable[[datetime], str]] = {
 GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
 
 
+def total_columns(by: str) -> tuple[str, ...]:
+    """Return the columns of the table usage that `add_up` needs.  by: one of USAGE_GROUPINGS (columns.py)."""
+    return tuple(dict.fromkeys((GROUP_COLUMNS.get(by, "timestamp"), "model", *TOKEN_COLUMNS)))
+
+
 def add_up(
-    rows: Iterable[Any], by: str, prices: PriceList | None, zone: tzinfo | None = None
+    batches: Iterable[ArrowBatch], by: str, prices: PriceList | None, zone: tzinfo | None = None
 ) -> tuple[dict[str | None, Total], Total, dict[str | None, Total]]:
     """Return the totals of each group, sorted by name, the total of all, and those of models without a price.
 
-    rows: with the columns NEEDED.
+    A response that lacks what it is grouped by belongs to the group None.
+
+    batches: with the columns that `total_columns` gives.
     by: one of USAGE_GROUPINGS (columns.py).
     prices: None if no costs are wanted: they are 0 then, and no model is without a price.
-    zone: as for `group_key`.
+    zone: the time zone in which days begin; None for this computer's.
     """
     groups: dict[str | None, Total] = {}
     unpriced: dict[str | None, Total] = {}
     whole = Total()
-    for row in rows:
-        tokens = Tokens(*(getattr(row, name) or 0 for name in TOKEN_COLUMNS))
-        cost = Decimal(0) if prices is None else prices.cost(row.model, tokens)
-        groups.setdefault(group_key(by, row, zone), Total()).add(tokens, cost)
-        whole.add(tokens, cost)
+    for (name, model, size), (responses, *counts) in sums_of(batches, by, prices, zone).items():
+        tokens = Tokens(*counts)
+        cost = Decimal(0) if prices is None else prices.cost(model, tokens, size)
+        for total in (groups.setdefault(name, Total()), whole):
+            total.add(responses, tokens, cost)
         if cost is None:
-            unpriced.setdefault(row.model, Total()).add(tokens, cost)
+            unpriced.setdefault(model, Total()).add(responses, tokens, cost)
     return dict(sorted(groups.items(), key=name_order)), whole, dict(sorted(unpriced.items(), key=name_order))
+
+
+def sums_of(
+    batches: Iterable[ArrowBatch], by: str, prices: PriceList | None, zone: tzinfo | None
+) -> Mapping[tuple[str | None, str | None, int], list[int]]:
+    """Return the sums of responses that share a group and a price, so that only the sums have to be priced.
+
+    The keys are the name of the group, the model, and what `PriceList.size_passed` gives. The values are the number of
+    responses and those of their tokens. The other parameters are those of `add_up`.
+    """
+    sums: dict[tuple[str | None, str | None, int], list[int]] = {}
+    times = TimeNames(by, zone) if by in TIME_KEYS else None
+    for batch in batches:
+        columns = dict(zip(batch.names, batch.columns(times_as_text=True), strict=True))
+        names = columns[GROUP_COLUMNS.get(by, "timestamp")]
+        if times is not None:
+            names = [None if time is None else times.name(time) for time in names]
+        tokens = (
+            [count or 0 for count in columns[name]] if None in columns[name] else columns[name]
+            for name in TOKEN_COLUMNS
+        )
+        for name, model, sent, written, read, kept in zip(names, columns["model"], *tokens, strict=True):
+            size = 0 if prices is None else prices.size_passed(model, sent + read + kept)
+            key = (name or None, model, size)
+            if (found := sums.get(key)) is None:
+                found = sums[key] = [0] * 5
+            found[0] += 1
+            found[1] += sent
+            found[2] += written
+            found[3] += read
+            found[4] += kept
+    return sums
 
 
 def name_order(item: tuple[str | None, Total]) -> tuple[bool, str]:
