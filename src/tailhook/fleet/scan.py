@@ -92,7 +92,8 @@ class Scan:
     def find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
         self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        found = find_source_files(default_folders() if self.sources is None else self.sources, self.problems)
+        sources = default_folders(self.problems) if self.sources is None else self.sources
+        found = find_source_files(sources, self.problems)
         files = files_since(found, self.table, self.conditions.since)
         self.counts["older_files"] = len(found) - len(files)
         return files
