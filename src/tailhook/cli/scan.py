@@ -231,7 +231,9 @@ def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
 
 
 def folder_argument(word: str) -> str:
-    """Return a folder as records name it: absolute. One of another system stays as it is."""
+    """Return a folder as records name it: absolute. One of another system stays as it is. Raises UsageError."""
+    if not word:
+        raise UsageError("--project is an empty name: give a folder")
     return word if DRIVE.match(word) else str(Path(os.path.abspath(Path(word).expanduser())))  # noqa: PTH100 - no links
 
 

@@ -269,13 +269,12 @@ def scan(
     for name, time_limit in (("since", since), ("until", until)):
         if time_limit is not None and time_limit.utcoffset() is None:
             raise TypeError(f"{name} has no time zone: give an aware datetime")
-    conditions = Conditions(
-        tuple(roles),
-        since,
-        until,
-        None if project is None else os.fspath(project).rstrip("/\\") or "/",
-        tuple(sessions),
-    )
+    folder = None if project is None else os.fspath(project)
+    if folder == "":
+        raise ValueError("project is an empty name: give a folder")
+    if folder is not None:
+        folder = folder.rstrip("/\\") or "/"
+    conditions = Conditions(tuple(roles), since, until, folder, tuple(sessions))
     options = {
         "code": -1 if in_code is None else int(in_code),
         "context": context + EXAMINED_CHARS * redact,
@@ -288,8 +287,8 @@ def scan(
         sources = [sources]
     found = None if sources is None else list(sources)
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
-    folder = None if resume is None else Path(resume)
-    return Scan(found, question, workers or os.cpu_count() or 1, folder, progress)
+    kept = None if resume is None else Path(resume)
+    return Scan(found, question, workers or os.cpu_count() or 1, kept, progress)
 
 
 def row_type(columns: Iterable[str]) -> Any:
