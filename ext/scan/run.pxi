@@ -347,7 +347,7 @@ cdef int scan_put_rows(
     if run.question.table == SCAN_TOOL_HALVES:
         return scan_put_tool_halves(&run.columns, fields, &run.place, &run.scratch)
     if run.question.all_text or (
-        scan_is_own_words(fields)
+        rec_is_own_words(fields)
         and (run.question.sidechains or not rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
     ):
         return scan_put_matches(run, fields)
