@@ -352,6 +352,9 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--columns", "model"], "the table matches has no column 'model'. It has path, "),
         (["--signals", "--columns", ","], "--columns names no column"),
         (["--signals", "--sort", "nothing"], "the table matches has no column 'nothing'. It has path, "),
+        (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
+        (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
+        (["--pattern", b"a=\xff"], "the pattern '\\udcff' has a lone surrogate, which no text of a transcript has"),
         (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
         (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
         (["--signals", "--count", "-o", "f"], "--count prints a number: leave out --format and -o"),
@@ -375,6 +378,7 @@ def test_flags_that_make_no_question_are_refused(scan, words, message):
         (["--workers", "0"], "'0' is not a whole number of 1 or more"),
         (["--context", "-1"], "--context"),
         (["--format", "xml"], "invalid choice: 'xml'"),
+        (["--role", "usr"], "argument --role: invalid choice: 'usr'"),
     ],
 )
 def test_an_argument_that_is_not_valid_is_refused(scan, words, message):

@@ -19,9 +19,9 @@ LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix 
 def all_rows(source, table, root, **question):
     """Return the rows of a table, with paths below `root`."""
     if table == "matches":
-        question.setdefault("patterns", ["the "])
+        question = {"patterns": ["the "], "in_code": None, **question}
     columns = [name for name in TABLE_COLUMNS[table] if name != "bytes"]
-    found = tailhook.scan(source, table, columns=columns, in_code=None, workers=2, **question)
+    found = tailhook.scan(source, table, columns=columns, workers=2, **question)
     rows = [
         tuple(re.sub(f"^{re.escape(root)}", "", value) if isinstance(value, str) else value for value in row)
         for row in found.rows()

@@ -1,7 +1,7 @@
 """What `tailhook.scan` asks, and what it refuses before it reads anything."""
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,18 @@ TABLES = ("matches", "records", "tools", "usage", "sessions")
     [
         ({"table": "lines"}, "there is no table 'lines'"),
         ({"table": "matches"}, "nothing to find"),
+        ({"table": "records", "patterns": ["x"]}, "only the table matches takes patterns"),
+        ({"table": "usage", "signals": True, "context": 5}, "only the table matches takes signals, context"),
+        ({"table": "tools", "categories": True}, "only the table matches takes categories"),
+        ({"table": "sessions", "in_code": None}, "only the table matches takes in_code"),
+        ({"table": "records", "all_text": True, "sidechains": True}, "takes all_text, sidechains"),
+        ({"patterns": tailhook.PatternSet(["x"], outside_code=False)}, "give in_code=None"),
+        ({"patterns": ["a\udcff"]}, "the pattern 'a.udcff' has a lone surrogate"),
+        ({"patterns": {"\udcff": "a"}}, "the pattern '.udcff' has a lone surrogate"),
+        ({"table": "records", "roles": ["usr"]}, "there is no role 'usr': choose among user, assistant, human"),
+        ({"table": "records", "workers": 0}, "workers is 0"),
+        ({"table": "records", "workers": -1}, "workers is -1"),
+        ({"signals": True, "context": -1, "redact": True}, "context is -1"),
         ({"table": "records", "project": ""}, "project is an empty name"),
         ({"table": "usage", "columns": ["cost"]}, "has no column cost"),
         ({"table": "tools", "roles": ["user"]}, "rows of the table tools have no role"),
@@ -29,10 +41,31 @@ def test_arguments_that_do_not_fit_together_are_refused(question, reason):
         tailhook.scan("sessions", **question)
 
 
+@pytest.mark.parametrize("name", ["roles", "sessions", "columns"])
+@pytest.mark.parametrize("value", ["user", b"user", [1]])
+def test_what_is_not_a_list_of_strings_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"{name} is .*: give a list of strings"):
+        tailhook.scan("sessions", "records", **{name: value})
+
+
+@pytest.mark.parametrize("value", ["2026-11-01", date(2026, 11, 1), 5])
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_a_time_that_is_not_a_datetime_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"{name} is .*: give an aware datetime"):
+        tailhook.scan("sessions", "records", **{name: value})
+
+
+def test_a_set_that_does_not_exclude_code_finds_matches_in_code(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"type":"assistant","message":{"role":"assistant","content":"`TODO` TODO"}}\n')
+    anywhere = tailhook.PatternSet(["TODO"], outside_code=False)
+    assert [row.in_code for row in tailhook.scan(path, patterns=anywhere, in_code=None).rows()] == [True, False]
+
+
 @pytest.mark.parametrize("table", ["records", "tools", "usage", "sessions"])
 @pytest.mark.parametrize("name", ["since", "until"])
 def test_a_time_without_a_zone_is_refused(table, name):
-    with pytest.raises(TypeError, match=f"{name} has no time zone"):
+    with pytest.raises(TypeError, match=f"{name} is .* no time zone"):
         tailhook.scan("sessions", table, **{name: datetime(2026, 11, 1)})
 
 

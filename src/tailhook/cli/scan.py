@@ -11,7 +11,7 @@ from typing import Any
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, TABLE_COLUMNS
+from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -52,7 +52,9 @@ def add(commands: Commands) -> None:
     find.add_argument("--all-text", action="store_true", help="search all text, not only what person and agent wrote")
     find.add_argument("--sidechains", action="store_true", help="search what sub-agents wrote, too")
     which = parser.add_argument_group("which rows")
-    which.add_argument("--role", action="append", default=[], metavar="R", help="of this role: user, assistant, human")
+    which.add_argument(
+        "--role", action="append", choices=ROLES, default=[], metavar="R", help=f"of this role: {', '.join(ROLES)}"
+    )
     add_conditions(which)
     which.add_argument("--limit", type=positive, metavar="N", help="at most N rows")
     out = parser.add_argument_group("output")
@@ -195,7 +197,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
         asked = [name.strip() for name in arguments.columns.split(",") if name.strip()]
     elif arguments.format == "table":
         asked = list(SHOWN[arguments.table])
-    for name in [*(asked or ()), *([sort] if sort else ())]:
+    for name in [*(asked or ()), *([] if arguments.sort is None else [sort])]:
         if name not in known:
             raise UsageError(f"the table {arguments.table} has no column {name!r}. It has {', '.join(known)}")
     if asked == []:

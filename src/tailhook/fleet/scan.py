@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import TaskResult, run_tasks
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, files_since, make_tasks
@@ -21,6 +22,8 @@ from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS
 from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,10 +233,11 @@ def scan(
 
     sources: one or several files, folders, globs or URLs; None for the transcripts of all installed hosts.
     table: "matches", "records", "tools", "usage" or "sessions": what a row is (docs/scan-rows.md).
-    patterns: for matches: a PatternSet, texts, or texts by the name of their matches.
+    patterns: for matches: a PatternSet, texts, or texts by the name of their matches. `in_code` decides about code: a
+        set with outside_code=False needs in_code=None.
     signals: for matches: also find the texts that end an idle loop.
     categories: for matches: also find the keywords of the memory machine.
-    roles: for matches and records: only those of these roles; () for all.
+    roles: for matches and records: only those of these roles, "user", "assistant" and "human"; () for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
     project: only rows of this folder and those below it.
@@ -249,32 +253,51 @@ def scan(
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError if the arguments do not fit together, such as a column that the table lacks, and TypeError for a
-    wrong type, such as a time without a zone.
+    Raises ValueError if the arguments do not fit together, such as a column that the table lacks or patterns for another
+    table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.
 
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
     """
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+    roles, sessions = tuple_of("roles", roles), tuple_of("sessions", sessions)
     chosen = check_columns(table, columns)
     searches = []
     if patterns:
-        searches.append(user_search(patterns))
+        searches.append(user_search(patterns, in_code))
     searches += [programs.signal_search()] * signals + [programs.category_search()] * categories
     if table == "matches" and not searches:
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
+    for_matches = {
+        "patterns": bool(patterns),
+        "signals": signals,
+        "categories": categories,
+        "in_code": in_code is not False,
+        "context": context != CONTEXT_CHARS,
+        "all_text": all_text,
+        "sidechains": sidechains,
+    }
+    if table != "matches" and any(for_matches.values()):
+        given = ", ".join(name for name, is_given in for_matches.items() if is_given)
+        raise ValueError(f"only the table matches takes {given}")
     if table not in ("matches", "records") and roles:
         raise ValueError(f"rows of the table {table} have no role")
+    if unknown := [role for role in roles if role not in ROLES]:
+        raise ValueError(f"there is no role {unknown[0]!r}: choose among {', '.join(ROLES)}")
     for name, time_limit in (("since", since), ("until", until)):
-        if time_limit is not None and time_limit.utcoffset() is None:
-            raise TypeError(f"{name} has no time zone: give an aware datetime")
+        if time_limit is not None and (not isinstance(time_limit, datetime) or time_limit.utcoffset() is None):
+            raise TypeError(f"{name} is {time_limit!r}, which has no time zone: give an aware datetime")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers is {workers}: give 1 or more, or None for one per processor")
+    if context < 0:
+        raise ValueError(f"context is {context}: give 0 or more characters")
     folder = None if project is None else os.fspath(project)
     if folder == "":
         raise ValueError("project is an empty name: give a folder")
     if folder is not None:
         folder = folder.rstrip("/\\") or "/"
-    conditions = Conditions(tuple(roles), since, until, folder, tuple(sessions))
+    conditions = Conditions(roles, since, until, folder, sessions)
     options = {
         "code": -1 if in_code is None else int(in_code),
         "context": context + EXAMINED_CHARS * redact,
@@ -297,18 +320,41 @@ def row_type(columns: Iterable[str]) -> Any:
     return NamedTuple("Row", fields)
 
 
-def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
-    """Return the search for a user's patterns."""
+def user_search(
+    patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str], in_code: bool | None
+) -> programs.Search:
+    """Return the search for a user's patterns.
+
+    Raises TypeError or ValueError if they are not a set of patterns, and ValueError for a lone surrogate and for a set
+    that does not exclude code in a scan that does.
+    """
     if isinstance(patterns, PatternSet):
-        return programs.Search(patterns.patterns, patterns.own_line, patterns.ignore_case, patterns.word)
-    return programs.Search(by_name(patterns))
+        if not patterns.outside_code and in_code is not None:
+            raise ValueError("the set has outside_code=False: give in_code=None, too, to find matches in code")
+        search = programs.Search(patterns.patterns, patterns.own_line, patterns.ignore_case, patterns.word)
+    else:
+        search = programs.Search(by_name(patterns))
+    for name, texts in search.patterns.items():
+        for text in (name, *texts):
+            if SURROGATE.search(text):
+                raise ValueError(f"the pattern {text!r} has a lone surrogate, which no text of a transcript has")
+    return search
+
+
+def tuple_of(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    """Return an argument that has several strings. Raises TypeError for anything else.  name: of the argument."""
+    found = () if isinstance(values, str | bytes) else tuple(values)
+    if isinstance(values, str | bytes) or not all(isinstance(value, str) for value in found):
+        raise TypeError(f"{name} is {values!r}: give a list of strings")
+    return found
 
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns to build. Raises ValueError if the table lacks one."""
+    """Return the columns to build. Raises ValueError if the table lacks one, and TypeError for a single str."""
     known = TABLE_COLUMNS[table]
     if columns is None:
         return tuple(name for name in known if name not in LARGE)
+    columns = tuple_of("columns", columns)
     if unknown := [name for name in columns if name not in known]:
         raise ValueError(f"the table {table} has no column {', '.join(unknown)}. It has {', '.join(known)}")
-    return tuple(columns)
+    return columns
