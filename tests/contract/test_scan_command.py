@@ -600,7 +600,8 @@ def test_an_interrupt_ends_the_scan_at_once_with_what_is_finished(tmp_path, many
     assert [sorted(json.loads(line)) for line in (lines[0], lines[-1])] == [["offset", "path"]] * 2
 
 
-def test_an_interrupt_leaves_no_file(tmp_path, many):
+@pytest.mark.parametrize(("way", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     process = subprocess.Popen(
         [sys.executable, "-m", "tailhook", "scan", "--table", "records", many, "-o", "out.jsonl"],
         env={**ENVIRONMENT, "HOME": str(tmp_path)},
@@ -609,10 +610,65 @@ def test_an_interrupt_leaves_no_file(tmp_path, many):
         text=True,
     )
     wait_until(lambda: list(tmp_path.glob(".out.jsonl*")))
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert process.returncode == 130
+    process.send_signal(way)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == exit_code
+    assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import runpy, signal, sys
+name = sys.argv.pop(1)
+class Finder:
+    def find_spec(self, module, path=None, target=None):
+        if module == name:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+sys.argv[0] = "tailhook"
+runpy.run_module("tailhook", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("tailhook.cli.parser", ["scan"]),
+        ("tailhook.cli.scan", ["explain", "s.jsonl"]),
+        ("tailhook.fleet.scan", ["scan", "--table", "usage"]),
+        ("tailhook.pictures.explanation", ["explain", "s.jsonl"]),
+        ("tailhook.pictures.anatomy", ["anatomy", "s.jsonl", "-o", "f.svg"]),
+        ("tailhook.messages", ["explain", "s.jsonl", "--message", "1"]),
+    ],
+)
+def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(tmp_path, module, words):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, *words],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "tailhook: interrupted\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["scan --table records transcripts", "usage transcripts", "scan --table records none"])
+def test_a_closed_stream_is_as_if_nothing_read_it(tmp_path, folder, closed, words):
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m tailhook {words} {closed}', sys.executable],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (1 if "none" in words else 0)
+    assert "Traceback" not in done.stderr
+    assert folder.is_dir()
 
 
 def wait_until(condition, seconds=30):

@@ -38,6 +38,13 @@ class CommandGroup(Protocol):
         ...
 
 
+def open_missing_streams() -> None:
+    """Open /dev/null for each standard stream that is closed, such as stdout after `>&-` in a shell."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the process ends
+
+
 def attempt(command: Callable[[], int | None]) -> int:
     """Run a command and return its exit code. If it fails, print one line on stderr."""
     try:

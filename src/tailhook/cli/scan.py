@@ -3,11 +3,13 @@
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tailhook.cli import EXIT_INTERRUPTED
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
 MAX_PROBLEMS = 20  # sources that could not be read, of which each gets a line
-EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -242,6 +243,15 @@ def folder_argument(word: str) -> str:
 # ---- the run -------------------------------------------------------------------
 
 
+class Terminated(BaseException):
+    """The process is to end, by SIGTERM."""
+
+
+def raise_terminated(number: int, frame: object) -> None:
+    """Raise Terminated, so that files that are not whole are removed.  number, frame: as for a signal's handler."""
+    raise Terminated
+
+
 def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
@@ -249,13 +259,14 @@ def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", row
     rows_are: what the rows are called in the summary.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
-    are not waited for.
+    are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
     """
     from tailhook.cli.progress import make_bar
 
     bar = make_bar()
     scan.watch = bar
     count = None
+    handler = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         try:
             count = write(hiding(scan, bar))
@@ -264,13 +275,19 @@ def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", row
             if bar is not None:
                 bar.hide()
     except KeyboardInterrupt:
-        files = f"{scan.progress.files:,} of {scan.progress.all_files:,} files"
-        sys.stderr.write(f"tailhook: interrupted after {files}\n")
+        files, all_files = scan.progress.files, scan.progress.all_files
+        when = f"after {files:,} of {all_files:,} files" if all_files else "before the first file"
+        sys.stderr.write(f"tailhook: interrupted {when}\n")
         sys.stderr.flush()
         os._exit(EXIT_INTERRUPTED)
+    except Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
     except (OSError, CommandError):  # of the output: else the exit tries again to write what is left, and fails
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+    finally:
+        signal.signal(signal.SIGTERM, handler)
     report = scan.report
     for line in report_lines(scan, report):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
