@@ -294,12 +294,12 @@ def test_a_file_without_rows_has_their_columns(scan, tmp_path):
 
 
 def test_the_format_of_a_file_may_be_chosen(scan, tmp_path):
-    scan("--table", "sessions", "-o", "out.txt")
-    assert json.loads((tmp_path / "out.txt").read_text().splitlines()[0])["session_id"] == "s-1"
-    scan("--table", "sessions", "-o", "out.txt", "--format", "csv")
-    assert (tmp_path / "out.txt").read_text().startswith("host,session_id")
-    scan("--table", "sessions", "-o", "out.txt", "--format", "table")
-    assert "\x1b" not in (tmp_path / "out.txt").read_text()
+    scan("--table", "sessions", "-o", "out")
+    assert json.loads((tmp_path / "out").read_text().splitlines()[0])["session_id"] == "s-1"
+    scan("--table", "sessions", "-o", "out", "--format", "csv")
+    assert (tmp_path / "out").read_text().startswith("host,session_id")
+    scan("--table", "sessions", "-o", "out", "--format", "table")
+    assert "\x1b" not in (tmp_path / "out").read_text()
 
 
 def test_a_table_in_a_pipe_has_no_colours_and_no_links(scan):
@@ -352,6 +352,9 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--columns", "model"], "the table matches has no column 'model'. It has path, "),
         (["--signals", "--columns", ","], "--columns names no column"),
         (["--signals", "--sort", "nothing"], "the table matches has no column 'nothing'. It has path, "),
+        (["--signals", "-o", "out.xyz"], "out.xyz: the ending names no format (.jsonl, .csv, .parquet, .arrow): give"),
+        (["--signals", "-o", "out.jsonl.gz"], "out.jsonl.gz: the ending names no format"),
+        (["--signals", "--format", "parquet", "-o", "-"], "--format parquet needs -o FILE"),
         (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
         (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
         (["--pattern", b"a=\xff"], "the pattern '\\udcff' has a lone surrogate, which no text of a transcript has"),
@@ -561,6 +564,20 @@ def test_without_the_extra_only_its_formats_are_refused(tmp_path, folder, module
         assert not (tmp_path / "out.parquet").exists()
     else:
         assert done.returncode == 0
+
+
+def test_a_minus_as_the_file_is_stdout(scan, tmp_path):
+    usual = scan("--table", "records").stdout
+    assert scan("--table", "records", "-o", "-").stdout == usual
+    assert scan("--table", "records", "-o", "-", "--format", "csv").stdout.startswith("path,offset,")
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_file_without_an_ending_has_json_lines_and_any_ending_is_allowed_with_a_format(scan, tmp_path):
+    wanted = scan("--table", "records").stdout
+    scan("--table", "records", "-o", "rows")
+    scan("--table", "records", "-o", "rows.txt", "--format", "jsonl")
+    assert (tmp_path / "rows").read_text() == (tmp_path / "rows.txt").read_text() == wanted
 
 
 # ---- long scans ----------------------------------------------------------------

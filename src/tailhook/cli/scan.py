@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
+FILE_FORMATS = FORMATS[1:]  # a table is only for a person
 MAX_PROBLEMS = 20  # sources that could not be read, of which each gets a line
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -63,7 +64,7 @@ def add(commands: Commands) -> None:
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
     out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
     out.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
-    out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format")
+    out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format; - is stdout")
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
     )
@@ -98,6 +99,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 def print_scan(arguments: argparse.Namespace) -> int:
     """Print the rows. Return 1 if a source could not be read."""
     check_flags(arguments)
+    arguments = choose_output(arguments)
     asked = asked_columns(arguments)
     found = make_scan(
         arguments,
@@ -121,7 +123,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
-    """Set the format. Raises UsageError for flags that do not go together."""
+    """Raise UsageError for flags that do not go together."""
     if arguments.table != "matches":
         for name in FOR_MATCHES:
             if getattr(arguments, name) not in (None, False, []):
@@ -134,16 +136,10 @@ def check_flags(arguments: argparse.Namespace) -> None:
         raise UsageError("--count prints a number: leave out --format and -o")
     if arguments.resume:
         check_resume(arguments)
-    if arguments.format is None:
-        ending = Path(arguments.output or "").suffix.removeprefix(".")
-        usual = "table" if sys.stdout.isatty() and not arguments.output else "jsonl"
-        arguments.format = ending if ending in FORMATS[1:] else usual
-    if arguments.format in BINARY_FORMATS and not arguments.output:
-        raise UsageError(f"--format {arguments.format} needs -o FILE")
 
 
 def check_resume(arguments: argparse.Namespace) -> None:
-    """Set the format of `--resume`. Raises UsageError for flags that a folder of Parquet files does not have."""
+    """Raise UsageError for flags that a folder of Parquet files does not have."""
     folder = arguments.resume
     if arguments.output and not is_same_path(arguments.output, folder):
         raise UsageError(f"--resume {folder} writes its rows to {folder}: leave out -o")
@@ -152,8 +148,27 @@ def check_resume(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--resume keeps all rows as Parquet files: leave out {flag}, and ask the files")
     if arguments.format not in (None, "parquet"):
         raise UsageError(f"--resume keeps all rows as Parquet files: leave out --format {arguments.format}")
-    arguments.format = "parquet"
-    arguments.output = folder
+
+
+def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments with the format and the file that they mean; the file is None for stdout.
+
+    Raises UsageError if they do not name a format, or one that stdout does not take.
+    """
+    output, format_name = arguments.output, arguments.format
+    if arguments.resume:
+        output, format_name = arguments.resume, "parquet"
+    elif output == "-":
+        output = None
+    if format_name is None:
+        ending = Path(output or "").suffix.removeprefix(".")
+        if ending and ending not in FILE_FORMATS:
+            known = ", ".join(f".{name}" for name in FILE_FORMATS)
+            raise UsageError(f"{output}: the ending names no format ({known}): give --format")
+        format_name = ending or ("table" if sys.stdout.isatty() and not output else "jsonl")
+    if format_name in BINARY_FORMATS and not output:
+        raise UsageError(f"--format {format_name} needs -o FILE")
+    return argparse.Namespace(**{**vars(arguments), "output": output, "format": format_name})
 
 
 def is_same_path(first: str, second: str) -> bool:
