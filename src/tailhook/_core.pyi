@@ -269,10 +269,10 @@ class Record:
         """
     @property
     def has_own_words(self) -> bool:
-        """Whether the agent or a person said what is in it, and not the host in their name. A sub-agent's are own words.
+        """Whether the agent or a person said what is in it, and not the host in their name.
 
-        The host writes meta records, API errors, summaries, commands and their output, notifications, marks of an
-        interruption, and hooks' feedback.
+        Words of a sub-agent are own words, too. The host writes meta records, API errors, summaries, commands and their
+        output, notifications, marks of an interruption, and hooks' feedback.
         """
     @property
     def is_error(self) -> bool:
@@ -559,8 +559,8 @@ class ResponseCounter:
     A response is known by its message id and request id, and a message id that occurs without a request id, too, is
     one response; without a message id it is known by its request id, or else by its uuid, or else by its place. Places
     are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
-    (session, agent, project, host), the first one shows. The order in which records are added does not matter. A counter
-    is used by one thread at a time: its methods raise RuntimeError if another one uses it.
+    (session, agent, project, host), the first one shows. The order in which records are added does not matter. A
+    counter is used by one thread at a time: its methods raise RuntimeError if another one uses it.
 
     >>> names = ("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "output_tokens")
     >>> counter = ResponseCounter(names)

@@ -1,6 +1,7 @@
 """`tailhook scan` as a whole process: every flag, every format, every way in which it can fail."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
 
@@ -580,6 +582,41 @@ def test_a_file_without_an_ending_has_json_lines_and_any_ending_is_allowed_with_
     assert (tmp_path / "rows").read_text() == (tmp_path / "rows.txt").read_text() == wanted
 
 
+def test_a_message_names_the_file_once(scan, folder):
+    packed = gzip.compress((folder / "s-1.jsonl").read_bytes())
+    (folder / "cut.jsonl.gz").write_bytes(packed[:-9])
+    done = scan("--table", "records", exit_code=1)
+    assert done.stderr == "tailhook: transcripts/cut.jsonl.gz: it is cut off: its compressed data has no end\n"
+
+
+def test_a_file_that_cannot_be_made_is_named_as_the_person_named_it(scan):
+    done = scan("--table", "records", "-o", "none/out.jsonl", exit_code=1)
+    assert done.stderr == "tailhook: none/out.jsonl: No such file or directory\n"
+
+
+def test_the_folder_that_has_no_room_for_a_decompressed_file_is_named(folder, tmp_path):
+    (folder / "big.jsonl.gz").write_bytes(gzip.compress((folder / "s-1.jsonl").read_bytes() * 4000))
+    done = subprocess.run(
+        [sys.executable, "-m", "tailhook", "scan", "--table", "records", "--count", "transcripts"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+    )
+    place = f"{tempfile.gettempdir()}: File too large"
+    assert done.stderr == f"tailhook: transcripts/big.jsonl.gz: it cannot be decompressed: {place}\n"
+    assert done.returncode == 1
+
+
+def test_one_line_is_and_two_lines_are(scan, folder):
+    (folder / "bad.jsonl").write_text("no\n")
+    assert "tailhook: 1 line is not a valid record\n" in scan("--table", "records").stderr
+    (folder / "bad.jsonl").write_text("no\nno\n")
+    assert "tailhook: 2 lines are not valid records\n" in scan("--table", "records").stderr
+
+
 # ---- long scans ----------------------------------------------------------------
 
 
@@ -673,7 +710,9 @@ def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("words", ["scan --table records transcripts", "usage transcripts", "scan --table records none"])
+@pytest.mark.parametrize(
+    "words", ["scan --table records transcripts", "usage transcripts", "scan --table records none"]
+)
 def test_a_closed_stream_is_as_if_nothing_read_it(tmp_path, folder, closed, words):
     done = subprocess.run(
         ["sh", "-c", f'"$0" -m tailhook {words} {closed}', sys.executable],

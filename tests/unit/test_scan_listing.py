@@ -49,7 +49,7 @@ def test_a_host_whose_transcripts_are_not_known_has_none(home):
 
 
 LINE = '{"type":"user","sessionId":"s","message":{"role":"user","content":"hello"}}\n'
-NOBODY = 65_534
+OTHER_USER = 65_534
 needs_users = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 
 
@@ -66,7 +66,7 @@ def scanned_as_a_user(*sources):
 
     def ask():
         if os.getuid() == 0:
-            os.setuid(NOBODY)
+            os.setuid(OTHER_USER)
         answer.send(scanned(*sources))
 
     process = context.Process(target=ask)

@@ -5,9 +5,9 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from support.oracles import scan as oracle
 
 import tailhook
-from support.oracles import scan as oracle
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
@@ -129,3 +129,19 @@ def test_the_sum_of_a_sessions_tokens_is_at_most_the_greatest_whole_number_of_a_
     (wanted,) = oracle_rows("sessions", [path])
     assert row.input_tokens == row.output_tokens == wanted["input_tokens"] == 2**63 - 1
     assert row.cache_read_tokens == 0
+
+
+def test_a_scan_shows_its_question_in_one_line():
+    scan = tailhook.scan(
+        ["a\nb"], patterns={"todo": "TODO"}, since=START, project="/w", roles=["user"], columns=["line"]
+    )
+    assert repr(scan) == (
+        "Scan('matches', sources=['a\\nb'], patterns=['todo'], roles=('user',), since='2026-11-01 00:00:00+00:00', "
+        "project='/w', columns=('line',))"
+    )
+    assert len(repr(tailhook.scan(["s" * 500] * 500, categories=True, signals=True))) < 600
+
+
+def test_a_scan_has_no_other_names_than_those_that_are_documented():
+    names = {name for name in (*dir(tailhook.Scan), *vars(tailhook.scan(None, "usage"))) if not name.startswith("_")}
+    assert names == {"columns", "report", "resume", "rows", "sources", "table", "to_daft", "to_ray", "update"}

@@ -10,7 +10,7 @@ EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command; returns the exit code: 0 done, 1 failed with a line on stderr, 2 wrong usage, 130 interrupted."""
+    """Run one command; returns the exit code: 0 done, 1 failed with a line on stderr, 2 wrong usage, 130 by Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["hook"] and "--help" not in words and "-h" not in words:
         from tailhook.hook.process import main as hook

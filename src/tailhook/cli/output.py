@@ -125,6 +125,15 @@ def format_next_stop(outcome: str, why: str) -> str:
     return f"At the next stop the agent {'must continue' if outcome == 'block' else 'may stop'}: {why}."
 
 
+def counted(count: int, things: str) -> str:
+    """Return how many things there are.  things: the plural of their name.
+
+    >>> counted(1, "matches"), counted(1200, "tool uses")
+    ('1 match', '1,200 tool uses')
+    """
+    return f"{count:,} {things if count != 1 else 'match' if things == 'matches' else things.removesuffix('s')}"
+
+
 def coloured(words: str, colour: int) -> str:
     """Return `words` in an ANSI colour if stdout is a terminal and NO_COLOR (https://no-color.org) is not set."""
     plain = not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli import EXIT_INTERRUPTED
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, counted, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
 from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
@@ -19,7 +19,7 @@ from tailhook.hook.answer import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
-    from tailhook.cli.progress import ProgressBar
+    from tailhook.cli.progress import ProgressView
     from tailhook.fleet.report import ScanReport
     from tailhook.fleet.scan import Scan
 
@@ -98,9 +98,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def print_scan(arguments: argparse.Namespace) -> int:
     """Print the rows. Return 1 if a source could not be read."""
+    from tailhook.cli.progress import ProgressView
+
     check_flags(arguments)
     arguments = choose_output(arguments)
     asked = asked_columns(arguments)
+    view = ProgressView()
     found = make_scan(
         arguments,
         table=arguments.table,
@@ -115,11 +118,12 @@ def print_scan(arguments: argparse.Namespace) -> int:
         sidechains=arguments.sidechains,
         resume=arguments.resume,
         redact=arguments.redact,
+        progress=view,
     )
     if arguments.resume:
-        return run(found, lambda batches: write_folder(found, arguments.resume), "")
+        return run(found, view, lambda batches: write_folder(found, arguments.resume), "")
     rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
-    return run(found, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
+    return run(found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
@@ -262,35 +266,33 @@ class Terminated(BaseException):
     """The process is to end, by SIGTERM."""
 
 
-def raise_terminated(number: int, frame: object) -> None:
-    """Raise Terminated, so that files that are not whole are removed.  number, frame: as for a signal's handler."""
+def raise_terminated(*_: object) -> None:
+    """Raise Terminated, so that files that are not whole are removed."""
     raise Terminated
 
 
-def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
+def run(
+    scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str
+) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
+    view: the scan's progress.
     write: takes the batches, and returns how many rows were written, or None.
     rows_are: what the rows are called in the summary.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
     are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
     """
-    from tailhook.cli.progress import make_bar
-
-    bar = make_bar()
-    scan.watch = bar
     count = None
     handler = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         try:
-            count = write(hiding(scan, bar))
+            count = write(hiding(scan, view))
             sys.stdout.flush()
         finally:
-            if bar is not None:
-                bar.hide()
+            view.hide()
     except KeyboardInterrupt:
-        files, all_files = scan.progress.files, scan.progress.all_files
+        files, all_files = view.newest.files, view.newest.all_files
         when = f"after {files:,} of {all_files:,} files" if all_files else "before the first file"
         sys.stderr.write(f"tailhook: interrupted {when}\n")
         sys.stderr.flush()
@@ -322,11 +324,10 @@ def write_folder(scan: "Scan", folder: str) -> None:
         raise CommandError(f"{folder}: {error.strerror}") from error
 
 
-def hiding(batches: "Iterable[ArrowBatch]", bar: "ProgressBar | None") -> "Iterator[ArrowBatch]":
+def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[ArrowBatch]":
     """Yield the batches; the progress bar is removed from the terminal before each."""
     for batch in batches:
-        if bar is not None:
-            bar.hide()
+        view.hide()
         yield batch
 
 
@@ -334,13 +335,16 @@ def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
     """Return what a person has to know of a scan, apart from its rows."""
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
-        lines.append(f"{more:,} more sources could not be read")
-    if scan.sources is None and not scan.progress.all_files and not report.skipped:
+        lines.append(f"{counted(more, 'more sources')} could not be read")
+    found = (report.files, report.unchanged_files, report.older_files, report.skipped)
+    if scan.sources is None and not any(found):
         lines.append("there are no transcripts of an installed host: name files or folders")
     if report.broken_lines:
-        lines.append(f"{report.broken_lines:,} lines are not valid records")
+        are = "is not a valid record" if report.broken_lines == 1 else "are not valid records"
+        lines.append(f"{counted(report.broken_lines, 'lines')} {are}")
     if report.long_lines:
-        lines.append(f"{report.long_lines:,} lines are longer than 16 MiB and were skipped")
+        are = "is longer than 16 MiB and was" if report.long_lines == 1 else "are longer than 16 MiB and were"
+        lines.append(f"{counted(report.long_lines, 'lines')} {are} skipped")
     if report.unknown_types:
         kinds = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(count_kinds(report).items()))
         lines.append(f"records of unknown types: {kinds}")
@@ -355,21 +359,12 @@ def count_kinds(report: "ScanReport") -> dict[str, int]:
     return found
 
 
-def counted(count: int, rows_are: str) -> str:
-    """Return how many rows there are.
-
-    >>> counted(1, "matches"), counted(1200, "tool uses")
-    ('1 match', '1,200 tool uses')
-    """
-    return f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
-
-
 def summary(report: "ScanReport") -> str:
     """Return what a scan that has ended has read."""
     from tailhook.pictures.axis import format_bytes
 
     seconds = max(report.seconds or 0, 1e-3)
     rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
-    files = f"{report.files:,} file{'s' * (report.files != 1)}"
+    files = counted(report.files, "files")
     unchanged = f", {report.unchanged_files:,} unchanged" if report.unchanged_files else ""
     return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"

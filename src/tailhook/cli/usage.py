@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
+from tailhook.cli.output import Commands, add_json, coloured, command, counted, print_json, print_lines
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
 from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
@@ -34,21 +34,24 @@ def add(commands: Commands) -> None:
 
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
+    from tailhook.cli.progress import ProgressView
     from tailhook.fleet.prices import read_prices
     from tailhook.fleet.totals import NEEDED
 
     prices = None if arguments.prices is None else read_prices(arguments.prices)
-    scan = make_scan(arguments, table="usage", columns=NEEDED)
-    return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
+    view = ProgressView()
+    scan = make_scan(arguments, table="usage", columns=NEEDED, progress=view)
+    return run(scan, view, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
 def print_totals(
     arguments: argparse.Namespace, scan: "Scan", prices: "PriceList | None", batches: "Iterable[ArrowBatch]"
 ) -> int:
     """Add up and print. Return the number of responses."""
+    from tailhook.fleet.scan import named_rows
     from tailhook.fleet.totals import add_up
 
-    groups, whole, unpriced = add_up(scan.name_rows(batches), arguments.by, prices)
+    groups, whole, unpriced = add_up(named_rows(scan.columns, batches), arguments.by, prices)
     if arguments.json:
         print_json(
             {
@@ -56,14 +59,14 @@ def print_totals(
                 "groups": [{arguments.by: name, **total_facts(total, prices)} for name, total in groups.items()],
                 "total": total_facts(whole, prices),
                 "unpriced_models": [{"model": name, "responses": one.responses} for name, one in unpriced.items()],
-                "skipped": [problem._asdict() for problem in scan.problems],
+                "skipped": [problem._asdict() for problem in scan.report.skipped],
             }
         )
         return whole.responses
     if groups:
         print_lines(*table_lines(arguments.by, groups, whole, prices))
     for name, total in unpriced.items():
-        count = f"{total.responses:,} response{'s' * (total.responses != 1)}"
+        count = counted(total.responses, "responses")
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
     return whole.responses
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
-from tailhook.fleet.plan import ScanProblem, SourceFile
+from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
 from tailhook.hook.hosts import NAMES, find_host
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import is_url
@@ -31,11 +31,11 @@ def default_folders(problems: list[ScanProblem]) -> list[str]:
         if not host.TRANSCRIPT_FOLDER:
             continue
         try:
-            is_folder = stat.S_ISDIR(os.stat(folder).st_mode)  # noqa: PTH116 - see facts_of
+            is_folder = stat.S_ISDIR(os.stat(folder).st_mode)  # noqa: PTH116 - see stat_source
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError) as error:
-            problems.append(ScanProblem(folder, reason_of(error)))
+            problems.append(problem_of(folder, error))
             continue
         if is_folder:
             folders.append(folder)
@@ -53,7 +53,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
         if is_url(source):
             found.update((file.path, file) for file in find_objects(source, problems))
             continue
-        for path, facts in files_of(source, problems):
+        for path, facts in walk_source(source, problems):
             if stat.S_ISREG(facts.st_mode):
                 found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
             else:
@@ -61,7 +61,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     return sorted(found.values())
 
 
-def facts_of(path: str, problems: list[ScanProblem]) -> os.stat_result | None:
+def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None:
     """Return what the system knows of a file or folder, or None if it cannot be reached.
 
     `Path.is_dir` raises, before Python 3.14, if a folder above it has no permission or if the name is too long.
@@ -70,16 +70,11 @@ def facts_of(path: str, problems: list[ScanProblem]) -> os.stat_result | None:
     try:
         return os.stat(path)  # noqa: PTH116 - of 10,000 files, Path objects would take most of the time
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        problems.append(ScanProblem(path, reason_of(error)))
+        problems.append(problem_of(path, error))
         return None
 
 
-def reason_of(error: OSError | ValueError) -> str:
-    """Return why a file cannot be reached, without its name."""
-    return getattr(error, "strerror", None) or str(error)
-
-
-def files_of(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
+def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path of each file of a source, and what the system knows of it."""
     if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
         paths = sorted(map(str, matches_of(source)))
@@ -88,10 +83,10 @@ def files_of(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os
     else:
         paths = [str(Path(source))]
     for path in paths:
-        facts = facts_of(path, problems)
+        facts = stat_source(path, problems)
         if facts is not None and stat.S_ISDIR(facts.st_mode):
             for below in files_below(path, problems):
-                if (facts := facts_of(below, problems)) is not None:
+                if (facts := stat_source(below, problems)) is not None:
                     yield below, facts
         elif facts is not None:
             yield path, facts
@@ -115,10 +110,10 @@ def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[str]:
     """Yield the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
 
     def note(error: OSError) -> None:
-        problems.append(ScanProblem(str(error.filename), error.strerror or str(error)))
+        problems.append(problem_of(str(error.filename), error))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()
         first = str(Path(parent, "_"))[:-1]
         paths = (first + name for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))
-        yield from (path for path in paths if not os.path.islink(path))  # noqa: PTH114 - see facts_of
+        yield from (path for path in paths if not os.path.islink(path))  # noqa: PTH114 - see stat_source

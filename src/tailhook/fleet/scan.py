@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,24 +53,38 @@ class Scan:
         question: Question,
         workers: int,
         resume: Path | None = None,
-        watch: Watch | None = None,
+        progress: Watch | None = None,
     ) -> None:
         """sources: None for the transcripts of all installed hosts.
 
-        workers: threads.  resume: a folder of Parquet files.  watch: is called before the first task and after each.
+        workers: threads.  resume: a folder of Parquet files.  progress: is called before the first task and after each.
         """
         self.sources = sources
-        self.question = question
-        self.table, self.columns, self.conditions = question.table, question.columns, question.conditions
-        self.programs = question.programs()
-        self.workers = workers
+        self.table, self.columns = question.table, question.columns
         self.resume = resume
-        self.watch = watch
-        self.counts: Counter[str] = Counter()
-        self.unknown_types: Counter[tuple[str, str]] = Counter()
-        self.problems: list[ScanProblem] = []
-        self.progress = Progress(0, 0, 0, 0)
-        self.seconds: float | None = None
+        self._question = question
+        self._programs = question.programs()
+        self._workers = workers
+        self._progress = progress
+        self._counts: Counter[str] = Counter()
+        self._unknown_types: Counter[tuple[str, str]] = Counter()
+        self._problems: list[ScanProblem] = []
+        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
+        self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
+        self._seconds: float | None = None
+
+    def __repr__(self) -> str:
+        """Return the question in one line; what is long is cut."""
+        conditions = self._question.conditions._asdict()
+        asked = {
+            "sources": self.sources,
+            "patterns": [name for search in self._question.searches for name in search.patterns],
+            **{name: str(value) if isinstance(value, datetime) else value for name, value in conditions.items()},
+            "columns": self.columns,
+            "resume": None if self.resume is None else str(self.resume),
+        }
+        shown = [f", {name}={reprlib.repr(value)}" for name, value in asked.items() if value]
+        return f"Scan({self.table!r}{''.join(shown)})"
 
     def __iter__(self) -> Iterator[ArrowBatch]:
         """Yield the rows as batches, in the order of the files and of their lines.
@@ -77,28 +92,30 @@ class Scan:
         With `resume` first brings the folder up to date; the rows come in the order in which they were found.
         """
         started = time.monotonic()
-        self.seconds = None
+        self._seconds = None
         try:
             if self.resume is not None:
                 from tailhook.fleet.resume import read_parts
 
                 yield from read_parts(self.table, self.update())
                 return
-            files = self.find_files()
-            self.begin(files * len(self.programs))
-            columns = self.question.read_columns()
-            found = answer_question(self.table, columns, self.conditions, lambda table: self.read(table, files))
-            yield from self.question.masked(self.table, found, self.columns)
+            files = self._find_files()
+            self._begin(files * len(self._programs))
+            columns = self._question.read_columns()
+            found = answer_question(
+                self.table, columns, self._question.conditions, lambda table: self._read(table, files)
+            )
+            yield from self._question.masked(self.table, found, self.columns)
         finally:
-            self.seconds = time.monotonic() - started
+            self._seconds = time.monotonic() - started
 
-    def find_files(self) -> list[SourceFile]:
+    def _find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
-        self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        sources = default_folders(self.problems) if self.sources is None else self.sources
-        found = find_source_files(sources, self.problems)
-        files = files_since(found, self.table, self.conditions.since)
-        self.counts["older_files"] = len(found) - len(files)
+        self._counts, self._unknown_types, self._problems = Counter(), Counter(), []
+        sources = default_folders(self._problems) if self.sources is None else self.sources
+        found = find_source_files(sources, self._problems)
+        files = files_since(found, self.table, self._question.conditions.since)
+        self._counts["older_files"] = len(found) - len(files)
         return files
 
     def update(self) -> list[Path]:
@@ -112,91 +129,90 @@ class Scan:
         from tailhook.fleet.resume import update_folder
 
         started = time.monotonic()
-        self.seconds = None
+        self._seconds = None
         try:
-            return update_folder(self.resume, self.question, self.find_files(), self.workers, self.begin, self.note)
+            return update_folder(
+                self.resume, self._question, self._find_files(), self._workers, self._begin, self._note
+            )
         finally:
-            self.seconds = time.monotonic() - started
+            self._seconds = time.monotonic() - started
 
     def to_daft(self) -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
 
         Raises MissingExtraError without Daft, and ValueError for a scan with `resume` or `progress`.
         """
-        self.check_engine("Daft")
+        self._check_engine("Daft")
         from tailhook.fleet.daft import to_daft
 
-        return to_daft(self.question, self.find_files())
+        return to_daft(self._question, self._find_files())
 
     def to_ray(self) -> ray.data.Dataset:
         """Return the rows as a dataset of Ray Data. Lists the sources.
 
         Raises MissingExtraError without Ray Data, and ValueError for a scan with `resume` or `progress`.
         """
-        self.check_engine("Ray Data")
+        self._check_engine("Ray Data")
         from tailhook.fleet.ray import to_ray
 
-        return to_ray(self.question, self.find_files())
+        return to_ray(self._question, self._find_files())
 
-    def check_engine(self, engine: str) -> None:
+    def _check_engine(self, engine: str) -> None:
         """Raise ValueError if the scan has what only the local engine does."""
         if self.resume is not None:
             raise ValueError(f"{engine} keeps no rows for a later run: leave out resume, or read its Parquet files")
-        if self.watch is not None:
+        if self._progress is not None:
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
-    def begin(self, files: Sequence[SourceFile]) -> None:
+    def _begin(self, files: Sequence[SourceFile]) -> None:
         """Report what there is to read.  files: each as often as it is read."""
-        self.advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
+        self._sizes = {file.path: file.size - file.start for file in files}
+        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
 
-    def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
+    def _note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
         """Add what a task read to the report.
 
         table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
         task: () if no file was read.
         """
         if table == self.table:
-            self.counts.update(result.counts)
-            self.unknown_types.update(result.unknown_types)
-        self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+            self._counts.update(result.counts)
+            self._unknown_types.update(result.unknown_types)
+        self._problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self._problems]
         if not task:
             return
         done = sum(part.end in (None, part.size) for part in task)
         size = sum((part.size if part.end is None else part.end) - part.start for part in task)
-        self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
+        self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
 
-    def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
+    def _read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
-        for result, task in zip(run_tasks(self.programs[table], tasks, self.workers), tasks, strict=True):
-            self.note(result, table, task)
+        for result, task in zip(run_tasks(self._programs[table], tasks, self._workers), tasks, strict=True):
+            self._note(result, table, task)
             yield from (batch for batch in result.batches if len(batch))
 
-    def advance(self, progress: Progress) -> None:
-        """Keep how far the scan is, and report it."""
-        self.progress = progress
-        if self.watch is not None:
-            self.watch(progress)
+    def _advance(self, reads: Progress) -> None:
+        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
+        self._reads = reads
+        if self._progress is not None:
+            files, size = len(self._sizes), sum(self._sizes.values())
+            done = reads.files * files // max(1, reads.all_files)
+            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
 
     @property
     def report(self) -> ScanReport:
         """What the newest iteration has read so far."""
-        counts = self.counts
+        counts = self._counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+            *(self._seconds, tuple(self._problems), dict(self._unknown_types)),
             *(counts["older_files"], counts["unchanged_files"]),
         )
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
-        return self.name_rows(self)
-
-    def name_rows(self, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
-        """Yield the rows of batches of this scan as named tuples."""
-        row = row_type(self.columns)
-        for batch in batches:
-            yield from map(row._make, zip(*batch.columns(), strict=True))
+        return named_rows(self.columns, self)
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
@@ -253,8 +269,8 @@ def scan(
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError if the arguments do not fit together, such as a column that the table lacks or patterns for another
-    table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.
+    Raises ValueError if the arguments do not fit together, such as a column that the table lacks or patterns for
+    another table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.
 
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
@@ -318,6 +334,13 @@ def row_type(columns: Iterable[str]) -> Any:
     """Return a class of named tuples with these columns."""
     fields: Any = [(name, Any) for name in columns]
     return NamedTuple("Row", fields)
+
+
+def named_rows(columns: Iterable[str], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+    """Yield the rows of batches as named tuples.  columns: of the batches."""
+    row = row_type(columns)
+    for batch in batches:
+        yield from map(row._make, zip(*batch.columns(), strict=True))
 
 
 def user_search(
