@@ -1,6 +1,6 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace; scan_own_text, scan_role, scan_is_own_words; scan_put_origin, scan_put_record, scan_put_usage,
+# Gives: ScanPlace; scan_own_text, scan_role; scan_put_origin, scan_put_record, scan_put_usage,
 # scan_put_tool_halves, scan_put_line.
 # Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_* and
 # rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip (json/grammar.pxi),
@@ -435,27 +435,6 @@ cdef int scan_put_tool_halves(
 
 # ---- sessions ------------------------------------------------------------------
 
-cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
-    """Return whether the agent or a person said what is in the record, and not the host in their name."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
-    cdef RecSlice text
-    if (
-        not rec_is_spoken(fields)
-        or rec_value_is_true(&fields.top[FIELD_META])
-        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
-    ):
-        return False
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
-            return False
-        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    elif not rec_next_text(&texts, &text):
-        return False
-    return rec_is_assistant(fields) or not rec_is_host_written(&text)
-
-
 cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
     """Put the ids of a record's tool uses, and how many have none. Returns 0, or -1: no memory."""
     cdef ArrowColumn* column = &columns.items[SCAN_TOOL_IDS]
@@ -514,7 +493,7 @@ cdef int scan_put_line(
         or scan_put_bool(columns, SCAN_IS_PROMPT, has_record and rec_is_prompt(fields)) < 0
         or scan_put_bool(columns, SCAN_IS_SIDECHAIN, rec_value_is_true(&fields.top[FIELD_SIDECHAIN])) < 0
         or scan_put_bool(columns, SCAN_IS_ERROR, has_record and rec_is_error(fields)) < 0
-        or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and scan_is_own_words(fields)) < 0
+        or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and rec_is_own_words(fields)) < 0
         or scan_put_tool_ids(columns, fields, scratch) < 0
         or scan_put_agents(columns, fields, scratch) < 0
         or scan_put_int(columns, SCAN_LINE_BYTES, size) < 0

@@ -75,14 +75,24 @@ cdef struct ScanRun:
     PyThreadState* thread  # the caller's, see MdCodeMap
 
 
+cdef bint scan_is_separator(unsigned char letter) noexcept nogil:
+    """Return whether a character separates the names of folders."""
+    return letter == c"/" or letter == c"\\"
+
+
 cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint or_below) noexcept nogil:
     """Return whether a text is one of the texts. or_below: a folder below one of them counts, too."""
     cdef size_t i, length
+    cdef Cursor known
     for i in range(texts.count):
+        known = <Cursor>texts.data + texts.offsets[i]
         length = texts.offsets[i + 1] - texts.offsets[i]
-        if length == size or (or_below and length < size and (start[length] == c"/" or start[length] == c"\\")):
-            if memcmp(texts.data + texts.offsets[i], start, length) == 0:
-                return True
+        if length > size or memcmp(known, start, length) != 0:
+            continue
+        if length == size:
+            return True
+        if or_below and (scan_is_separator(start[length]) or (length > 0 and scan_is_separator(known[length - 1]))):
+            return True
     return False
 
 
@@ -344,7 +354,7 @@ cdef int scan_put_rows(
     if run.question.table == SCAN_TOOL_HALVES:
         return scan_put_tool_halves(&run.columns, fields, &run.place, &run.scratch)
     if run.question.all_text or (
-        scan_is_own_words(fields)
+        rec_is_own_words(fields)
         and (run.question.sidechains or not rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
     ):
         return scan_put_matches(run, fields)

@@ -332,6 +332,27 @@ cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     return not rec_is_host_written(&text)
 
 
+cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
+    """Return whether the agent or a person said what is in the record, and not the host in their name."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice text
+    if (
+        not rec_is_spoken(fields)
+        or rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
+    ):
+        return False
+    if rec_value_is_string(&speech[FIELD_CONTENT]):
+        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
+            return False
+        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    elif not rec_next_text(&texts, &text):
+        return False
+    return rec_is_assistant(fields) or not rec_is_host_written(&text)
+
+
 cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
     """Return the whole number that a member of an object has, or 0 if it has none of 0 to 10**18 - 1."""
     cdef RecSlice value
@@ -509,6 +530,10 @@ cdef class Record:
     @property
     def is_prompt(self):
         return rec_is_prompt(&self.fields)
+
+    @property
+    def has_own_words(self):
+        return rec_is_own_words(&self.fields)
 
     @property
     def is_error(self):

@@ -268,6 +268,13 @@ class Record:
         an interruption, and hooks' feedback.
         """
     @property
+    def has_own_words(self) -> bool:
+        """Whether the agent or a person said what is in it, and not the host in their name.
+
+        Words of a sub-agent are own words, too. The host writes meta records, API errors, summaries, commands and their
+        output, notifications, marks of an interruption, and hooks' feedback.
+        """
+    @property
     def is_error(self) -> bool:
         """Whether a tool failed (one of the results is an error), or a request to the API did."""
     @property

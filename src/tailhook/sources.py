@@ -145,6 +145,19 @@ def import_zstd(name: str) -> Any:
     return zstd
 
 
+def write_chunk(plain: Any, chunk: bytes, name: str) -> None:
+    """Write a part of a decompressed file.  name: of the source, for messages. Raises SourceError."""
+    import tempfile
+
+    view = memoryview(chunk)
+    try:
+        while view:
+            view = view[plain.write(view) :]
+    except OSError as error:
+        reason = f"{tempfile.gettempdir()}: {error.strerror}"
+        raise SourceError(f"{name} cannot be decompressed: {reason}") from None
+
+
 def copy_all(compressed: Any, errors: tuple[type[Exception], ...], name: str) -> io.FileIO:
     """Return an unnamed temporary file with all bytes that a decompressing file gives, and close that one.
 
@@ -156,9 +169,7 @@ def copy_all(compressed: Any, errors: tuple[type[Exception], ...], name: str) ->
     try:
         with compressed:
             while chunk := compressed.read(COPY_BYTES):
-                view = memoryview(chunk)
-                while view:
-                    view = view[plain.write(view) :]
+                write_chunk(plain, chunk, name)
     except BaseException as error:
         plain.close()
         if isinstance(error, EOFError):

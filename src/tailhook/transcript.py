@@ -266,8 +266,8 @@ def measured_lines(transcript: Transcript) -> Iterator[tuple[int, int, bool, Rec
 
 
 def is_own_text(record: Record) -> bool:
-    """Return whether the role itself wrote this in the main conversation."""
-    return not (record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary)
+    """Return whether the agent or a person, and not the host in their name, said this in the main conversation."""
+    return record.has_own_words and not record.is_sidechain
 
 
 def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's own verb

@@ -1,6 +1,7 @@
 """`tailhook scan` as a whole process: every flag, every format, every way in which it can fail."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
 
@@ -294,12 +296,12 @@ def test_a_file_without_rows_has_their_columns(scan, tmp_path):
 
 
 def test_the_format_of_a_file_may_be_chosen(scan, tmp_path):
-    scan("--table", "sessions", "-o", "out.txt")
-    assert json.loads((tmp_path / "out.txt").read_text().splitlines()[0])["session_id"] == "s-1"
-    scan("--table", "sessions", "-o", "out.txt", "--format", "csv")
-    assert (tmp_path / "out.txt").read_text().startswith("host,session_id")
-    scan("--table", "sessions", "-o", "out.txt", "--format", "table")
-    assert "\x1b" not in (tmp_path / "out.txt").read_text()
+    scan("--table", "sessions", "-o", "out")
+    assert json.loads((tmp_path / "out").read_text().splitlines()[0])["session_id"] == "s-1"
+    scan("--table", "sessions", "-o", "out", "--format", "csv")
+    assert (tmp_path / "out").read_text().startswith("host,session_id")
+    scan("--table", "sessions", "-o", "out", "--format", "table")
+    assert "\x1b" not in (tmp_path / "out").read_text()
 
 
 def test_a_table_in_a_pipe_has_no_colours_and_no_links(scan):
@@ -352,6 +354,12 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--columns", "model"], "the table matches has no column 'model'. It has path, "),
         (["--signals", "--columns", ","], "--columns names no column"),
         (["--signals", "--sort", "nothing"], "the table matches has no column 'nothing'. It has path, "),
+        (["--signals", "-o", "out.xyz"], "out.xyz: the ending names no format (.jsonl, .csv, .parquet, .arrow): give"),
+        (["--signals", "-o", "out.jsonl.gz"], "out.jsonl.gz: the ending names no format"),
+        (["--signals", "--format", "parquet", "-o", "-"], "--format parquet needs -o FILE"),
+        (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
+        (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
+        (["--pattern", b"a=\xff"], "the pattern '\\udcff' has a lone surrogate, which no text of a transcript has"),
         (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
         (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
         (["--signals", "--count", "-o", "f"], "--count prints a number: leave out --format and -o"),
@@ -375,6 +383,7 @@ def test_flags_that_make_no_question_are_refused(scan, words, message):
         (["--workers", "0"], "'0' is not a whole number of 1 or more"),
         (["--context", "-1"], "--context"),
         (["--format", "xml"], "invalid choice: 'xml'"),
+        (["--role", "usr"], "argument --role: invalid choice: 'usr'"),
     ],
 )
 def test_an_argument_that_is_not_valid_is_refused(scan, words, message):
@@ -559,6 +568,55 @@ def test_without_the_extra_only_its_formats_are_refused(tmp_path, folder, module
         assert done.returncode == 0
 
 
+def test_a_minus_as_the_file_is_stdout(scan, tmp_path):
+    usual = scan("--table", "records").stdout
+    assert scan("--table", "records", "-o", "-").stdout == usual
+    assert scan("--table", "records", "-o", "-", "--format", "csv").stdout.startswith("path,offset,")
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_file_without_an_ending_has_json_lines_and_any_ending_is_allowed_with_a_format(scan, tmp_path):
+    wanted = scan("--table", "records").stdout
+    scan("--table", "records", "-o", "rows")
+    scan("--table", "records", "-o", "rows.txt", "--format", "jsonl")
+    assert (tmp_path / "rows").read_text() == (tmp_path / "rows.txt").read_text() == wanted
+
+
+def test_a_message_names_the_file_once(scan, folder):
+    packed = gzip.compress((folder / "s-1.jsonl").read_bytes())
+    (folder / "cut.jsonl.gz").write_bytes(packed[:-9])
+    done = scan("--table", "records", exit_code=1)
+    assert done.stderr == "tailhook: transcripts/cut.jsonl.gz: it is cut off: its compressed data has no end\n"
+
+
+def test_a_file_that_cannot_be_made_is_named_as_the_person_named_it(scan):
+    done = scan("--table", "records", "-o", "none/out.jsonl", exit_code=1)
+    assert done.stderr == "tailhook: none/out.jsonl: No such file or directory\n"
+
+
+def test_the_folder_that_has_no_room_for_a_decompressed_file_is_named(folder, tmp_path):
+    (folder / "big.jsonl.gz").write_bytes(gzip.compress((folder / "s-1.jsonl").read_bytes() * 4000))
+    done = subprocess.run(
+        [sys.executable, "-m", "tailhook", "scan", "--table", "records", "--count", "transcripts"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+    )
+    place = f"{tempfile.gettempdir()}: File too large"
+    assert done.stderr == f"tailhook: transcripts/big.jsonl.gz: it cannot be decompressed: {place}\n"
+    assert done.returncode == 1
+
+
+def test_one_line_is_and_two_lines_are(scan, folder):
+    (folder / "bad.jsonl").write_text("no\n")
+    assert "tailhook: 1 line is not a valid record\n" in scan("--table", "records").stderr
+    (folder / "bad.jsonl").write_text("no\nno\n")
+    assert "tailhook: 2 lines are not valid records\n" in scan("--table", "records").stderr
+
+
 # ---- long scans ----------------------------------------------------------------
 
 
@@ -596,7 +654,8 @@ def test_an_interrupt_ends_the_scan_at_once_with_what_is_finished(tmp_path, many
     assert [sorted(json.loads(line)) for line in (lines[0], lines[-1])] == [["offset", "path"]] * 2
 
 
-def test_an_interrupt_leaves_no_file(tmp_path, many):
+@pytest.mark.parametrize(("way", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     process = subprocess.Popen(
         [sys.executable, "-m", "tailhook", "scan", "--table", "records", many, "-o", "out.jsonl"],
         env={**ENVIRONMENT, "HOME": str(tmp_path)},
@@ -605,10 +664,67 @@ def test_an_interrupt_leaves_no_file(tmp_path, many):
         text=True,
     )
     wait_until(lambda: list(tmp_path.glob(".out.jsonl*")))
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert process.returncode == 130
+    process.send_signal(way)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == exit_code
+    assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import runpy, signal, sys
+name = sys.argv.pop(1)
+class Finder:
+    def find_spec(self, module, path=None, target=None):
+        if module == name:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+sys.argv[0] = "tailhook"
+runpy.run_module("tailhook", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("tailhook.cli.parser", ["scan"]),
+        ("tailhook.cli.scan", ["explain", "s.jsonl"]),
+        ("tailhook.fleet.scan", ["scan", "--table", "usage"]),
+        ("tailhook.pictures.explanation", ["explain", "s.jsonl"]),
+        ("tailhook.pictures.anatomy", ["anatomy", "s.jsonl", "-o", "f.svg"]),
+        ("tailhook.messages", ["explain", "s.jsonl", "--message", "1"]),
+    ],
+)
+def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(tmp_path, module, words):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, *words],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "tailhook: interrupted\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "words", ["scan --table records transcripts", "usage transcripts", "scan --table records none"]
+)
+def test_a_closed_stream_is_as_if_nothing_read_it(tmp_path, folder, closed, words):
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m tailhook {words} {closed}', sys.executable],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (1 if "none" in words else 0)
+    assert "Traceback" not in done.stderr
+    assert folder.is_dir()
 
 
 def wait_until(condition, seconds=30):

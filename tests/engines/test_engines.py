@@ -139,7 +139,7 @@ def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, c
     wanted = local_rows(question(folder, table))
     wanted = sorted(row.replace(str(folder), bucket) for row in wanted)
     assert local_rows(one) == wanted
-    assert one.problems == []
+    assert one.report.skipped == ()
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
     if table in ("matches", "sessions"):
         assert sorted_rows(one, one.to_ray().take_all()) == wanted

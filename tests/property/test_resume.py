@@ -47,7 +47,7 @@ def question(sources, table="matches", **options):
 def rows_of(asked):
     """Return the rows, sorted, and check that all sources could be read."""
     found = sorted(map(repr, asked.rows()))
-    assert asked.problems == []
+    assert asked.report.skipped == ()
     return found
 
 
@@ -233,7 +233,7 @@ def test_a_file_that_cannot_be_read_is_a_problem_and_is_read_by_a_later_run(tmp_
     (tmp_path / "b.jsonl.gz").write_bytes(packed[:-9])
     asked = question([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], resume=tmp_path / "kept")
     assert len(list(asked.rows())) == 1
-    assert [Path(problem.path).name for problem in asked.problems] == ["b.jsonl.gz"]
+    assert [Path(problem.path).name for problem in asked.report.skipped] == ["b.jsonl.gz"]
     (tmp_path / "b.jsonl.gz").write_bytes(packed)
     assert len(rows_of(asked)) == 2
 
@@ -250,7 +250,7 @@ def test_another_question_another_folder_and_a_second_run_are_refused(tmp_path):
         question(tmp_path / "t.jsonl", "usage", resume=folder).update()
     with pytest.raises(tailhook.ResumeError, match="is not empty"):
         question(tmp_path / "t.jsonl", "usage", resume=tmp_path).update()
-    described = question(None, "records").question.described()
+    described = question(None, "records")._question.described()
     with (
         resume.opened_folder(folder, described),
         pytest.raises(tailhook.ResumeError, match="another scan is writing"),

@@ -111,10 +111,8 @@ def test_files_on_disk_give_the_rows_of_the_reference_and_each_row_finds_its_rec
     question = Question(patterns=PATTERNS, all_text=True, in_code=None)
     opened = {path: tailhook.open(path) for path, _ in found}
     for table in COLUMNS:
-        patterns = PATTERNS if table == "matches" else ()
-        scan = tailhook.scan(
-            tmp_path, table, patterns=patterns, all_text=True, in_code=None, columns=COLUMNS[table], workers=2
-        )
+        asked = {"patterns": PATTERNS, "all_text": True, "in_code": None} if table == "matches" else {}
+        scan = tailhook.scan(tmp_path, table, columns=COLUMNS[table], workers=2, **asked)
         got = [row._asdict() for row in scan.rows()]
         assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
         for row in got if "offset" in COLUMNS[table] else ():
@@ -153,9 +151,9 @@ def test_files_that_were_last_modified_long_before_a_time_have_no_row_in_it(tabl
             own = [row["timestamp"] for row in rows("records", [(path, data)]) if row["timestamp"]]
             written = max(own, default=NOON).timestamp() + random.choice((0, 0, 3600, -3600, 10**6))
             os.utime(path, (written, written))
-        patterns = PATTERNS if table == "matches" else ()
+        asked = {"patterns": PATTERNS, "in_code": None} if table == "matches" else {}
         times = {"since": question.since, "until": question.until}
-        scan = tailhook.scan(folder, table, patterns=patterns, in_code=None, columns=COLUMNS[table], workers=1, **times)
+        scan = tailhook.scan(folder, table, columns=COLUMNS[table], workers=1, **asked, **times)
         got = [row._asdict() for row in scan.rows()]
         assert sorted(got, key=str) == sorted(rows(table, found, question), key=str)
         assert scan.report.files + scan.report.older_files == len(found)

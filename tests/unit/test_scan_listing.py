@@ -1,9 +1,11 @@
-"""Where the hosts keep their transcripts."""
+"""Which files a scan reads, and where the hosts keep their transcripts."""
 
+import multiprocessing
 import os
 
 import pytest
 
+import tailhook
 from tailhook.fleet.listing import default_folders, find_source_files
 from tailhook.hook.hosts import NAMES, find_host
 
@@ -34,10 +36,10 @@ def test_a_file_whose_path_is_not_utf8_is_a_problem_and_never_a_row_with_another
 
 
 def test_the_folders_of_all_installed_hosts_are_found(home):
-    assert default_folders() == []
+    assert default_folders([]) == []
     for _, folder, _ in FOLDERS.values():
         (home / folder).mkdir(parents=True)
-    assert sorted(default_folders()) == sorted(str(home / folder) for _, folder, _ in FOLDERS.values())
+    assert sorted(default_folders([])) == sorted(str(home / folder) for _, folder, _ in FOLDERS.values())
 
 
 @pytest.mark.parametrize("host", FOLDERS)
@@ -46,10 +48,84 @@ def test_a_variable_moves_a_hosts_folder(home, monkeypatch, host):
     (home / folder).mkdir(parents=True)
     (home / "elsewhere" / moved).mkdir(parents=True)
     monkeypatch.setenv(variable, str(home / "elsewhere"))
-    assert default_folders() == [str(home / "elsewhere" / moved)]
+    assert default_folders([]) == [str(home / "elsewhere" / moved)]
 
 
 def test_a_host_whose_transcripts_are_not_known_has_none(home):
     assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDER} == {"cursor"}
     (home / ".cursor").mkdir()
-    assert default_folders() == []
+    assert default_folders([]) == []
+
+
+LINE = '{"type":"user","sessionId":"s","message":{"role":"user","content":"hello"}}\n'
+OTHER_USER = 65_534
+needs_users = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+
+
+def scanned(*sources):
+    """Return how many records a scan finds, and what it skips with the reasons."""
+    scan = tailhook.scan(sources or None, "records")
+    return sum(1 for _ in scan.rows()), [tuple(problem) for problem in scan.report.skipped]
+
+
+def scanned_as_a_user(*sources):
+    """Return what `scanned` returns, in a process that the permissions of files hold for."""
+    context = multiprocessing.get_context("fork")
+    answers, answer = context.Pipe(duplex=False)
+
+    def ask():
+        if os.getuid() == 0:
+            os.setuid(OTHER_USER)
+        answer.send(scanned(*sources))
+
+    process = context.Process(target=ask)
+    process.start()
+    process.join()
+    assert answers.poll(), "the process has failed"
+    return answers.recv()
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    """Return a transcript with one record, which every user may read."""
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    path = tmp_path / "s.jsonl"
+    path.write_text(LINE)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("n" * 300, "File name too long"),
+        ("a\0b", "embedded null byte"),
+        ("a\0b/*.jsonl", "embedded null byte"),
+        ("n" * 300 + "/*.jsonl", "no file matches"),
+    ],
+)
+def test_a_name_that_no_file_can_have_leaves_the_rows_of_the_other_sources(transcript, source, reason):
+    assert scanned(source, transcript) == (1, [(source, reason)])
+
+
+@needs_users
+def test_a_source_below_a_folder_without_permission_leaves_the_rows_of_the_others(tmp_path, transcript):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0)
+    below = str(locked / "folder")
+    assert scanned_as_a_user(below, transcript) == (1, [(below, "Permission denied")])
+    assert scanned_as_a_user(str(tmp_path)) == (1, [(str(locked), "Permission denied")])
+
+
+@needs_users
+def test_a_hosts_folder_without_permission_leaves_the_rows_of_the_other_hosts(home, transcript):
+    folder = home / ".claude" / "projects"
+    folder.mkdir(parents=True)
+    os.replace(transcript, folder / "s.jsonl")
+    (home / ".codex").mkdir(mode=0)
+    assert scanned_as_a_user() == (1, [(str(home / ".codex" / "sessions"), "Permission denied")])
+
+
+def test_a_variable_with_a_name_that_is_too_long_is_reported(home, monkeypatch):
+    monkeypatch.setenv("CODEX_HOME", "n" * 300)
+    assert scanned() == (0, [(os.path.join("n" * 300, "sessions"), "File name too long")])

@@ -19,14 +19,14 @@ LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix 
 def all_rows(source, table, root, **question):
     """Return the rows of a table, with paths below `root`."""
     if table == "matches":
-        question.setdefault("patterns", ["the "])
+        question = {"patterns": ["the "], "in_code": None, **question}
     columns = [name for name in TABLE_COLUMNS[table] if name != "bytes"]
-    found = tailhook.scan(source, table, columns=columns, in_code=None, workers=2, **question)
+    found = tailhook.scan(source, table, columns=columns, workers=2, **question)
     rows = [
         tuple(re.sub(f"^{re.escape(root)}", "", value) if isinstance(value, str) else value for value in row)
         for row in found.rows()
     ]
-    assert found.problems == []
+    assert found.report.skipped == ()
     return rows
 
 
@@ -87,7 +87,7 @@ def test_a_file_on_a_web_server_is_scanned_and_a_server_that_lists_nothing_is_a_
         url = f"{address}/folder/a%20b.jsonl"
         asked = tailhook.scan([url, f"{address}/folder/"], patterns=["TODO"])
         assert [(row.path, row.session_id) for row in asked.rows()] == [(url, "s")]
-        assert [problem.path for problem in asked.problems] == [f"{address}/folder/"]
+        assert [problem.path for problem in asked.report.skipped] == [f"{address}/folder/"]
         with tailhook.open(url) as session:
             assert session.at(0).text == "Fix the TODO."
 
@@ -104,7 +104,7 @@ def test_an_object_that_vanished_is_a_problem_and_the_others_are_scanned(monkeyp
     with bucket({"a.jsonl": LINE, "b.jsonl": LINE, "c.jsonl": LINE}) as (files, _):
         (task,) = plan.make_tasks(listing.find_source_files(["s3://bucket"], []))
         del files["/bucket/b.jsonl"]
-        result = local.scan_task(tailhook.scan("s3://bucket", "records").programs["records"], task)
+        result = local.scan_task(tailhook.scan("s3://bucket", "records")._programs["records"], task)
         assert [problem.path for problem in result.problems] == ["s3://bucket/b.jsonl"]
         assert result.counts["records"] == 2
 

@@ -1,10 +1,16 @@
-"""What `tailhook.scan` refuses before it reads anything."""
+"""What `tailhook.scan` asks, and what it refuses before it reads anything."""
 
-from datetime import datetime
+import json
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
+from support.oracles import scan as oracle
 
 import tailhook
+
+START = datetime(2026, 11, 1, tzinfo=timezone.utc)
+TABLES = ("matches", "records", "tools", "usage", "sessions")
 
 
 @pytest.mark.parametrize(
@@ -12,6 +18,19 @@ import tailhook
     [
         ({"table": "lines"}, "there is no table 'lines'"),
         ({"table": "matches"}, "nothing to find"),
+        ({"table": "records", "patterns": ["x"]}, "only the table matches takes patterns"),
+        ({"table": "usage", "signals": True, "context": 5}, "only the table matches takes signals, context"),
+        ({"table": "tools", "categories": True}, "only the table matches takes categories"),
+        ({"table": "sessions", "in_code": None}, "only the table matches takes in_code"),
+        ({"table": "records", "all_text": True, "sidechains": True}, "takes all_text, sidechains"),
+        ({"patterns": tailhook.PatternSet(["x"], outside_code=False)}, "give in_code=None"),
+        ({"patterns": ["a\udcff"]}, "the pattern 'a.udcff' has a lone surrogate"),
+        ({"patterns": {"\udcff": "a"}}, "the pattern '.udcff' has a lone surrogate"),
+        ({"table": "records", "roles": ["usr"]}, "there is no role 'usr': choose among user, assistant, human"),
+        ({"table": "records", "workers": 0}, "workers is 0"),
+        ({"table": "records", "workers": -1}, "workers is -1"),
+        ({"signals": True, "context": -1, "redact": True}, "context is -1"),
+        ({"table": "records", "project": ""}, "project is an empty name"),
         ({"table": "usage", "columns": ["cost"]}, "has no column cost"),
         ({"table": "tools", "roles": ["user"]}, "rows of the table tools have no role"),
         ({"table": "records", "columns": ["type"], "resume": "folder"}, "resume needs the column path"),
@@ -22,8 +41,107 @@ def test_arguments_that_do_not_fit_together_are_refused(question, reason):
         tailhook.scan("sessions", **question)
 
 
+@pytest.mark.parametrize("name", ["roles", "sessions", "columns"])
+@pytest.mark.parametrize("value", ["user", b"user", [1]])
+def test_what_is_not_a_list_of_strings_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"{name} is .*: give a list of strings"):
+        tailhook.scan("sessions", "records", **{name: value})
+
+
+@pytest.mark.parametrize("value", ["2026-11-01", date(2026, 11, 1), 5])
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_a_time_that_is_not_a_datetime_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"{name} is .*: give an aware datetime"):
+        tailhook.scan("sessions", "records", **{name: value})
+
+
+def test_a_set_that_does_not_exclude_code_finds_matches_in_code(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"type":"assistant","message":{"role":"assistant","content":"`TODO` TODO"}}\n')
+    anywhere = tailhook.PatternSet(["TODO"], outside_code=False)
+    assert [row.in_code for row in tailhook.scan(path, patterns=anywhere, in_code=None).rows()] == [True, False]
+
+
 @pytest.mark.parametrize("table", ["records", "tools", "usage", "sessions"])
 @pytest.mark.parametrize("name", ["since", "until"])
 def test_a_time_without_a_zone_is_refused(table, name):
-    with pytest.raises(TypeError, match=f"{name} has no time zone"):
+    with pytest.raises(TypeError, match=f"{name} is .* no time zone"):
         tailhook.scan("sessions", table, **{name: datetime(2026, 11, 1)})
+
+
+def write_session(folder, session, cwd="/w", stamps=(START,), tokens=5):
+    """Write a transcript with a record of the agent for each time, and return its path."""
+    lines = []
+    for number, stamp in enumerate(stamps):
+        content = [{"type": "text", "text": "TODO"}, {"type": "tool_use", "id": f"t{number}", "name": "Bash"}]
+        usage = {"input_tokens": tokens, "output_tokens": tokens}
+        message = {"id": f"{session}{number}", "role": "assistant", "content": content, "usage": usage}
+        facts = {"type": "assistant", "sessionId": session, "cwd": cwd, "timestamp": stamp.isoformat()}
+        lines.append(json.dumps({**facts, "message": message}) + "\n")
+    path = folder / f"{session}.jsonl"
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def oracle_rows(table, paths, **conditions):
+    """Return what the slow reference gives for files."""
+    files = [(path, Path(path).read_bytes()) for path in paths]
+    return oracle.rows(table, files, oracle.Question({"TODO": "TODO"}, **conditions))
+
+
+def sessions_found(table, source, **conditions):
+    """Return the sessions of a table's rows, sorted."""
+    patterns = ["TODO"] if table == "matches" else ()
+    return sorted(row.session_id for row in tailhook.scan(source, table, patterns=patterns, **conditions).rows())
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    ("project", "found"),
+    [
+        ("/", ["below", "deep", "other", "root"]),
+        ("/home", ["below", "deep"]),
+        ("/home/", ["below", "deep"]),
+        ("/home/me", ["deep"]),
+        ("C:\\", ["drive"]),
+        ("C:\\src", ["drive"]),
+    ],
+)
+def test_a_project_means_the_same_for_every_table(tmp_path, table, project, found):
+    folders = {"root": "/", "below": "/home", "deep": "/home/me", "other": "/homes", "drive": "C:\\src", "none": "x/"}
+    paths = [write_session(tmp_path, name, folder) for name, folder in folders.items()]
+    assert sessions_found(table, tmp_path, project=project) == found
+    assert sorted(row["session_id"] for row in oracle_rows(table, paths, project=project)) == found
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_time_is_between_a_time_and_itself(tmp_path, table):
+    path = write_session(tmp_path, "s", stamps=[START, START + timedelta(hours=2)])
+    noon = START + timedelta(hours=1)
+    for until in (noon, START):
+        assert sessions_found(table, tmp_path, since=noon, until=until) == []
+        assert oracle_rows(table, [path], since=noon, until=until) == []
+
+
+def test_the_sum_of_a_sessions_tokens_is_at_most_the_greatest_whole_number_of_a_column(tmp_path):
+    path = write_session(tmp_path, "s", stamps=[START, START], tokens=2**63 - 1)
+    (row,) = tailhook.scan(path, "sessions").rows()
+    (wanted,) = oracle_rows("sessions", [path])
+    assert row.input_tokens == row.output_tokens == wanted["input_tokens"] == 2**63 - 1
+    assert row.cache_read_tokens == 0
+
+
+def test_a_scan_shows_its_question_in_one_line():
+    scan = tailhook.scan(
+        ["a\nb"], patterns={"todo": "TODO"}, since=START, project="/w", roles=["user"], columns=["line"]
+    )
+    assert repr(scan) == (
+        "Scan('matches', sources=['a\\nb'], patterns=['todo'], roles=('user',), since='2026-11-01 00:00:00+00:00', "
+        "project='/w', columns=('line',))"
+    )
+    assert len(repr(tailhook.scan(["s" * 500] * 500, categories=True, signals=True))) < 600
+
+
+def test_a_scan_has_no_other_names_than_those_that_are_documented():
+    names = {name for name in (*dir(tailhook.Scan), *vars(tailhook.scan(None, "usage"))) if not name.startswith("_")}
+    assert names == {"columns", "report", "resume", "rows", "sources", "table", "to_daft", "to_ray", "update"}

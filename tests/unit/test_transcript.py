@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tailhook import transcript
+from tailhook import scan, transcript
 from tailhook.patterns import PatternSet
 
 
@@ -22,6 +22,13 @@ RECORDS = [
     record("user", "DONE", isMeta=True),
     record("assistant", "more"),
 ]
+WRITTEN_BY_THE_HOST = (  # as a person's words
+    "<command-name>/x DONE",
+    "Stop hook feedback: DONE",
+    "[Request interrupted by user] DONE",
+    "<local-command-stdout>DONE</local-command-stdout>",
+    [{"type": "text", "text": "<system-reminder>DONE"}],
+)
 
 
 @pytest.fixture
@@ -47,6 +54,21 @@ def test_an_offset_is_that_of_the_records_line(session, path):
     data = path.read_bytes()
     for one in session:
         assert json.loads(data[one.offset :].splitlines()[0]) == one.json()
+
+
+@pytest.mark.parametrize("text", WRITTEN_BY_THE_HOST)
+def test_what_the_host_writes_in_a_persons_name_has_no_match(tmp_path, text):
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(record("user", text)) + "\n")
+    done = PatternSet(["DONE"])
+    with transcript.open(path) as session:
+        assert [one.has_own_words for one in session] == [False]
+        assert list(session.findall(done, roles={"user"})) == []
+        assert session.find_last(done, roles={"user"}) is None
+    assert list(scan(path, patterns=done).rows()) == []
+    path.write_text(json.dumps(record("assistant", text)) + "\n")
+    with transcript.open(path) as session:
+        assert [match.name for match in session.findall(done)] == ["DONE"]
 
 
 def test_roles_and_limit_choose_among_the_newest(session):

@@ -6,14 +6,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
+
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command; returns the exit code: 0 done, 1 failed with a line on stderr, 2 wrong usage."""
+    """Run one command; returns the exit code: 0 done, 1 failed with a line on stderr, 2 wrong usage, 130 by Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["hook"] and "--help" not in words and "-h" not in words:
         from tailhook.hook.process import main as hook
 
         hook(words[1:])
-    from tailhook.cli.parser import run_command
+    try:
+        from tailhook.cli.parser import run_command
 
-    return run_command(words)
+        return run_command(words)
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("tailhook: interrupted\n")
+        return EXIT_INTERRUPTED

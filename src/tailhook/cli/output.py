@@ -38,6 +38,13 @@ class CommandGroup(Protocol):
         ...
 
 
+def open_missing_streams() -> None:
+    """Open /dev/null for each standard stream that is closed, such as stdout after `>&-` in a shell."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the process ends
+
+
 def attempt(command: Callable[[], int | None]) -> int:
     """Run a command and return its exit code. If it fails, print one line on stderr."""
     try:
@@ -116,6 +123,15 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
 def format_next_stop(outcome: str, why: str) -> str:
     """Return a verdict about the next stop as a sentence for a person."""
     return f"At the next stop the agent {'must continue' if outcome == 'block' else 'may stop'}: {why}."
+
+
+def counted(count: int, things: str) -> str:
+    """Return how many things there are.  things: the plural of their name.
+
+    >>> counted(1, "matches"), counted(1200, "tool uses")
+    ('1 match', '1,200 tool uses')
+    """
+    return f"{count:,} {things if count != 1 else 'match' if things == 'matches' else things.removesuffix('s')}"
 
 
 def coloured(words: str, colour: int) -> str:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import cast
 
 from tailhook import __version__
-from tailhook.cli.output import CommandGroup, attempt
+from tailhook.cli.output import CommandGroup, attempt, open_missing_streams
 
 # The modules of this folder that declare commands, in the order of `tailhook --help`.
 COMMAND_GROUPS = (
@@ -17,6 +17,7 @@ COMMAND_GROUPS = (
 
 def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
+    open_missing_streams()
     arguments, rest = parser().parse_known_args(argv)
     if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "add_words")):
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")

@@ -55,6 +55,25 @@ class ProgressBar:
         self.bar.stop()
 
 
+class ProgressView:
+    """Keeps how far a scan is, and draws a progress bar if there is one."""
+
+    def __init__(self) -> None:
+        self.newest = Progress(0, 0, 0, 0)
+        self.bar = make_bar()
+
+    def __call__(self, progress: Progress) -> None:
+        """Keep it and draw it."""
+        self.newest = progress
+        if self.bar is not None:
+            self.bar(progress)
+
+    def hide(self) -> None:
+        """Remove the bar from the terminal."""
+        if self.bar is not None:
+            self.bar.hide()
+
+
 def make_bar() -> ProgressBar | None:
     """Return a progress bar, or None if there is no terminal for it or rich is not installed."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):

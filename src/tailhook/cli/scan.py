@@ -3,27 +3,29 @@
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, positive, whole
+from tailhook.cli import EXIT_INTERRUPTED
+from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, counted, positive, whole
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, TABLE_COLUMNS
+from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
-    from tailhook.cli.progress import ProgressBar
+    from tailhook.cli.progress import ProgressView
     from tailhook.fleet.report import ScanReport
     from tailhook.fleet.scan import Scan
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
+FILE_FORMATS = FORMATS[1:]  # a table is only for a person
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
-EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -52,7 +54,9 @@ def add(commands: Commands) -> None:
     find.add_argument("--all-text", action="store_true", help="search all text, not only what person and agent wrote")
     find.add_argument("--sidechains", action="store_true", help="search what sub-agents wrote, too")
     which = parser.add_argument_group("which rows")
-    which.add_argument("--role", action="append", default=[], metavar="R", help="of this role: user, assistant, human")
+    which.add_argument(
+        "--role", action="append", choices=ROLES, default=[], metavar="R", help=f"of this role: {', '.join(ROLES)}"
+    )
     add_conditions(which)
     which.add_argument("--limit", type=positive, metavar="N", help="at most N rows")
     out = parser.add_argument_group("output")
@@ -60,7 +64,7 @@ def add(commands: Commands) -> None:
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
     out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
     out.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
-    out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format")
+    out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format; - is stdout")
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
     )
@@ -94,8 +98,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def print_scan(arguments: argparse.Namespace) -> int:
     """Print the rows. Return 1 if a source could not be read."""
+    from tailhook.cli.progress import ProgressView
+
     check_flags(arguments)
+    arguments = choose_output(arguments)
     asked = asked_columns(arguments)
+    view = ProgressView()
     found = make_scan(
         arguments,
         table=arguments.table,
@@ -110,15 +118,16 @@ def print_scan(arguments: argparse.Namespace) -> int:
         sidechains=arguments.sidechains,
         resume=arguments.resume,
         redact=arguments.redact,
+        progress=view,
     )
     if arguments.resume:
-        return run(found, lambda batches: write_folder(found, arguments.resume), "")
+        return run(found, view, lambda batches: write_folder(found, arguments.resume), "")
     rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
-    return run(found, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
+    return run(found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
-    """Set the format. Raises UsageError for flags that do not go together."""
+    """Raise UsageError for flags that do not go together."""
     if arguments.table != "matches":
         for name in FOR_MATCHES:
             if getattr(arguments, name) not in (None, False, []):
@@ -131,16 +140,10 @@ def check_flags(arguments: argparse.Namespace) -> None:
         raise UsageError("--count prints a number: leave out --format and -o")
     if arguments.resume:
         check_resume(arguments)
-    if arguments.format is None:
-        ending = Path(arguments.output or "").suffix.removeprefix(".")
-        usual = "table" if sys.stdout.isatty() and not arguments.output else "jsonl"
-        arguments.format = ending if ending in FORMATS[1:] else usual
-    if arguments.format in BINARY_FORMATS and not arguments.output:
-        raise UsageError(f"--format {arguments.format} needs -o FILE")
 
 
 def check_resume(arguments: argparse.Namespace) -> None:
-    """Set the format of `--resume`. Raises UsageError for flags that a folder of Parquet files does not have."""
+    """Raise UsageError for flags that a folder of Parquet files does not have."""
     folder = arguments.resume
     if arguments.output and not is_same_path(arguments.output, folder):
         raise UsageError(f"--resume {folder} writes its rows to {folder}: leave out -o")
@@ -149,8 +152,27 @@ def check_resume(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--resume keeps all rows as Parquet files: leave out {flag}, and ask the files")
     if arguments.format not in (None, "parquet"):
         raise UsageError(f"--resume keeps all rows as Parquet files: leave out --format {arguments.format}")
-    arguments.format = "parquet"
-    arguments.output = folder
+
+
+def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments with the format and the file that they mean; the file is None for stdout.
+
+    Raises UsageError if they do not name a format, or one that stdout does not take.
+    """
+    output, format_name = arguments.output, arguments.format
+    if arguments.resume:
+        output, format_name = arguments.resume, "parquet"
+    elif output == "-":
+        output = None
+    if format_name is None:
+        ending = Path(output or "").suffix.removeprefix(".")
+        if ending and ending not in FILE_FORMATS:
+            known = ", ".join(f".{name}" for name in FILE_FORMATS)
+            raise UsageError(f"{output}: the ending names no format ({known}): give --format")
+        format_name = ending or ("table" if sys.stdout.isatty() and not output else "jsonl")
+    if format_name in BINARY_FORMATS and not output:
+        raise UsageError(f"--format {format_name} needs -o FILE")
+    return argparse.Namespace(**{**vars(arguments), "output": output, "format": format_name})
 
 
 def is_same_path(first: str, second: str) -> bool:
@@ -195,7 +217,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
         asked = [name.strip() for name in arguments.columns.split(",") if name.strip()]
     elif arguments.format == "table":
         asked = list(SHOWN[arguments.table])
-    for name in [*(asked or ()), *([sort] if sort else ())]:
+    for name in [*(asked or ()), *([] if arguments.sort is None else [sort])]:
         if name not in known:
             raise UsageError(f"the table {arguments.table} has no column {name!r}. It has {', '.join(known)}")
     if asked == []:
@@ -231,42 +253,58 @@ def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
 
 
 def folder_argument(word: str) -> str:
-    """Return a folder as records name it: absolute. One of another system stays as it is."""
+    """Return a folder as records name it: absolute. One of another system stays as it is. Raises UsageError."""
+    if not word:
+        raise UsageError("--project is an empty name: give a folder")
     return word if DRIVE.match(word) else str(Path(os.path.abspath(Path(word).expanduser())))  # noqa: PTH100 - no links
 
 
 # ---- the run -------------------------------------------------------------------
 
 
-def run(scan: "Scan", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str) -> int:
+class Terminated(BaseException):
+    """The process is to end, by SIGTERM."""
+
+
+def raise_terminated(*_: object) -> None:
+    """Raise Terminated, so that files that are not whole are removed."""
+    raise Terminated
+
+
+def run(
+    scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str
+) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
+    view: the scan's progress.
     write: takes the batches, and returns how many rows were written, or None.
     rows_are: what the rows are called in the summary.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
-    are not waited for.
+    are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
     """
-    from tailhook.cli.progress import make_bar
-
-    bar = make_bar()
-    scan.watch = bar
     count = None
+    handler = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         try:
-            count = write(hiding(scan, bar))
+            count = write(hiding(scan, view))
             sys.stdout.flush()
         finally:
-            if bar is not None:
-                bar.hide()
+            view.hide()
     except KeyboardInterrupt:
-        files = f"{scan.progress.files:,} of {scan.progress.all_files:,} files"
-        sys.stderr.write(f"tailhook: interrupted after {files}\n")
+        files, all_files = view.newest.files, view.newest.all_files
+        when = f"after {files:,} of {all_files:,} files" if all_files else "before the first file"
+        sys.stderr.write(f"tailhook: interrupted {when}\n")
         sys.stderr.flush()
         os._exit(EXIT_INTERRUPTED)
+    except Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
     except (OSError, CommandError):  # of the output: else the exit tries again to write what is left, and fails
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
+    finally:
+        signal.signal(signal.SIGTERM, handler)
     report = scan.report
     for line in report_lines(scan, report):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
@@ -286,11 +324,10 @@ def write_folder(scan: "Scan", folder: str) -> None:
         raise CommandError(f"{folder}: {error.strerror}") from error
 
 
-def hiding(batches: "Iterable[ArrowBatch]", bar: "ProgressBar | None") -> "Iterator[ArrowBatch]":
+def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[ArrowBatch]":
     """Yield the batches; the progress bar is removed from the terminal before each."""
     for batch in batches:
-        if bar is not None:
-            bar.hide()
+        view.hide()
         yield batch
 
 
@@ -298,13 +335,16 @@ def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
     """Return what a person has to know of a scan, apart from its rows."""
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
-        lines.append(f"{more:,} more sources could not be read")
-    if scan.sources is None and not scan.progress.all_files and not report.skipped:
+        lines.append(f"{counted(more, 'more sources')} could not be read")
+    found = (report.files, report.unchanged_files, report.older_files, report.skipped)
+    if scan.sources is None and not any(found):
         lines.append("there are no transcripts of an installed host: name files or folders")
     if report.broken_lines:
-        lines.append(f"{report.broken_lines:,} lines are not valid records")
+        are = "is not a valid record" if report.broken_lines == 1 else "are not valid records"
+        lines.append(f"{counted(report.broken_lines, 'lines')} {are}")
     if report.long_lines:
-        lines.append(f"{report.long_lines:,} lines are longer than 16 MiB and were skipped")
+        are = "is longer than 16 MiB and was" if report.long_lines == 1 else "are longer than 16 MiB and were"
+        lines.append(f"{counted(report.long_lines, 'lines')} {are} skipped")
     if report.unknown_types:
         kinds = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(count_kinds(report).items()))
         lines.append(f"records of unknown types: {kinds}")
@@ -319,21 +359,12 @@ def count_kinds(report: "ScanReport") -> dict[str, int]:
     return found
 
 
-def counted(count: int, rows_are: str) -> str:
-    """Return how many rows there are.
-
-    >>> counted(1, "matches"), counted(1200, "tool uses")
-    ('1 match', '1,200 tool uses')
-    """
-    return f"{count:,} {rows_are if count != 1 else 'match' if rows_are == 'matches' else rows_are.removesuffix('s')}"
-
-
 def summary(report: "ScanReport") -> str:
     """Return what was read, as the last line of a scan."""
     from tailhook.pictures.axis import format_bytes
 
     seconds = max(report.seconds or 0, 1e-3)
     rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
-    files = f"{report.files:,} file{'s' * (report.files != 1)}"
+    files = counted(report.files, "files")
     unchanged = f", {report.unchanged_files:,} unchanged" if report.unchanged_files else ""
     return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
+from tailhook.cli.output import Commands, add_json, coloured, command, counted, print_json, print_lines
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
 from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
@@ -46,12 +46,14 @@ def add(commands: Commands) -> None:
 
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
+    from tailhook.cli.progress import ProgressView
     from tailhook.fleet.prices import read_prices
     from tailhook.fleet.totals import total_columns
 
     prices = None if arguments.prices is None else read_prices(arguments.prices)
-    scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by))
-    return run(scan, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
+    view = ProgressView()
+    scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by), progress=view)
+    return run(scan, view, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
 def print_totals(
@@ -68,7 +70,7 @@ def print_totals(
                 "groups": [{arguments.by: name, **total_facts(total, prices)} for name, total in groups.items()],
                 "total": total_facts(whole, prices),
                 "unpriced_models": [{"model": name, "responses": one.responses} for name, one in unpriced.items()],
-                "skipped": [problem._asdict() for problem in scan.problems],
+                "skipped": [problem._asdict() for problem in scan.report.skipped],
             }
         )
         return whole.responses
@@ -76,7 +78,7 @@ def print_totals(
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     for name, total in unpriced.items():
-        count = f"{total.responses:,} response{'s' * (total.responses != 1)}"
+        count = counted(total.responses, "responses")
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
     return whole.responses
 

@@ -29,7 +29,7 @@ class Conditions(NamedTuple):
 
     roles, sessions: () for all.
     since, until: aware; `until` itself does not count. A row without a time fails both. None: no limit.
-    project: a folder without a slash at its end; those below it count too. None: all.
+    project: a folder; those below it count too. If it ends in a separator, all that begin with it count. None: all.
     """
 
     roles: tuple[str, ...] = ()
@@ -48,12 +48,16 @@ class Conditions(NamedTuple):
             return False
         if self.project is None:
             return True
-        below = (f"{self.project.rstrip('/')}/", f"{self.project}\\")
-        return project is not None and (project == self.project or project.startswith(below))
+        if project is None or project == self.project:
+            return project is not None
+        is_prefix = self.project.endswith(("/", "\\"))
+        return project.startswith(self.project if is_prefix else (f"{self.project}/", f"{self.project}\\"))
 
     def is_in_time(self, start: datetime | None, end: datetime | None) -> bool:
         """Return whether the time from `start` to `end` overlaps the time that counts."""
         if self.since is not None and (end is None or end < self.since):
+            return False
+        if self.since is not None and self.until is not None and self.since >= self.until:
             return False
         return self.until is None or (start is not None and start < self.until)
 

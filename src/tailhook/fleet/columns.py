@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+ROLES = ("user", "assistant", "human")  # that a question may name
 CONTEXT_CHARS = 80  # before and after a match, unless a question asks for another number
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 BINARY_FORMATS = ("parquet", "arrow")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
-from tailhook.fleet.plan import ScanProblem, SourceFile
+from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
 from tailhook.hook.hosts import NAMES, find_host
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import is_url
@@ -21,14 +21,26 @@ NOT_UTF8 = "its path is not UTF-8, so no row can name it: rename it"
 ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
-def default_folders() -> list[str]:
-    """Return the transcript folders of the installed hosts that exist. Environment variables may move them."""
+def default_folders(problems: list[ScanProblem]) -> list[str]:
+    """Return the transcript folders of the installed hosts that exist. Environment variables may move them.
+
+    problems: gets the folders that cannot be reached.
+    """
     folders = []
     for host in map(find_host, NAMES):
         named = os.environ.get(host.HOOKS_FILE.get("folder_variable", ""))
-        folder = Path(named or Path.home() / host.HOOKS_FILE["folder"], host.TRANSCRIPT_FOLDER)
-        if host.TRANSCRIPT_FOLDER and folder.is_dir():
-            folders.append(str(folder))
+        folder = str(Path(named or Path.home() / host.HOOKS_FILE["folder"], host.TRANSCRIPT_FOLDER))
+        if not host.TRANSCRIPT_FOLDER:
+            continue
+        try:
+            is_folder = stat.S_ISDIR(os.stat(folder).st_mode)  # noqa: PTH116 - see stat_source
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            problems.append(problem_of(folder, error))
+            continue
+        if is_folder:
+            folders.append(folder)
     return folders
 
 
@@ -43,12 +55,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
         if is_url(source):
             found.update((file.path, file) for file in find_objects(source, problems))
             continue
-        for path in paths_of(source, problems):
-            try:
-                facts = os.stat(path)  # noqa: PTH116 - of 10,000 files, Path objects would take most of the time
-            except OSError as error:
-                problems.append(ScanProblem(path, error.strerror or str(error)))
-                continue
+        for path, facts in walk_source(source, problems):
             if not is_utf8(path):
                 problems.append(ScanProblem(path, NOT_UTF8))
             elif stat.S_ISREG(facts.st_mode):
@@ -67,19 +74,35 @@ def is_utf8(path: str) -> bool:
     return True
 
 
-def paths_of(source: str, problems: list[ScanProblem]) -> Iterator[str]:
-    """Yield the paths of a source's files."""
-    path = Path(source)
-    if path.is_dir():
-        yield from files_below(path, problems)
-    elif glob.has_magic(source) and not os.path.lexists(source):
-        paths = sorted(matches_of(source))
+def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None:
+    """Return what the system knows of a file or folder, or None if it cannot be reached.
+
+    `Path.is_dir` raises, before Python 3.14, if a folder above it has no permission or if the name is too long.
+    problems: gets the reason.
+    """
+    try:
+        return os.stat(path)  # noqa: PTH116 - of 10,000 files, Path objects would take most of the time
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        problems.append(problem_of(path, error))
+        return None
+
+
+def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the path of each file of a source, and what the system knows of it."""
+    if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
+        paths = sorted(map(str, matches_of(source)))
         if not paths:
             problems.append(ScanProblem(source, "no file matches"))
-        for found in paths:
-            yield from files_below(found, problems) if found.is_dir() else (str(found),)
     else:
-        yield str(path)
+        paths = [str(Path(source))]
+    for path in paths:
+        facts = stat_source(path, problems)
+        if facts is not None and stat.S_ISDIR(facts.st_mode):
+            for below in files_below(path, problems):
+                if (facts := stat_source(below, problems)) is not None:
+                    yield below, facts
+        elif facts is not None:
+            yield path, facts
 
 
 def matches_of(pattern: str) -> Iterator[Path]:
@@ -96,14 +119,14 @@ def matches_of(pattern: str) -> Iterator[Path]:
             yield from matches_of(f"{glob.escape(folder)}/{below}") if below else (Path(folder),)
 
 
-def files_below(folder: Path, problems: list[ScanProblem]) -> Iterator[str]:
+def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[str]:
     """Yield the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
 
     def note(error: OSError) -> None:
-        problems.append(ScanProblem(str(error.filename), error.strerror or str(error)))
+        problems.append(problem_of(str(error.filename), error))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders.sort()
         first = str(Path(parent, "_"))[:-1]
         paths = (first + name for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))
-        yield from (path for path in paths if not os.path.islink(path))  # noqa: PTH114 - see find_source_files
+        yield from (path for path in paths if not os.path.islink(path))  # noqa: PTH114 - see stat_source

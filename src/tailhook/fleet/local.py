@@ -20,6 +20,7 @@ from tailhook.fleet.plan import (
     FileRange,
     ScanProblem,
     name_of,
+    problem_of,
     session_in_head,
 )
 from tailhook.hook.hosts import DEFAULT
@@ -75,8 +76,7 @@ def scan_task(
                 counts["bytes"] += size
                 counts["files"] += part.start == 0
             except (OSError, TailhookError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                problems.append(ScanProblem(part.path, reason))
+                problems.append(problem_of(part.path, error))
     finally:
         objects.close()
     counts.update(scan.counts)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tailhook.errors import SourceError, TailhookError
-from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile
+from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile, problem_of
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import BUCKET_SCHEMES, ask_store, open_store, split_url
 
@@ -47,7 +47,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
                 found = True
                 yield file
     except (OSError, TailhookError) as error:
-        problems.append(ScanProblem(url, str(error)))
+        problems.append(problem_of(url, error))
         return
     if not found:
         problems.append(ScanProblem(url, "no file matches" if wanted else "nothing is there"))

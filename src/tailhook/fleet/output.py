@@ -41,6 +41,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+    except OSError as error:
+        if error.filename == str(part):
+            error.filename = str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 

@@ -59,6 +59,12 @@ class ScanProblem(NamedTuple):
     reason: str
 
 
+def problem_of(path: str, error: Exception) -> ScanProblem:
+    """Return why a file could not be read; the reason does not repeat its name."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return ScanProblem(path, f"it {reason.removeprefix(f'{path} ')}" if reason.startswith(f"{path} ") else reason)
+
+
 def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Iterator[list[FileRange]]:
     """Yield tasks, each a list of ranges, in the order of the files.
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
 NONE = (NEVER, 0, "")
+MAX_INT64 = (1 << 63) - 1  # of a column of whole numbers
 Place = tuple[datetime, str, int]  # of a record: its time, path and offset
 USAGE_HALF = (
     *("path", "offset", "session_id", "agent_id", "project", "host", "model", "timestamp"),
@@ -228,6 +229,11 @@ def last_value(lines: SessionLines, path: str, values: Sequence[str | None]) -> 
     return None if not value else ((time, path, offset), value)
 
 
+def add_tokens(numbers: Iterable[int | None]) -> int:
+    """Return the sum of numbers of tokens, at most MAX_INT64. None counts 0."""
+    return min(sum(number or 0 for number in numbers), MAX_INT64)
+
+
 def session_rows(totals: dict[str, SessionTotals], responses: Iterable[UsageRow]) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of the table sessions, sorted by session.
 
@@ -247,7 +253,7 @@ def session_rows(totals: dict[str, SessionTotals], responses: Iterable[UsageRow]
             *(first.get("project"), last.get("git_branch"), sorted({one.model for one in own if one.model})),
             *(last.get("host_version"), start, end, len(total.prompts), len(total.messages)),
             len(total.tool_ids) + total.unnamed_uses,
-            *(sum(one.input_tokens or 0 for one in own), sum(one.output_tokens or 0 for one in own)),
-            *(sum(one.cache_read_tokens or 0 for one in own), sum(one.cache_creation_tokens or 0 for one in own)),
+            *(add_tokens(one.input_tokens for one in own), add_tokens(one.output_tokens for one in own)),
+            *(add_tokens(one.cache_read_tokens for one in own), add_tokens(one.cache_creation_tokens for one in own)),
             *(len(total.errors), len(total.agents), total.bytes, total.broken_lines),
         )

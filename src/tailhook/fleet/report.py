@@ -38,8 +38,9 @@ class Progress(NamedTuple):
     """How far a scan is.
 
     files, bytes: that are done, compressed files with the size that they have on disk.
-    all_files, all_bytes: that there are to read; with `resume`, what is new. A table that needs two passes reads each
-        file twice.
+    all_files, all_bytes: that there are to read; with `resume`, what is new.
+
+    A table that reads all files twice counts each half after the first time.
     """
 
     files: int

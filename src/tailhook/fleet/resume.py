@@ -26,7 +26,16 @@ from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer_question
 from tailhook.fleet.local import TaskResult, run_tasks, scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
-from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile, make_tasks, session_in_head
+from tailhook.fleet.plan import (
+    COMPRESSED,
+    HEAD_BYTES,
+    FileRange,
+    ScanProblem,
+    SourceFile,
+    make_tasks,
+    problem_of,
+    session_in_head,
+)
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.host_records import name_of_host, recognize
@@ -157,7 +166,7 @@ class PartFolder:
                 try:
                     goes_on = has_grown(file, state)
                 except (OSError, TailhookError) as error:
-                    problems.append(ScanProblem(file.path, str(error)))
+                    problems.append(problem_of(file.path, error))
                     continue
                 if not goes_on:
                     replaced.add(file.path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import reprlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import TaskResult, run_tasks
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, files_since, make_tasks
@@ -22,6 +24,8 @@ from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS
 from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,24 +54,38 @@ class Scan:
         question: Question,
         workers: int,
         resume: Path | None = None,
-        watch: Watch | None = None,
+        progress: Watch | None = None,
     ) -> None:
         """sources: None for the transcripts of all installed hosts.
 
-        workers: threads.  resume: a folder of Parquet files.  watch: is called before the first task and after each.
+        workers: threads.  resume: a folder of Parquet files.  progress: is called before the first task and after each.
         """
         self.sources = sources
-        self.question = question
-        self.table, self.columns, self.conditions = question.table, question.columns, question.conditions
-        self.programs = question.programs()
-        self.workers = workers
+        self.table, self.columns = question.table, question.columns
         self.resume = resume
-        self.watch = watch
-        self.counts: Counter[str] = Counter()
-        self.unknown_types: Counter[tuple[str, str]] = Counter()
-        self.problems: list[ScanProblem] = []
-        self.progress = Progress(0, 0, 0, 0)
-        self.seconds: float | None = None
+        self._question = question
+        self._programs = question.programs()
+        self._workers = workers
+        self._progress = progress
+        self._counts: Counter[str] = Counter()
+        self._unknown_types: Counter[tuple[str, str]] = Counter()
+        self._problems: list[ScanProblem] = []
+        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
+        self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
+        self._seconds: float | None = None
+
+    def __repr__(self) -> str:
+        """Return the question in one line; what is long is cut."""
+        conditions = self._question.conditions._asdict()
+        asked = {
+            "sources": self.sources,
+            "patterns": [name for search in self._question.searches for name in search.patterns],
+            **{name: str(value) if isinstance(value, datetime) else value for name, value in conditions.items()},
+            "columns": self.columns,
+            "resume": None if self.resume is None else str(self.resume),
+        }
+        shown = [f", {name}={reprlib.repr(value)}" for name, value in asked.items() if value]
+        return f"Scan({self.table!r}{''.join(shown)})"
 
     def __iter__(self) -> Iterator[ArrowBatch]:
         """Yield the rows as batches, in the order of the files and of their lines.
@@ -75,27 +93,30 @@ class Scan:
         With `resume` first brings the folder up to date; the rows come in the order in which they were found.
         """
         started = time.monotonic()
-        self.seconds = None
+        self._seconds = None
         try:
             if self.resume is not None:
                 from tailhook.fleet.resume import read_parts
 
                 yield from read_parts(self.table, self.update())
                 return
-            files = self.find_files()
-            self.begin(files * len(self.programs))
-            columns = self.question.read_columns()
-            found = answer_question(self.table, columns, self.conditions, lambda table: self.read(table, files))
-            yield from self.question.masked(self.table, found, self.columns)
+            files = self._find_files()
+            self._begin(files * len(self._programs))
+            columns = self._question.read_columns()
+            found = answer_question(
+                self.table, columns, self._question.conditions, lambda table: self._read(table, files)
+            )
+            yield from self._question.masked(self.table, found, self.columns)
         finally:
-            self.seconds = time.monotonic() - started
+            self._seconds = time.monotonic() - started
 
-    def find_files(self) -> list[SourceFile]:
+    def _find_files(self) -> list[SourceFile]:
         """Return the files to scan. Forgets the counts and problems of an earlier run."""
-        self.counts, self.unknown_types, self.problems = Counter(), Counter(), []
-        found = find_source_files(default_folders() if self.sources is None else self.sources, self.problems)
-        files = files_since(found, self.table, self.conditions.since)
-        self.counts["older_files"] = len(found) - len(files)
+        self._counts, self._unknown_types, self._problems = Counter(), Counter(), []
+        sources = default_folders(self._problems) if self.sources is None else self.sources
+        found = find_source_files(sources, self._problems)
+        files = files_since(found, self.table, self._question.conditions.since)
+        self._counts["older_files"] = len(found) - len(files)
         return files
 
     def update(self) -> list[Path]:
@@ -109,92 +130,91 @@ class Scan:
         from tailhook.fleet.resume import update_folder
 
         started = time.monotonic()
-        self.seconds = None
+        self._seconds = None
         try:
-            return update_folder(self.resume, self.question, self.find_files(), self.workers, self.begin, self.note)
+            return update_folder(
+                self.resume, self._question, self._find_files(), self._workers, self._begin, self._note
+            )
         finally:
-            self.seconds = time.monotonic() - started
+            self._seconds = time.monotonic() - started
 
     def to_daft(self) -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
 
         Raises MissingExtraError without Daft, and ValueError for a scan with `resume` or `progress`.
         """
-        self.check_engine("Daft")
+        self._check_engine("Daft")
         from tailhook.fleet.daft import to_daft
 
-        return to_daft(self.question, self.find_files())
+        return to_daft(self._question, self._find_files())
 
     def to_ray(self) -> ray.data.Dataset:
         """Return the rows as a dataset of Ray Data. Lists the sources.
 
         Raises MissingExtraError without Ray Data, and ValueError for a scan with `resume` or `progress`.
         """
-        self.check_engine("Ray Data")
+        self._check_engine("Ray Data")
         from tailhook.fleet.ray import to_ray
 
-        return to_ray(self.question, self.find_files())
+        return to_ray(self._question, self._find_files())
 
-    def check_engine(self, engine: str) -> None:
+    def _check_engine(self, engine: str) -> None:
         """Raise ValueError if the scan has what only the local engine does."""
         if self.resume is not None:
             raise ValueError(f"{engine} keeps no rows for a later run: leave out resume, or read its Parquet files")
-        if self.watch is not None:
+        if self._progress is not None:
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
-    def begin(self, files: Sequence[SourceFile]) -> None:
+    def _begin(self, files: Sequence[SourceFile]) -> None:
         """Report what there is to read.  files: each as often as it is read."""
-        self.advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
+        self._sizes = {file.path: file.size - file.start for file in files}
+        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
 
-    def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
+    def _note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
         """Add what a task read to the report.
 
         table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
         task: () if no file was read.
         """
         if table == self.table:
-            self.counts.update(result.counts)
-            self.unknown_types.update(result.unknown_types)
-        self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+            self._counts.update(result.counts)
+            self._unknown_types.update(result.unknown_types)
+        self._problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self._problems]
         if not task:
             return
         done = sum(part.end in (None, part.size) for part in task)
         size = sum((part.size if part.end is None else part.end) - part.start for part in task)
-        self.advance(self.progress._replace(files=self.progress.files + done, bytes=self.progress.bytes + size))
+        self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
 
-    def read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
+    def _read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
-        with closing(run_tasks(self.programs[table], tasks, self.workers)) as runs:
+        with closing(run_tasks(self._programs[table], tasks, self._workers)) as runs:
             for run, task in zip(runs, tasks, strict=True):
                 yield from (batch for batch in run.batches() if len(batch))
-                self.note(run.result(), table, task)
+                self._note(run.result(), table, task)
 
-    def advance(self, progress: Progress) -> None:
-        """Keep how far the scan is, and report it."""
-        self.progress = progress
-        if self.watch is not None:
-            self.watch(progress)
+    def _advance(self, reads: Progress) -> None:
+        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
+        self._reads = reads
+        if self._progress is not None:
+            files, size = len(self._sizes), sum(self._sizes.values())
+            done = reads.files * files // max(1, reads.all_files)
+            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
 
     @property
     def report(self) -> ScanReport:
         """What the newest iteration has read so far."""
-        counts = self.counts
+        counts = self._counts
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self.seconds, tuple(self.problems), dict(self.unknown_types)),
+            *(self._seconds, tuple(self._problems), dict(self._unknown_types)),
             *(counts["older_files"], counts["unchanged_files"]),
         )
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
-        return self.name_rows(self)
-
-    def name_rows(self, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
-        """Yield the rows of batches of this scan as named tuples."""
-        row = row_type(self.columns)
-        for batch in batches:
-            yield from map(row._make, zip(*batch.columns(), strict=True))
+        return named_rows(self.columns, self)
 
     def __arrow_c_schema__(self) -> object:
         """Return the schema of the rows as an Arrow PyCapsule."""
@@ -231,10 +251,11 @@ def scan(
 
     sources: one or several files, folders, globs or URLs; None for the transcripts of all installed hosts.
     table: "matches", "records", "tools", "usage" or "sessions": what a row is (docs/scan-rows.md).
-    patterns: for matches: a PatternSet, texts, or texts by the name of their matches.
+    patterns: for matches: a PatternSet, texts, or texts by the name of their matches. `in_code` decides about code: a
+        set with outside_code=False needs in_code=None.
     signals: for matches: also find the texts that end an idle loop.
     categories: for matches: also find the keywords of the memory machine.
-    roles: for matches and records: only those of these roles; () for all.
+    roles: for matches and records: only those of these roles, "user", "assistant" and "human"; () for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
     project: only rows of this folder and those below it.
@@ -250,33 +271,51 @@ def scan(
     resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError if the arguments do not fit together, such as a column that the table lacks, and TypeError for a
-    wrong type, such as a time without a zone.
+    Raises ValueError if the arguments do not fit together, such as a column that the table lacks or patterns for
+    another table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.
 
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
     """
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+    roles, sessions = tuple_of("roles", roles), tuple_of("sessions", sessions)
     chosen = check_columns(table, columns)
     searches = []
     if patterns:
-        searches.append(user_search(patterns))
+        searches.append(user_search(patterns, in_code))
     searches += [programs.signal_search()] * signals + [programs.category_search()] * categories
     if table == "matches" and not searches:
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
+    for_matches = {
+        "patterns": bool(patterns),
+        "signals": signals,
+        "categories": categories,
+        "in_code": in_code is not False,
+        "context": context != CONTEXT_CHARS,
+        "all_text": all_text,
+        "sidechains": sidechains,
+    }
+    if table != "matches" and any(for_matches.values()):
+        given = ", ".join(name for name, is_given in for_matches.items() if is_given)
+        raise ValueError(f"only the table matches takes {given}")
     if table not in ("matches", "records") and roles:
         raise ValueError(f"rows of the table {table} have no role")
+    if unknown := [role for role in roles if role not in ROLES]:
+        raise ValueError(f"there is no role {unknown[0]!r}: choose among {', '.join(ROLES)}")
     for name, time_limit in (("since", since), ("until", until)):
-        if time_limit is not None and time_limit.utcoffset() is None:
-            raise TypeError(f"{name} has no time zone: give an aware datetime")
-    conditions = Conditions(
-        tuple(roles),
-        since,
-        until,
-        None if project is None else os.fspath(project).rstrip("/\\") or "/",
-        tuple(sessions),
-    )
+        if time_limit is not None and (not isinstance(time_limit, datetime) or time_limit.utcoffset() is None):
+            raise TypeError(f"{name} is {time_limit!r}, which has no time zone: give an aware datetime")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers is {workers}: give 1 or more, or None for one per processor")
+    if context < 0:
+        raise ValueError(f"context is {context}: give 0 or more characters")
+    folder = None if project is None else os.fspath(project)
+    if folder == "":
+        raise ValueError("project is an empty name: give a folder")
+    if folder is not None:
+        folder = folder.rstrip("/\\") or "/"
+    conditions = Conditions(roles, since, until, folder, sessions)
     options = {
         "code": -1 if in_code is None else int(in_code),
         "context": context + EXAMINED_CHARS * redact,
@@ -289,8 +328,8 @@ def scan(
         sources = [sources]
     found = None if sources is None else list(sources)
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
-    folder = None if resume is None else Path(resume)
-    return Scan(found, question, workers or os.cpu_count() or 1, folder, progress)
+    kept = None if resume is None else Path(resume)
+    return Scan(found, question, workers or os.cpu_count() or 1, kept, progress)
 
 
 def row_type(columns: Iterable[str]) -> Any:
@@ -299,18 +338,48 @@ def row_type(columns: Iterable[str]) -> Any:
     return NamedTuple("Row", fields)
 
 
-def user_search(patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]) -> programs.Search:
-    """Return the search for a user's patterns."""
+def named_rows(columns: Iterable[str], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+    """Yield the rows of batches as named tuples.  columns: of the batches."""
+    row = row_type(columns)
+    for batch in batches:
+        yield from map(row._make, zip(*batch.columns(), strict=True))
+
+
+def user_search(
+    patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str], in_code: bool | None
+) -> programs.Search:
+    """Return the search for a user's patterns.
+
+    Raises TypeError or ValueError if they are not a set of patterns, and ValueError for a lone surrogate and for a set
+    that does not exclude code in a scan that does.
+    """
     if isinstance(patterns, PatternSet):
-        return programs.Search(patterns.patterns, patterns.own_line, patterns.ignore_case, patterns.word)
-    return programs.Search(by_name(patterns))
+        if not patterns.outside_code and in_code is not None:
+            raise ValueError("the set has outside_code=False: give in_code=None, too, to find matches in code")
+        search = programs.Search(patterns.patterns, patterns.own_line, patterns.ignore_case, patterns.word)
+    else:
+        search = programs.Search(by_name(patterns))
+    for name, texts in search.patterns.items():
+        for text in (name, *texts):
+            if SURROGATE.search(text):
+                raise ValueError(f"the pattern {text!r} has a lone surrogate, which no text of a transcript has")
+    return search
+
+
+def tuple_of(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    """Return an argument that has several strings. Raises TypeError for anything else.  name: of the argument."""
+    found = () if isinstance(values, str | bytes) else tuple(values)
+    if isinstance(values, str | bytes) or not all(isinstance(value, str) for value in found):
+        raise TypeError(f"{name} is {values!r}: give a list of strings")
+    return found
 
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns to build. Raises ValueError if the table lacks one."""
+    """Return the columns to build. Raises ValueError if the table lacks one, and TypeError for a single str."""
     known = TABLE_COLUMNS[table]
     if columns is None:
         return tuple(name for name in known if name not in LARGE)
+    columns = tuple_of("columns", columns)
     if unknown := [name for name in columns if name not in known]:
         raise ValueError(f"the table {table} has no column {', '.join(unknown)}. It has {', '.join(known)}")
-    return tuple(columns)
+    return columns

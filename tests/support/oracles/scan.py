@@ -59,6 +59,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 MARKERS = re.compile(r"(?:\s|>|[-+*](?=\s)|\d{1,9}[.)](?=\s))*")  # of quotes and list items, and blank space
 BLANK = b" \t\r\n"
 MAX_LINE_BYTES = 16 << 20
+MAX_INT64 = 2**63 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MARKDOWN = Oracle()
 Row = dict[str, Any]
@@ -162,7 +163,9 @@ def is_below(folder: str, project: str | None) -> bool:
     if project is None:
         return False
     folder = folder.rstrip("/\\")
-    return project.rstrip("/\\") == folder or project.startswith((folder + "/", folder + "\\"))
+    if not folder:  # the root
+        return project.startswith("/")
+    return project == folder or project.startswith((folder + "/", folder + "\\"))
 
 
 def has_role(question: Question, record: Record) -> bool:
@@ -428,6 +431,8 @@ def sessions(files: Files, question: Question) -> list[Row]:
         in_time = (question.since is None or (row["end"] is not None and row["end"] >= question.since)) and (
             question.until is None or (row["start"] is not None and row["start"] < question.until)
         )
+        if question.since is not None and question.until is not None and question.since >= question.until:
+            in_time = False
         if in_time and is_wanted(no_times, session_id, row["project"], None):
             found.append(row)
     return found
@@ -444,7 +449,7 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
     message id are one message. `messages` are those of the main conversation with own words, prompts included.
     `tool_calls` are distinct ids of tool uses, and uses without an id. `errors` are records with `is_error`.
     `sub_agents` are distinct agent ids, in progress records too. models and tokens are those of the usage rows that
-    belong to the session; models are sorted, tokens that are missing count 0.
+    belong to the session; models are sorted, tokens that are missing count 0, and a sum is at most 2^63 - 1.
 
     `bytes` are those of the session's lines with their newlines; broken lines without a record, like all lines that
     name no session, belong to the file's own session. Blank lines belong to no session.
@@ -487,7 +492,7 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
         sub_agents=len(agents - {None, ""}),
         bytes=sum(line.size for line in lines),
         broken_lines=sum(line.is_broken for line in lines),
-        **{name: sum(one[name] or 0 for one in responses) for name in TOKENS},
+        **{name: min(sum(one[name] or 0 for one in responses), MAX_INT64) for name in TOKENS},
     )
 
 
