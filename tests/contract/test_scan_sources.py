@@ -224,4 +224,4 @@ def test_a_line_of_100_mb_is_reported(scan, folder, host):
         file.write(b"\n" + GOOD)
     rows, errors = scan()
     assert len(rows) == 2 + bool(HOSTS[host])
-    assert errors == ["tailhook: 1 lines are longer than 16 MiB and were skipped"]
+    assert errors == ["tailhook: 1 line is longer than 16 MiB and was skipped"]

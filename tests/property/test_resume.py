@@ -40,8 +40,8 @@ def line(number, session="s"):
 
 
 def question(sources, table="matches", **options):
-    patterns = {"patterns": ["the ", "TODO"]} if table == "matches" else {}
-    return tailhook.scan(sources, table, in_code=None, workers=2, **patterns, **options)
+    found = {"patterns": ["the ", "TODO"], "in_code": None} if table == "matches" else {}
+    return tailhook.scan(sources, table, workers=2, **found, **options)
 
 
 def rows_of(asked):
@@ -158,11 +158,11 @@ def test_an_unchanged_file_is_not_opened_and_a_grown_one_is_read_from_its_old_of
     asked = question(sources, resume=folder)
     assert len(rows_of(asked)) == 4
     assert [path for path, _ in opened] == ["a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl.gz"]
-    assert asked.counts["files"] == 4
+    assert asked.report.files == 4
     opened.clear()
     assert len(rows_of(asked)) == 4
     assert opened == []
-    assert asked.counts["unchanged_files"] == 4
+    assert asked.report.unchanged_files == 4
     (sources / "b.jsonl").write_bytes(line(1, "b") + line(2, "b"))
     assert len(rows_of(asked)) == 5
     assert opened == [("b.jsonl", len(line(1, "b")))]
