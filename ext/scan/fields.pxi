@@ -1,7 +1,7 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
 # Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_cut, scan_end_row; scan_put_*,
-# scan_string_bytes, scan_read_time; ScanText, scan_text_*.
+# scan_is_name, scan_string_bytes, scan_read_time; ScanText, scan_text_*.
 # Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
 # (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_keep_responses
 # (scan/responses.pxi), array_grow (array.pxi).
@@ -78,6 +78,7 @@ cdef enum:
     SCAN_FIELDS
 
 cdef enum:
+    SCAN_MAX_NAME_BYTES = 4096   # of a name or an id; a longer one counts as missing
     SCAN_BATCH_ROWS = 1 << 16
     SCAN_BATCH_BYTES = 4 << 20  # of texts
 
@@ -306,6 +307,27 @@ cdef inline int scan_put_bool(ScanColumns* columns, int field, bint value) noexc
 cdef inline int scan_put_text(ScanColumns* columns, int field, Cursor start, size_t size) noexcept nogil:
     """Put valid UTF-8."""
     return arrow_add_text(&columns.items[field], start, size) if columns.wanted[field] else 0
+
+
+cdef inline bint scan_is_name(RecSlice* value) noexcept nogil:
+    """Return whether a JSON value is a string of at most SCAN_MAX_NAME_BYTES, as a name or an id must be.
+
+    A row for each match of a line has the names of its record: longer ones would be copied too often.
+    """
+    cdef int64_t size
+    if not rec_value_is_string(value):
+        return False
+    size = value.end - value.start - 2
+    if SCAN_MAX_NAME_BYTES < size <= 6 * SCAN_MAX_NAME_BYTES:  # no escape is longer than six bytes
+        size = scan_string_bytes(value.start + 1, value.end - 1)
+    return size <= SCAN_MAX_NAME_BYTES
+
+
+cdef int scan_put_name(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
+    """Put a JSON value if it is a name, otherwise null. Returns 0, or -1: no memory."""
+    if columns.wanted[field] and not scan_is_name(value):
+        return arrow_add_null(&columns.items[field])
+    return scan_put_string(columns, field, value, scratch)
 
 
 cdef int scan_put_string(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:

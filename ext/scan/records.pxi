@@ -81,7 +81,7 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
             continue
         name = &fields.top[FIELD_NAME] if is_flat else &block[FIELD_NAME]
         is_flat = False
-        if rec_value_is_string(name) and scan_add_to_list(column, name, scratch) < 0:
+        if scan_is_name(name) and scan_add_to_list(column, name, scratch) < 0:
             return -1
     return arrow_end_names(column, True)
 
@@ -89,8 +89,8 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
 cdef int scan_put_or(
     ScanColumns* columns, int field, RecSlice* value, Cursor other, size_t other_bytes, ScanText* scratch
 ) noexcept nogil:
-    """Put a string, or another text if the value is not a string or is empty. Returns 0, or -1: no memory."""
-    if rec_value_is_string(value) and value.end - value.start > 2:
+    """Put a name, or another text if the value is not a name or is empty. Returns 0, or -1: no memory."""
+    if scan_is_name(value) and value.end - value.start > 2:
         return scan_put_string(columns, field, value, scratch)
     return scan_put_text(columns, field, other, other_bytes)
 
@@ -114,18 +114,18 @@ cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* pla
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
         or scan_put_text(columns, SCAN_HOST, place.host, place.host_bytes) < 0
-        or scan_put_string(columns, SCAN_HOST_VERSION, &top[FIELD_VERSION], scratch) < 0
+        or scan_put_name(columns, SCAN_HOST_VERSION, &top[FIELD_VERSION], scratch) < 0
         or scan_put_or(
             columns, SCAN_SESSION_ID, &top[FIELD_SESSION_ID], place.session_id, place.session_id_bytes, scratch
         ) < 0
-        or scan_put_string(columns, SCAN_AGENT_ID, &top[FIELD_AGENT_ID], scratch) < 0
-        or scan_put_string(columns, SCAN_PROJECT, &top[FIELD_CWD], scratch) < 0
-        or scan_put_string(columns, SCAN_GIT_BRANCH, &top[FIELD_GIT_BRANCH], scratch) < 0
-        or scan_put_string(columns, SCAN_ROLE, role if role != NULL else &nothing, scratch) < 0
+        or scan_put_name(columns, SCAN_AGENT_ID, &top[FIELD_AGENT_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_PROJECT, &top[FIELD_CWD], scratch) < 0
+        or scan_put_name(columns, SCAN_GIT_BRANCH, &top[FIELD_GIT_BRANCH], scratch) < 0
+        or scan_put_name(columns, SCAN_ROLE, role if role != NULL else &nothing, scratch) < 0
         or scan_put_time(columns, SCAN_TIMESTAMP, &top[FIELD_TIMESTAMP]) < 0
-        or scan_put_string(columns, SCAN_MESSAGE_ID, &fields.message[FIELD_ID], scratch) < 0
-        or scan_put_string(columns, SCAN_REQUEST_ID, &top[FIELD_REQUEST_ID], scratch) < 0
-        or scan_put_string(columns, SCAN_MODEL, &fields.message[FIELD_MODEL], scratch) < 0
+        or scan_put_name(columns, SCAN_MESSAGE_ID, &fields.message[FIELD_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_REQUEST_ID, &top[FIELD_REQUEST_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_MODEL, &fields.message[FIELD_MODEL], scratch) < 0
     ):
         return -1
     return 0
@@ -138,10 +138,10 @@ cdef int scan_put_record(
     cdef RecSlice* top = fields.top
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
-        or scan_put_string(columns, SCAN_UUID, &top[FIELD_UUID], scratch) < 0
-        or scan_put_string(columns, SCAN_PARENT_UUID, &top[FIELD_PARENT_UUID], scratch) < 0
-        or scan_put_string(columns, SCAN_TYPE, &top[FIELD_TYPE], scratch) < 0
-        or scan_put_string(columns, SCAN_SUBTYPE, &top[FIELD_SUBTYPE], scratch) < 0
+        or scan_put_name(columns, SCAN_UUID, &top[FIELD_UUID], scratch) < 0
+        or scan_put_name(columns, SCAN_PARENT_UUID, &top[FIELD_PARENT_UUID], scratch) < 0
+        or scan_put_name(columns, SCAN_TYPE, &top[FIELD_TYPE], scratch) < 0
+        or scan_put_name(columns, SCAN_SUBTYPE, &top[FIELD_SUBTYPE], scratch) < 0
         or scan_put_tools(columns, fields, scratch) < 0
     ):
         return -1
@@ -219,7 +219,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         return 0
     if response.start != fields.start:
         if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
-            if rec_value_is_string(&nested_agent) and nested_agent.end - nested_agent.start > 2:
+            if scan_is_name(&nested_agent) and nested_agent.end - nested_agent.start > 2:
                 agent = nested_agent
         if not scan_read_time(time, &at):
             time = &fields.top[FIELD_TIMESTAMP]
@@ -230,13 +230,13 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         or scan_put_or(
             columns, SCAN_SESSION_ID, &fields.top[FIELD_SESSION_ID], place.session_id, place.session_id_bytes, scratch
         ) < 0
-        or scan_put_string(columns, SCAN_AGENT_ID, &agent, scratch) < 0
-        or scan_put_string(columns, SCAN_PROJECT, &fields.top[FIELD_CWD], scratch) < 0
-        or scan_put_string(columns, SCAN_UUID, &response.top[FIELD_UUID], scratch) < 0
+        or scan_put_name(columns, SCAN_AGENT_ID, &agent, scratch) < 0
+        or scan_put_name(columns, SCAN_PROJECT, &fields.top[FIELD_CWD], scratch) < 0
+        or scan_put_name(columns, SCAN_UUID, &response.top[FIELD_UUID], scratch) < 0
         or scan_put_time(columns, SCAN_TIMESTAMP, time) < 0
-        or scan_put_string(columns, SCAN_MESSAGE_ID, &response.message[FIELD_ID], scratch) < 0
-        or scan_put_string(columns, SCAN_REQUEST_ID, &response.top[FIELD_REQUEST_ID], scratch) < 0
-        or scan_put_string(columns, SCAN_MODEL, &response.message[FIELD_MODEL], scratch) < 0
+        or scan_put_name(columns, SCAN_MESSAGE_ID, &response.message[FIELD_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_REQUEST_ID, &response.top[FIELD_REQUEST_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_MODEL, &response.message[FIELD_MODEL], scratch) < 0
         or scan_put_count(columns, SCAN_INPUT_TOKENS, usage, b"input_tokens", 12) < 0
         or scan_put_count(columns, SCAN_OUTPUT_TOKENS, usage, b"output_tokens", 13) < 0
         or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, usage, b"cache_read_input_tokens", 23) < 0
@@ -370,8 +370,8 @@ cdef int scan_put_use(
     scan_find_argument(use, scan_cmd_tools, b"cmd", &command)
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
-        or scan_put_string(columns, SCAN_TOOL_USE_ID, &use.id, scratch) < 0
-        or scan_put_string(columns, SCAN_NAME, &use.name, scratch) < 0
+        or scan_put_name(columns, SCAN_TOOL_USE_ID, &use.id, scratch) < 0
+        or scan_put_name(columns, SCAN_NAME, &use.name, scratch) < 0
         or scan_put_time(columns, SCAN_STARTED, &fields.top[FIELD_TIMESTAMP]) < 0
         or scan_put_null(columns, SCAN_ENDED) < 0
         or scan_put_null(columns, SCAN_IS_ERROR) < 0
@@ -399,7 +399,7 @@ cdef int scan_put_result(
         ended = &result.timestamp
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
-        or scan_put_string(columns, SCAN_TOOL_USE_ID, &result.use_id, scratch) < 0
+        or scan_put_name(columns, SCAN_TOOL_USE_ID, &result.use_id, scratch) < 0
         or scan_put_null(columns, SCAN_NAME) < 0
         or scan_put_null(columns, SCAN_STARTED) < 0
         or scan_put_time(columns, SCAN_ENDED, ended) < 0
@@ -450,7 +450,7 @@ cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* sc
         is_flat = False
         if not rec_value_is(&block.type, b"tool_use", 8):
             continue
-        if not rec_value_is_string(&block.id):
+        if not scan_is_name(&block.id):
             unnamed += 1
         elif columns.wanted[SCAN_TOOL_IDS] and scan_add_to_list(column, &block.id, scratch) < 0:
             return -1
@@ -467,7 +467,7 @@ cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scra
     if not columns.wanted[SCAN_PROGRESS_AGENTS]:
         return 0
     if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8) and rec_find_member(&record, b"data", 4, &data):
-        if rec_find_member(&data, b"agentId", 7, &agent) and rec_value_is_string(&agent):
+        if rec_find_member(&data, b"agentId", 7, &agent) and scan_is_name(&agent):
             if scan_add_to_list(column, &agent, scratch) < 0:
                 return -1
     return arrow_end_names(column, True)
@@ -488,8 +488,8 @@ cdef int scan_put_line(
         rec_find_member(&fork, b"sessionId", 9, &parent)
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
-        or scan_put_string(columns, SCAN_UUID, &fields.top[FIELD_UUID], scratch) < 0
-        or scan_put_string(columns, SCAN_PARENT, &parent, scratch) < 0
+        or scan_put_name(columns, SCAN_UUID, &fields.top[FIELD_UUID], scratch) < 0
+        or scan_put_name(columns, SCAN_PARENT, &parent, scratch) < 0
         or scan_put_bool(columns, SCAN_IS_PROMPT, has_record and rec_is_prompt(fields)) < 0
         or scan_put_bool(columns, SCAN_IS_SIDECHAIN, rec_value_is_true(&fields.top[FIELD_SIDECHAIN])) < 0
         or scan_put_bool(columns, SCAN_IS_ERROR, has_record and rec_is_error(fields)) < 0

@@ -103,7 +103,7 @@ cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below,
     """
     if texts.count == 0:
         return 1
-    if value == NULL or not rec_value_is_string(value):
+    if value == NULL or not scan_is_name(value):
         return 0
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
@@ -121,7 +121,7 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
         if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return 0
     if wanted == 1 and question.sessions.count:
-        if rec_value_is_string(session) and session.end - session.start > 2:
+        if scan_is_name(session) and session.end - session.start > 2:
             wanted = scan_is_wanted(&question.sessions, session, False, &run.scratch)
         else:
             wanted = scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 MAX_FIRST_LINES = 8  # in which a sub-agent's session is looked for
+MAX_NAME_BYTES = 4096  # of a session id, as the core counts (ext/scan/fields.pxi)
 # Members that are the same for many records, and so may come from an earlier one.
 CONTEXT_MEMBERS = ("sessionId", "cwd", "gitBranch", "version")
 
@@ -205,6 +206,11 @@ def is_another_hosts(record: Record) -> bool:
         return True
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text is short enough for a name or an id of a scan's row: see docs/scan-rows.md."""
+    return len(text.encode("utf-8", "replace")) <= MAX_NAME_BYTES
+
+
 def find_own_session(head: bytes) -> str | None:
     r"""Return the first session id of a file that begins with Claude Code's records.
 
@@ -221,6 +227,8 @@ def find_own_session(head: bytes) -> str | None:
         end = head.find(b"\n", start)
         record = parse_record(head[start:end]) if end >= 0 else None
         if record is None or (start == 0 and is_another_hosts(record)):
+            return None
+        if not is_name(record.session_id or ""):
             return None
         session = session or record.session_id or ""
         if record.uuid and record.session_id:

@@ -1,7 +1,9 @@
 """The scan of ranges gives the rows of the slow reference, however the files are cut."""
 
 import gzip
+import json
 import os
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from random import Random
@@ -167,3 +169,39 @@ def test_real_transcripts_give_the_rows_of_the_reference(table, report):
     assert wanted
     assert scan_rows(table, found, question, Random(1)) == wanted
     report(f"scan: {len(wanted):,} rows of the table {table} as by the reference")
+
+
+@TABLES
+@pytest.mark.parametrize("letter", ["n", "\\u00e9", "\\n"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_names_and_ids_that_are_too_long_count_as_missing(table, letter, more):
+    letter_bytes = len(letter.encode().decode("unicode_escape").encode())
+    name = letter * (4096 // letter_bytes + more)
+    use = f'{{"type":"tool_use","id":"{name}","name":"{name}","input":{{"command":"{name}","file_path":"{name}"}}}}'
+    result = f'{{"type":"tool_result","tool_use_id":"{name}","content":"ok"}}'
+    members = ("sessionId", "cwd", "uuid", "parentUuid", "agentId", "gitBranch", "version", "requestId", "subtype")
+    named = ",".join(f'"{member}":"{name}"' for member in members)
+    message = f'"id":"{name}","model":"{name}","usage":{{"output_tokens":3}}'
+    data = "\n".join(
+        [
+            f'{{"type":"assistant",{named},"message":{{{message},"content":[{{"type":"text","text":"TODO"}},{use}]}}}}',
+            f'{{"type":"user",{named},"message":{{"content":[{result}]}}}}',
+            f'{{"type":"progress",{named},"data":{{"agentId":"{name}"}}}}',
+            '{"type":"user","sessionId":"short","uuid":"u","message":{"content":"TODO"}}',
+        ]
+    ).encode()
+    files = [("/t/s.jsonl", data)]
+    question = Question(patterns={"todo": "TODO"}, sidechains=True)
+    assert scan_rows(table, files, question) == rows(table, files, question)
+
+
+@pytest.mark.parametrize("member", ["cwd", "sessionId", "gitBranch"])
+def test_a_long_name_is_not_read_again_for_each_match(tmp_path, member):
+    def seconds(size):
+        path = tmp_path / f"{size}.jsonl"
+        path.write_text(json.dumps({"type": "user", member: "\n" * size, "message": {"content": "e " * size}}))
+        started = time.process_time()
+        assert sum(map(len, tailhook.scan(path, patterns=["e"], columns=["project", "session_id"]))) == size
+        return time.process_time() - started
+
+    assert seconds(400_000) < 1 + 20 * seconds(40_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import parse_record
-from tailhook.host_records import TRANSCRIPT_ENDINGS
+from tailhook.host_records import TRANSCRIPT_ENDINGS, is_name
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
@@ -125,7 +125,7 @@ def session_in_head(data: bytes) -> str | None:
         start = end + 1
         if b"sessionId" in line or b"\\u" in line:
             record = parse_record(line)
-            if record is not None and record.session_id:
+            if record is not None and record.session_id and is_name(record.session_id):
                 return str(record.session_id)
     return None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 HEAD_BYTES = 1 << 20
 MAX_TOKENS = 2**63 - 1
+MAX_NAME_BYTES = 4096
 MIN_TIME = datetime.min.replace(tzinfo=timezone.utc)
 BLANK = " \t\r\n\0"
 EDITORS = {
@@ -292,6 +293,12 @@ def after_blank(text: str, at: int) -> int:
 # ---- values --------------------------------------------------------------------
 
 
+def short_string(value: Any) -> str | None:
+    """Return a name or an id: a string of at most 4,096 bytes."""
+    found = string(value)
+    return None if found is None or len(found.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES else found
+
+
 def string(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -375,7 +382,7 @@ def tool_use(use_id: Any, name: Any, value: Any, source: str | None) -> ToolUse:
     command: `command` of Bash, PowerShell, shell, shell_command, local_shell, run_shell_command, bash and powershell,
     `cmd` of exec_command. A list of words is joined with spaces.
     """
-    use = ToolUse(string(use_id), string(name), source)
+    use = ToolUse(short_string(use_id), short_string(name), source)
     fields = mapping(value)
     use.file = string(fields.get(EDITORS.get(name or "", ""))) if isinstance(name, str) else None
     if name == "apply_patch":
@@ -409,20 +416,20 @@ def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         git = mapping(payload.get("git"))
         return "codex", {
-            "session_id": string(payload.get("session_id")) or string(payload.get("id")),
-            "project": string(payload.get("cwd")),
-            "git_branch": string(git.get("branch")),
-            "host_version": string(payload.get("cli_version")),
+            "session_id": short_string(payload.get("session_id")) or short_string(payload.get("id")),
+            "project": short_string(payload.get("cwd")),
+            "git_branch": short_string(git.get("branch")),
+            "host_version": short_string(payload.get("cli_version")),
         }
     if "sessionId" in record and "projectHash" in record:
-        return "gemini", {"session_id": string(record["sessionId"])}
+        return "gemini", {"session_id": short_string(record["sessionId"])}
     if record.get("type") == "session.start":
         context = mapping(data.get("context"))
         return "copilot", {
-            "session_id": string(data.get("sessionId")),
-            "project": string(context.get("cwd")),
-            "git_branch": string(context.get("branch")),
-            "host_version": string(data.get("copilotVersion")),
+            "session_id": short_string(data.get("sessionId")),
+            "project": short_string(context.get("cwd")),
+            "git_branch": short_string(context.get("branch")),
+            "host_version": short_string(data.get("copilotVersion")),
         }
     return "claude-code", {}
 
@@ -434,7 +441,7 @@ def read_claude_code(record: dict[str, Any], source: str) -> Record:
     blocks that are not blank, joined by newlines. `role` is the message's, otherwise the type; of these types only.
     `is_error`: an API error (`isApiErrorMessage`, or subtype `api_error`), or one of its tool results has `is_error`.
     """
-    kind = string(record.get("type"))
+    kind = short_string(record.get("type"))
     message = mapping(record.get("message"))
     is_talk = kind in ("human", "user", "assistant")
     if "content" in message:
@@ -444,24 +451,24 @@ def read_claude_code(record: dict[str, Any], source: str) -> Record:
         raw = raw_member(source, "content") if is_talk else None
     blocks = sequence(content)
     texts = [block.get("text") for block in blocks if mapping(block).get("type") == "text"]
-    role = string(message.get("role", kind)) if is_talk else None
+    role = short_string(message.get("role", kind)) if is_talk else None
     found = Record(
-        session_id=string(record.get("sessionId")),
-        host_version=string(record.get("version")),
-        agent_id=string(record.get("agentId")),
-        progress_agent_id=string(mapping(record.get("data")).get("agentId")) if kind == "progress" else None,
-        parent=string(mapping(record.get("forkedFrom")).get("sessionId")),
-        project=string(record.get("cwd")),
-        git_branch=string(record.get("gitBranch")),
-        uuid=string(record.get("uuid")),
-        parent_uuid=string(record.get("parentUuid")),
+        session_id=short_string(record.get("sessionId")),
+        host_version=short_string(record.get("version")),
+        agent_id=short_string(record.get("agentId")),
+        progress_agent_id=short_string(mapping(record.get("data")).get("agentId")) if kind == "progress" else None,
+        parent=short_string(mapping(record.get("forkedFrom")).get("sessionId")),
+        project=short_string(record.get("cwd")),
+        git_branch=short_string(record.get("gitBranch")),
+        uuid=short_string(record.get("uuid")),
+        parent_uuid=short_string(record.get("parentUuid")),
         type=kind,
-        subtype=string(record.get("subtype")),
+        subtype=short_string(record.get("subtype")),
         role=role,
         timestamp=parse_time(record.get("timestamp")),
-        message_id=string(message.get("id")),
-        request_id=string(record.get("requestId")),
-        model=string(message.get("model")),
+        message_id=short_string(message.get("id")),
+        request_id=short_string(record.get("requestId")),
+        model=short_string(message.get("model")),
         is_sidechain=record.get("isSidechain") is True,
         is_meta=record.get("isMeta") is True,
         is_host_made=any(record.get(flag) is True for flag in ("isMeta", "isApiErrorMessage", "isCompactSummary")),
@@ -474,7 +481,7 @@ def read_claude_code(record: dict[str, Any], source: str) -> Record:
     for block in map(mapping, blocks):
         if block.get("type") == "tool_result":
             time = parse_time(block.get("timestamp"))
-            result = ToolResult(string(block.get("tool_use_id")), block.get("is_error") is True, time)
+            result = ToolResult(short_string(block.get("tool_use_id")), block.get("is_error") is True, time)
             found.tool_results.append(result)
     found.is_error = (
         record.get("isApiErrorMessage") is True
@@ -502,11 +509,11 @@ def claude_usage(record: dict[str, Any], agent_id: str | None) -> list[Usage]:
     ):
         return []
     one = Usage(
-        message_id=string(message.get("id")),
-        request_id=string(record.get("requestId")),
-        uuid=string(record.get("uuid")),
+        message_id=short_string(message.get("id")),
+        request_id=short_string(record.get("requestId")),
+        uuid=short_string(record.get("uuid")),
         agent_id=agent_id,
-        model=string(message.get("model")),
+        model=short_string(message.get("model")),
         timestamp=parse_time(record.get("timestamp")),
         input_tokens=tokens(figures.get("input_tokens")),
         output_tokens=tokens(figures.get("output_tokens")),
@@ -546,7 +553,7 @@ def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
         found = {"project": facts.get("cwd"), "model": facts.get("model")}
     elif host == "codex" and record.get("type") == "session_meta":
         facts = mapping(record.get("payload"))
-        names = (string(facts.get(name)) for name in ("forked_from_id", "session_id", "id"))
+        names = (short_string(facts.get(name)) for name in ("forked_from_id", "session_id", "id"))
         found = {"origin": next((name for name in names if name), facts.get("id"))}
     elif host == "copilot" and str(record.get("type")).startswith("session."):
         data = mapping(record.get("data"))
