@@ -1,7 +1,7 @@
 # Columns of a table in Arrow's memory layout, which grow by a value at a time.
 #
 # Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_text_is, arrow_texts_add,
-# arrow_texts_free, arrow_column_keep, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
+# arrow_texts_free, arrow_column_filter, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
 # arrow_compare_texts.
 # Needs: array_grow (array.pxi), text_hash (text/view.pxi), text/utf8.h.
 #
@@ -235,7 +235,7 @@ cdef inline void arrow_move_bit(uint8_t* bits, size_t to, size_t at) noexcept no
     bits[to // 8] = (bits[to // 8] & ~(1 << (to % 8))) | bit << (to % 8)
 
 
-cdef void arrow_texts_keep(ArrowTexts* texts, const uint8_t* keep) noexcept nogil:
+cdef void arrow_texts_filter(ArrowTexts* texts, const uint8_t* keep) noexcept nogil:
     cdef size_t kept = 0
     cdef size_t size = 0
     cdef size_t i, start, end
@@ -250,7 +250,7 @@ cdef void arrow_texts_keep(ArrowTexts* texts, const uint8_t* keep) noexcept nogi
     texts.count, texts.size = kept, size
 
 
-cdef void arrow_column_keep(ArrowColumn* column, const uint8_t* keep) noexcept nogil:
+cdef void arrow_column_filter(ArrowColumn* column, const uint8_t* keep) noexcept nogil:
     """Drop values of a column of any kind but ARROW_NAMES.  keep: for each value whether it stays."""
     cdef size_t kept = 0
     cdef size_t nulls = 0
@@ -267,7 +267,7 @@ cdef void arrow_column_keep(ArrowColumn* column, const uint8_t* keep) noexcept n
                 (<int64_t*>column.values)[kept] = (<int64_t*>column.values)[i]
             kept += 1
     if column.kind == ARROW_TEXT:
-        arrow_texts_keep(&column.texts, keep)
+        arrow_texts_filter(&column.texts, keep)
     if column.kind == ARROW_BOOL:
         arrow_clear_bits(column.values, kept)
     arrow_clear_bits(column.valid, kept)

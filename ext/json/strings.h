@@ -61,7 +61,7 @@ tailhook_escaped(uint64_t backslashes, uint64_t *carry)
     return (even ^ sum << 1) & follows;
 }
 
-/* Return the first stop in the block at p, but the backslash before it if it is escaped. */
+/* Return the first stop in the block at p; if a backslash escapes it, return where that backslash is. */
 static inline tailhook_cursor
 tailhook_stop_at(tailhook_cursor p, uint64_t stops, uint64_t escaped)
 {
@@ -76,7 +76,7 @@ tailhook_stop_at(tailhook_cursor p, uint64_t stops, uint64_t escaped)
    needs a look: the closing quotation mark, a control byte, any other escape; or the position with fewer than 64 bytes
    left. p: not within an escape. */
 static TAILHOOK_AVX2 tailhook_cursor
-tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
+tailhook_string_avx2(tailhook_cursor p, tailhook_cursor end)
 {
     const __m256i quote = _mm256_set1_epi8('"');
     const __m256i backslash = _mm256_set1_epi8('\\');
@@ -112,7 +112,7 @@ tailhook_string_blocks(tailhook_cursor p, tailhook_cursor end)
 
 /* The same for processors with AVX-512. */
 static TAILHOOK_AVX512 tailhook_cursor
-tailhook_string_wide(tailhook_cursor p, tailhook_cursor end)
+tailhook_string_avx512(tailhook_cursor p, tailhook_cursor end)
 {
     const __m512i quote = _mm512_set1_epi8('"');
     const __m512i backslash = _mm512_set1_epi8('\\');
@@ -146,7 +146,7 @@ tailhook_string_pass(tailhook_cursor p, tailhook_cursor end)
 {
 #if TAILHOOK_X86
     if (end - p >= 64 && tailhook_has_avx2())
-        p = tailhook_has_avx512() ? tailhook_string_wide(p, end) : tailhook_string_blocks(p, end);
+        p = tailhook_has_avx512() ? tailhook_string_avx512(p, end) : tailhook_string_avx2(p, end);
 #endif
     return tailhook_string_stop(p, end);
 }

@@ -1,7 +1,7 @@
 # A scan, for Python: the question as an object that can be pickled, and the scan of a range.
 #
 # Gives: nothing to other parts. For Python: ScanProgram, RangeScan, make_batch.
-# Needs: scan_feed (scan/run.pxi), scan_cut, scan_field_named (scan/fields.pxi), ScanPlace (scan/records.pxi),
+# Needs: scan_feed (scan/run.pxi), scan_finish_batch, scan_field_named (scan/fields.pxi), ScanPlace (scan/records.pxi),
 # scan_has_response_columns (scan/responses.pxi), arrow_add_* (arrow/columns.pxi), ArrowBatch (arrow/batch.pxi),
 # Automaton (patterns/pattern_set.pxi), match_hits_free (patterns/automaton.pxi), md_free_map (markdown/code_map.pxi).
 
@@ -349,7 +349,7 @@ cdef class RangeScan:
         try:
             columns.hand_over = NULL
             if columns.rows or not columns.batch_count:
-                self.check(scan_cut(columns))
+                self.check(scan_finish_batch(columns))
             return self.take_batches()
         finally:
             os_flag_leave(&self.is_running)

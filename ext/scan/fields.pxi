@@ -1,9 +1,9 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_cut, scan_end_row; scan_put_*,
-# scan_is_name, scan_string_bytes, scan_read_time; ScanText, scan_text_*.
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_finish_batch, scan_end_row;
+# scan_put_*, scan_is_name, scan_string_bytes, scan_read_time; ScanText, scan_text_*.
 # Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
-# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_keep_responses
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_drop_responses
 # (scan/responses.pxi), array_grow (array.pxi).
 #
 # All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
@@ -93,7 +93,7 @@ cdef struct ScanColumns:
     int order[SCAN_FIELDS]  # the numbers of the question's columns
     size_t count            # of them
     size_t rows             # that are not in a batch yet
-    bint are_responses      # of which scan_keep_responses drops some
+    bint are_responses      # of which scan_drop_responses drops some
     ScanBatch* batches
     size_t batch_count
     size_t batch_capacity
@@ -114,7 +114,7 @@ cdef void scan_define(ScanColumns* columns, int field, int kind, const char* nam
 
 
 cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
-    """Make all columns empty. What is wanted stays."""
+    """Make all columns empty, without freeing what they had: the caller has moved it. What is wanted stays."""
     columns.rows = 0
     scan_define(columns, SCAN_PATH, ARROW_NAME, b"path")
     scan_define(columns, SCAN_OFFSET, ARROW_INT, b"offset")
@@ -192,11 +192,11 @@ cdef int scan_field_named(str name, bint of_sessions) except -1:
     raise ValueError(f"no table has a column named {name!r}")
 
 
-cdef int scan_cut(ScanColumns* columns) noexcept nogil:
+cdef int scan_finish_batch(ScanColumns* columns) noexcept nogil:
     """Make a batch of the rows so far. Returns 0, or -1: no memory, or it could not be handed over."""
     cdef ScanBatch* batch
     cdef size_t i
-    if columns.are_responses and scan_keep_responses(columns) < 0:
+    if columns.are_responses and scan_drop_responses(columns) < 0:
         return -1
     if columns.batch_count == columns.batch_capacity and array_grow(
         <void**>&columns.batches, &columns.batch_capacity, columns.batch_count + 1, sizeof(ScanBatch)
@@ -217,14 +217,15 @@ cdef int scan_cut(ScanColumns* columns) noexcept nogil:
 cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
     """Count a row that was put into the columns, and cut if there are enough. Returns 0, or -1: no memory.
 
-    One row is less than 2 GiB, as a line is. So the texts of a column stay below that too.
+    A line has at most 16 MiB, and each of its bytes gives at most three of a text. So the texts of a column, which
+    take 32-bit offsets, stay far below 2 GiB.
     """
     cdef size_t size = 0
     cdef size_t i
     columns.rows += 1
     for i in range(columns.count):
         size += columns.items[columns.order[i]].texts.size
-    return scan_cut(columns) if columns.rows == SCAN_BATCH_ROWS or size >= SCAN_BATCH_BYTES else 0
+    return scan_finish_batch(columns) if columns.rows == SCAN_BATCH_ROWS or size >= SCAN_BATCH_BYTES else 0
 
 
 # ---- texts ---------------------------------------------------------------------

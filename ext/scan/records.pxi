@@ -89,7 +89,7 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
 cdef int scan_put_or(
     ScanColumns* columns, int field, RecSlice* value, Cursor other, size_t other_bytes, ScanText* scratch
 ) noexcept nogil:
-    """Put a name, or another text if the value is not a name or is empty. Returns 0, or -1: no memory."""
+    """Put a value if it is a name and not empty, otherwise the text `other`. Returns 0, or -1: no memory."""
     if scan_is_name(value) and value.end - value.start > 2:
         return scan_put_string(columns, field, value, scratch)
     return scan_put_text(columns, field, other, other_bytes)

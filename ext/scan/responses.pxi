@@ -1,16 +1,16 @@
 # Of the records of API responses, those that decide which record counts; and each response once.
 #
-# Gives: scan_keep_responses, scan_has_response_columns. For Python: ResponseCounter.
+# Gives: scan_drop_responses, scan_has_response_columns. For Python: ResponseCounter.
 # Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
 # arrow_batch_of (arrow/batch.pxi), text_hash (text/view.pxi).
 #
 # A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
 # its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it
-# belongs to the session of the first one, and the one with the most tokens counts. Of any part of the records, all
-# others can be dropped: the first one and the one that counts of all records are among those of each part.
+# belongs to the session of the first one, and the one with the most tokens counts. All others so far may be dropped at
+# any time: they can never become the first one or the one that counts.
 
 cdef enum:
-    SCAN_IS_JOINED = 0xFFFFFFFF   # in place of the first row: another response has it
+    SCAN_IS_JOINED = 0xFFFFFFFF   # instead of the first row: the response was joined to another one
     SCAN_MIN_DROP_ROWS = 1 << 16  # after so many more rows, a counter drops those that cannot count
 
 cdef struct ScanResponse:
@@ -190,7 +190,7 @@ cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
     )
 
 
-cdef int scan_keep_responses(ScanColumns* columns) noexcept nogil:
+cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
     """Drop the rows that cannot decide which record of a response counts. Returns 0, or -1: no memory."""
     cdef size_t count, i
     cdef size_t left = 0
@@ -207,7 +207,7 @@ cdef int scan_keep_responses(ScanColumns* columns) noexcept nogil:
     for i in range(count):
         keep[responses[i].first] = keep[responses[i].counted] = True
     for i in range(columns.count):
-        arrow_column_keep(&columns.items[columns.order[i]], keep)
+        arrow_column_filter(&columns.items[columns.order[i]], keep)
     for i in range(columns.rows):
         left += keep[i]
     columns.rows = left
@@ -295,7 +295,7 @@ cdef class ResponseCounter:
                     return -1
         columns.rows += rows
         if columns.rows >= 2 * self.kept + SCAN_MIN_DROP_ROWS:
-            if scan_keep_responses(columns) < 0:
+            if scan_drop_responses(columns) < 0:
                 return -1
             self.kept = columns.rows
         return 0

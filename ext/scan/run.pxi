@@ -441,7 +441,7 @@ cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noex
 
 # ---- blocks --------------------------------------------------------------------
 
-cdef int scan_keep(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
+cdef int scan_hold(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
     """Keep more of a line until the rest comes, unless the line is too long. Returns 0, or -1: no memory.
 
     start, end: without the newline.
@@ -474,12 +474,12 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
         newline = <Cursor>memchr(start, c"\n", end - start)
         if newline == NULL:
             run.offset += end - start
-            if not run.is_skipping and scan_keep(run, start, end) < 0:
+            if not run.is_skipping and scan_hold(run, start, end) < 0:
                 return -1
             run.is_done = run.is_done or (run.is_skipping and run.offset >= run.end)
             return 0
         run.offset += newline - start
-        if not run.is_skipping and scan_keep(run, start, newline) < 0:
+        if not run.is_skipping and scan_hold(run, start, newline) < 0:
             return -1
         if not run.is_skipping and scan_pending(run) < 0:
             return -1
@@ -495,7 +495,7 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
         start = newline + 1
     run.is_done = run.is_done or run.offset >= run.end
     run.offset += end - start
-    return 0 if run.is_done or start == end else scan_keep(run, start, end)
+    return 0 if run.is_done or start == end else scan_hold(run, start, end)
 
 
 cdef int scan_end_of_file(ScanRun* run) noexcept nogil:

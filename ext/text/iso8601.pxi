@@ -106,7 +106,7 @@ cdef bint iso_read_clock(Cursor* p, Cursor end, int64_t* microseconds) noexcept 
         if p[0] == end or not c"0" <= p[0][0] <= c"9":
             return False
         while p[0] != end and c"0" <= p[0][0] <= c"9":
-            if divisor < 1_000_000_000:  # further digits are less than a microsecond of a second or a minute
+            if divisor < 1_000_000_000:  # of an hour, further digits are a few microseconds
                 fraction = 10 * fraction + (p[0][0] - c"0")
                 divisor *= 10
             is_whole = is_whole and p[0][0] == c"0"

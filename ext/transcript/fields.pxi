@@ -8,8 +8,8 @@
 # (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings that hooks
 # decode; the other fields are checked when they are decoded.
 #
-# To add a field: FIELD_*, rec_field_named and rec_field_belongs here, a property of Record (transcript/records.pxi),
-# and _core.pyi.
+# To add a field: FIELD_* in the part of the list that its comment names (the order decides what rec_field_belongs and
+# rec_field_is_checked return), rec_field_named here, a property of Record (transcript/records.pxi), and _core.pyi.
 
 cdef enum:
     # Of a content block, of a record, and some of a message:
@@ -30,7 +30,7 @@ cdef enum:
     FIELD_LAST_TOOL_NAME  # and its name
     FIELD_RESULTS         # from the first tool_result block to after the last
     FIELD_FAILED          # the last tool_result block whose `is_error` is true
-    # Of a message only, UTF-8 unchecked:
+    # Of a message only. Invalid UTF-8 in these does not make the record invalid:
     FIELD_MODEL
     FIELD_USAGE
     REC_MESSAGE_FIELDS
@@ -42,7 +42,7 @@ cdef enum:
     FIELD_META
     FIELD_API_ERROR
     FIELD_COMPACT_SUMMARY
-    # The same, UTF-8 unchecked:
+    # Of a record only, as those before. Invalid UTF-8 in these does not make the record invalid:
     FIELD_SESSION_ID
     FIELD_AGENT_ID
     FIELD_PARENT_UUID
@@ -171,8 +171,8 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
 
 cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
     if level == REC_LEVEL_RECORD:
-        return field >= REC_MESSAGE_FIELDS or field < FIELD_TEXTS and (
-            field != FIELD_ROLE and field != FIELD_TEXT and field != FIELD_IS_ERROR
+        return field >= REC_MESSAGE_FIELDS or (
+            field < FIELD_TEXTS and field != FIELD_ROLE and field != FIELD_TEXT and field != FIELD_IS_ERROR
         )
     if level == REC_LEVEL_MESSAGE:
         return field == FIELD_ID or field == FIELD_CONTENT or field == FIELD_ROLE or (

@@ -675,8 +675,10 @@ class RangeScan:
     [[['user', 'assistant'], [0, 16]]]
     """
 
-    is_done: bool
-    counts: dict[str, int]
+    @property
+    def is_done(self) -> bool: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
     @property
     def unknown_types(self) -> dict[tuple[str, str], int]:
         """How many of the records that were decoded have an unknown type, by type and version of the host.

@@ -33,7 +33,7 @@ void mark_64(const char *bytes, int portable, uint64_t *marks) {
 long string_stop(const unsigned char *data, size_t size, int is_wide) {
 #if TAILHOOK_X86
     if (is_wide ? tailhook_has_avx512() : tailhook_has_avx2())
-        return (long)((is_wide ? tailhook_string_wide : tailhook_string_blocks)(data, data + size) - data);
+        return (long)((is_wide ? tailhook_string_avx512 : tailhook_string_avx2)(data, data + size) - data);
 #endif
     (void)data, (void)size, (void)is_wide;
     return -1;

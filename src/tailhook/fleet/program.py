@@ -24,8 +24,8 @@ HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sessions": (SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
-# How the escape of a printable character begins, without its backslash: the core looks for four bytes at first, and
-# with the backslash they would begin the escapes of control characters, too, of which a terminal's output is full.
+# How the escapes of printable characters go on behind their backslash. The core looks for four bytes at first: with the
+# backslash these would be `\u00`, with which the escapes of a terminal's control characters begin, too.
 ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
