@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
 
+# The tests start thousands of processes. Without byte code, each of them would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines extras
 
 help: ## show the goals
@@ -21,8 +24,9 @@ test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist loadfile tests/browser)
 
 # If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
-fuzz: $(VENV)/built ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
+fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
 	$(BIN)/python tests/fuzz/markdown_linear.py
+	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
@@ -160,7 +164,8 @@ $(VENV)/built: $(VENV)/made $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/board $(VENV)/test $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+# The package is there, so pip adds what the extra needs without building the core again.
+$(VENV)/board $(VENV)/test $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/built pyproject.toml
+	$(BIN)/python -m pip install --quiet 'tailhook[$*]'
 	@[ $* != test ] || .ci/postgresql
 	@touch $@

@@ -24,7 +24,7 @@ import tailhook
 
 SET_BYTES = 1_050_000_000
 FILES = 1_000
-CCUSAGE = "20.0.26"
+CCUSAGE = "20.0.24"
 DENSE_FILES = 24  # of the set, for a peer that takes a minute for a gigabyte
 LITERALS = {"rare": "root cause", "common": "error", "in most lines": "the "}
 EIGHT = ("error", "pytest", "function", "because", "failed", "root cause", "the test", "workaround")
@@ -349,7 +349,7 @@ STAGES = {
     "literal": {
         "read": None,
         "and the search of bytes": {"patterns": ["zqxj"]},
-        "and lines, types, roles and flags": {"patterns": ["error"], "roles": ["nobody"]},
+        "and lines, types, roles and flags": {"patterns": ["error"], "sessions": ["none"]},
         "and own text without its escapes": {"patterns": ['error"zq']},
         "and what is code": {"patterns": ["error"], "columns": ["offset"], "context": 0},
         "and all columns": {"patterns": ["error"]},

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from support.daemon import spooled, wait_until
@@ -76,32 +77,34 @@ def waiting_since(own, name, transcript, seconds_ago):
     own.spool(spooled(at, name, **fields))
 
 
-@pytest.mark.parametrize("make", HARD.values(), ids=HARD)
-def test_a_huge_transcript_costs_little_and_the_others_are_looked_at(own, tmp_path, make, report):
-    transcript = tmp_path / "huge.jsonl"
-    make(transcript)
+def test_huge_transcripts_cost_little_and_the_others_are_looked_at(own, tmp_path, report):
     own.start()
+    ordinary = tmp_path / "ordinary.jsonl"
+    ordinary.write_text(json.dumps(assistant("Go on.")) + "\n")
     try:
-        waiting_since(own, "huge", transcript, 60)
-        own.post("tool_start", "huge-and-running", transcript_path=str(transcript))
-        ordinary = tmp_path / "ordinary.jsonl"
-        ordinary.write_text(json.dumps(assistant("Go on.")) + "\n")
+        for name, make in HARD.items():
+            make(tmp_path / f"{name}.jsonl")
+            waiting_since(own, name, tmp_path / f"{name}.jsonl", 60)
         waiting_since(own, "ordinary", ordinary, 60)
-        wait_until(lambda: {"huge", "ordinary"} <= own.plates().keys())
-        started = time.monotonic()
-        details = own.ask("GET", "/plates/huge-and-running?events=10")
-        took = time.monotonic() - started
-        assert details.status_code == 200
-        assert len(details.json()["last_message"] or "") <= MAX_MESSAGE_CHARS
-        assert took < MAX_DETAILS_S
-        wait_until(lambda: own.plates()["ordinary"]["status"] == "idle", CHECKED_S)
-        wait_until(lambda: own.plates()["huge"]["status"] == "idle", CHECKED_S)  # its file has changed since
+        wait_until(lambda: {*HARD, "ordinary"} <= own.plates().keys())
+        for name in HARD:
+            transcript = tmp_path / f"{name}.jsonl"
+            own.post("tool_start", f"{name}, running", transcript_path=str(transcript))
+            started = time.monotonic()
+            details = own.ask("GET", f"/plates/{quote(f'{name}, running')}?events=10")
+            took = time.monotonic() - started
+            assert details.status_code == 200
+            assert len(details.json()["last_message"] or "") <= MAX_MESSAGE_CHARS
+            assert took < MAX_DETAILS_S, name
+            size = transcript.stat().st_size // MB
+            report(f"daemon: {name}, {size:,} MB: {peak_mb(own)} MB of memory until then, details in {took:.2f} s")
+        for name in (*HARD, "ordinary"):  # their files have changed since
+            wait_until(lambda name=name: own.plates()[name]["status"] == "idle", CHECKED_S)
         assert own.process.poll() is None
-        size = transcript.stat().st_size // MB
-        report(f"daemon: a transcript of {size:,} MB: {peak_mb(own)} MB of memory, details in {took:.2f} s")
         assert peak_mb(own) < MAX_PEAK_MB
     finally:
-        transcript.unlink()
+        for name in HARD:
+            (tmp_path / f"{name}.jsonl").unlink(missing_ok=True)
 
 
 def test_the_last_words_are_cut_for_a_reader_that_takes_no_more(own, tmp_path):

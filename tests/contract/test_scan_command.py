@@ -689,7 +689,7 @@ runpy.run_module("tailhook", run_name="__main__")
     ("module", "words"),
     [
         ("tailhook.cli.parser", ["scan"]),
-        ("tailhook.cli.scan", ["explain", "s.jsonl"]),
+        ("tailhook.cli.scan", ["scan"]),
         ("tailhook.fleet.scan", ["scan", "--table", "usage"]),
         ("tailhook.pictures.explanation", ["explain", "s.jsonl"]),
         ("tailhook.pictures.anatomy", ["anatomy", "s.jsonl", "-o", "f.svg"]),

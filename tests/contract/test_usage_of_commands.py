@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from tailhook.cli.parser import parser
+from tailhook.cli.parser import COMMAND_MODULES, modules_of, parser
 
 
 def leaves(top, words=()):
@@ -30,6 +30,18 @@ NEEDED = {
 
 def test_every_group_of_commands_is_there():
     assert {words[0] for words in COMMANDS} >= {"loop", "ralph", "triage", "memory", "plates", "board", "install"}
+
+
+@pytest.mark.parametrize("module", COMMAND_MODULES)
+def test_a_module_declares_the_commands_by_which_it_is_found(module):
+    assert tuple({words[0]: None for words in leaves(parser([module]))}) == COMMAND_MODULES[module]
+
+
+def test_a_command_needs_its_own_module_only():
+    assert list(modules_of(["loop", "status"])) == ["loop"]
+    assert list(modules_of(["uninstall"])) == ["install"]
+    for words in ([], ["--help"], ["lop"]):
+        assert list(modules_of(words)) == list(COMMAND_MODULES)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

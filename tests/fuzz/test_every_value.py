@@ -1,7 +1,11 @@
-"""Every kind of value at every place of every state, config and payload: the hook answers, and so do the other machines."""
+"""Every kind of value at every place of every state, config and payload: the hook answers, and so do the other machines.
+
+`make fuzz` tries every content of a place; the suite tries a third of them.
+"""
 
 import pytest
 from support.every_value import DECIDED, GATE, MACHINES, PLACES, Surroundings, check, contents
+from support.long_runs import sample
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +24,7 @@ def test_every_machine_has_something_to_decide(surroundings):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_value_of_any_kind_changes_no_other_machines_decision(surroundings, report, place):
-    tried = contents(place, surroundings.originals()[place])
+    tried = sample(contents(place, surroundings.originals()[place]), 3)
     for content in tried:
         try:
             check(surroundings, place, content)

@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.long_runs import examples
 
 from tailhook.patterns import PatternSet
 
@@ -16,7 +17,7 @@ def texts_with(draw, patterns):
     return "".join(draw(st.lists(parts, max_size=20)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 @given(st.data(), SETS)
 def test_all_overlapping_matches_are_found_and_no_others(data, patterns):
     text = data.draw(texts_with(patterns))
@@ -30,7 +31,7 @@ def test_all_overlapping_matches_are_found_and_no_others(data, patterns):
     assert [(match.start, match.end, patterns.index(match.name)) for match in found] == sorted(wanted)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 @given(st.data(), SETS, st.booleans(), st.booleans())
 def test_the_prefilter_never_changes_what_is_found(data, patterns, ignore_case, word):
     patterns = [pattern for pattern in patterns if pattern.strip()] or ["a"]

@@ -6,6 +6,7 @@ import tempfile
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.long_runs import examples
 
 from tailhook._core import JsonIndenter, fingerprint, read_json_columns
 
@@ -61,7 +62,7 @@ def test_columns_are_what_the_json_module_reads(members, rows, last, layout, win
 REPEATED = st.sampled_from([None, True, False, 10, 12, "a", "b", "ab", [1], [2], {"b": "x", "c": "y"}, {"b": "z"}])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(
     st.lists(st.dictionaries(st.sampled_from(["a", "b"]), REPEATED, max_size=2), min_size=2, max_size=8),
     LAYOUTS,

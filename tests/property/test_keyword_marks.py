@@ -4,6 +4,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.long_runs import examples
 
 from tailhook import _core
 from tailhook.machines import idle, memory
@@ -22,7 +23,7 @@ texts = st.lists(st.tuples(pieces, st.sampled_from(["", " ", "\n"])), max_size=4
 
 
 @given(texts, st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 def test_the_marks_come_to_what_the_core_counts(text, tuned):
     lines = _core.score_lines([text.encode("utf-8", "surrogatepass")], tuned)
     counted = Counter(memory.CATEGORIES[line[0]] for line in lines)
@@ -36,7 +37,7 @@ def test_the_marks_come_to_what_the_core_counts(text, tuned):
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 def test_the_signal_that_decides_is_the_last_one_that_the_core_finds(text):
     explanation = explain_text(text, "assistant")
     deciding = [text[mark.start : mark.end] for mark in explanation.marks if mark.kind == "signal" and mark.counts]
@@ -44,7 +45,7 @@ def test_the_signal_that_decides_is_the_last_one_that_the_core_finds(text):
 
 
 @given(texts)
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 def test_the_runs_of_all_lines_cover_the_text(text):
     explanation = explain_text(text, "assistant")
     shown = "".join(text[run.start : run.end] for line in cut_lines(explanation) for run in line.runs)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.keywords import BESIDE, BLANKS, KEYWORDS, found_by_re, hard_line, regexes
+from support.long_runs import examples
 
 from tailhook._core import keywords as core_keywords
 from tailhook.machines.keywords import tables
@@ -51,7 +52,7 @@ ALPHABET = st.sampled_from([letter for letter in ("a", "b", *"iskISK", "-", *BES
 PATTERN = st.text(ALPHABET, min_size=1, max_size=7).filter(lambda text: not text.isspace())
 
 
-@settings(max_examples=1500)
+@settings(max_examples=examples(500))
 @given(st.data(), st.lists(PATTERN, min_size=1, max_size=5, unique=True))
 def test_patterns_of_any_letters_are_found_as_re_finds_them(data, patterns):
     folded = [pattern for pattern in patterns if not any(letter in pattern for letter in "éß漢\u0345ªⅧ")] or ["k"]

@@ -4,12 +4,13 @@ from random import Random
 
 import pytest
 from support.keywords import BESIDE, spelled
+from support.long_runs import examples
 from support.oracles.memory_lines import Scorer
 
 from tailhook._core import score_lines
 from tailhook.machines.keywords import tables
 
-DOCUMENTS = 1200
+DOCUMENTS = examples(400)
 PIECES = [
     "\n", "\n", "\n", "\n\n", "\r\n", " ", "  ", "    ", "\t", "- ", "> ", "1. ", "`", "``", "```\n", "~~~\n",
     "<!-- x -->", "<pre>\n", "</pre>\n", "words", "and more", ".", ", ", "`code`", "```\ncode\n```\n", "\n    code\n",

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.long_runs import sample
 from support.range_server import bucket
 from support.transcript_trees import grow_tree, mixed_files
 
@@ -72,7 +73,7 @@ def opened(monkeypatch):
 
 
 @TABLES
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", sample(range(3), 3))
 def test_files_that_grow_between_runs_give_the_rows_of_one_run(tmp_path, table, seed, small_tasks):
     random = Random(seed)
     sources = tmp_path / "sources"

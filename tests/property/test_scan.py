@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.corpora import transcript_paths
+from support.long_runs import examples
 from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
@@ -61,7 +62,7 @@ def of_claude_code(found):
 
 
 @TABLES
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(question=questions(), seed=st.integers(0, 1 << 32))
 def test_mixed_and_damaged_files_give_the_rows_of_the_reference(table, question, seed):
     found = mixed_files(Random(seed))
@@ -71,7 +72,7 @@ def test_mixed_and_damaged_files_give_the_rows_of_the_reference(table, question,
 
 
 @TABLES
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(question=questions(), seed=st.integers(0, 1 << 32))
 def test_other_hosts_transcripts_give_the_rows_of_the_reference(table, question, seed):
     found = host_files(Random(seed))
@@ -81,7 +82,7 @@ def test_other_hosts_transcripts_give_the_rows_of_the_reference(table, question,
 
 
 @TABLES
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(question=questions(), seed=st.integers(0, 1 << 32))
 def test_resumed_forked_and_sub_agents_sessions_give_the_rows_of_the_reference(table, question, seed):
     tree = grow_tree(Random(seed))
@@ -134,7 +135,7 @@ def test_files_on_disk_give_the_rows_of_the_reference_and_each_row_finds_its_rec
 
 
 @TABLES
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 1 << 32))
 def test_files_that_were_last_modified_long_before_a_time_have_no_row_in_it(table, seed):
     """The sessions of a tree are days apart; a file is modified when its last record is written, or later."""

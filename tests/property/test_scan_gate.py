@@ -4,6 +4,7 @@ import json
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.long_runs import examples
 
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions
@@ -69,7 +70,7 @@ def line_of(content):
     return b'{"type":"user","message":{"role":"user","content":"' + content + b'"}}\n'
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(case=cases())
 @example(case=(Search({"p": ["\ufffd"]}), rb"\ud800"))
 @example(case=(Search({"p": ["ask"]}, ignore_case=True), rb"A\u017f\u212A"))
@@ -79,7 +80,7 @@ def test_a_line_with_a_match_passes_the_gate(case):
     assert rows(search, line, gated=True) == rows(search, line, gated=False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), more=PATTERNS)
 def test_a_line_passes_the_gate_of_several_searches(case, more):
     search, content = case

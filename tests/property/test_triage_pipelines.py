@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.long_runs import examples
 from support.triage import Agent, entry, pipeline
 
 from tailhook.machines.triage import Entries, Facts, columns_for, decide
@@ -107,5 +108,5 @@ class Pipelines(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-Pipelines.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
+Pipelines.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=20)
 TestPipelines = Pipelines.TestCase

@@ -1,6 +1,7 @@
 """The parts of the compiled core (ext/) keep to their rules: one place for imports, declared names, prefixes."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ ENUM = re.compile(r"^cdef enum:\n((?:    .*\n|\n)+)", re.MULTILINE)
 CLASS = re.compile(r"^cdef class (\w+)|^def (\w+)", re.MULTILINE)
 
 
+@cache
 def names(text):
     """Return all names that a part defines: those of `definitions`, members of enums, classes, functions for Python."""
     members = {name for block in ENUM.findall(text) for name in re.findall(r"^    ([A-Z]\w+)", block, re.MULTILINE)}
@@ -41,9 +43,16 @@ def header(text):
     return " ".join(line.lstrip("# ") for line in re.match(r"(?:#.*\n)+", text)[0].splitlines())
 
 
+@cache
 def code(text):
     """Return a part without its comments and docstrings."""
     return re.sub(r"\"\"\"(?:.|\n)*?\"\"\"|#.*", "", text)
+
+
+@cache
+def words_of_code(text):
+    """Return the words in a part's code."""
+    return set(re.findall(r"\w+", code(text)))
 
 
 def test_the_core_itself_is_a_list_of_all_parts():
@@ -67,7 +76,7 @@ def test_a_part_lists_what_it_gives_and_needs():
         given = about.partition("Gives: ")[2].partition("Needs: ")[0]
         patterns = [re.compile(word.replace("*", r"\w+")) for word in re.findall(r"[\w*]+", given) if word != "*"]
         for one in definitions(text):
-            used = [other for other, more in PARTS.items() if other != name and re.search(rf"\b{one}\b", code(more))]
+            used = [other for other, more in PARTS.items() if other != name and one in words_of_code(more)]
             assert not used or any(pattern.fullmatch(one) for pattern in patterns), f"{name} gives {one} to {used}"
 
 
@@ -82,11 +91,7 @@ def test_a_part_needs_what_it_lists_and_gives_what_is_used(name):
     others = {other: text for other, text in PARTS.items() if other not in (name, "imports.pxi")}
     given, _, needed = header(PARTS[name]).partition("Gives: ")[2].partition("Needs: ")
     needed = re.split(r"\.(?: |$)", re.sub(r"\.(pxi|h)", r"/\1", needed))[0]
-    used = {
-        other
-        for other, text in others.items()
-        if any(re.search(rf"\b{one}\b", code(PARTS[name])) for one in names(text))
-    }
+    used = {other for other, text in others.items() if names(text) & words_of_code(PARTS[name])}
     assert {f"{one}.pxi" for one in re.findall(r"([\w/]+)/pxi", needed)} == used
     unused = [
         pattern.pattern

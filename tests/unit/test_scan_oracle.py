@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from support.corpora import transcript_paths
 from support.host_records import RECORDS
+from support.long_runs import examples
 from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import object_in, parse_time
 from support.scans import scan_rows
@@ -881,7 +882,7 @@ def test_the_tools_of_another_host_have_results_and_commands(host):
 # ---- generated trees -----------------------------------------------------------
 
 slow = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
