@@ -9,7 +9,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/autom
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines extras
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines engines-bench extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -92,6 +92,9 @@ engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server: the s
 	$(PYTHON) -m venv .venv-engines
 	.venv-engines/bin/python -m pip install --quiet '.[engines]'
 	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines
+
+engines-bench: engines ## scans on Daft beside the local engine, on the same processors
+	PYTHONPATH=tests .venv-engines/bin/python benches/engines.py
 
 extras: $(VENV)/built $(VENV)/test ## the wheel with each extra in an environment of its own: it installs, and answers a question
 	$(BIN)/python -m pytest -p no:cacheprovider tests/extras

@@ -17,13 +17,11 @@ import duckdb
 import msgspec
 import orjson
 import pytest
-from support.corpora import transcript_paths
 from support.oracles.markdown import Oracle
+from transcript_set import make_set
 
 import tailhook
 
-SET_BYTES = 1_050_000_000
-FILES = 1_000
 CCUSAGE = "20.0.24"
 DENSE_FILES = 24  # of the set, for a peer that takes a minute for a gigabyte
 LITERALS = {"rare": "root cause", "common": "error", "in most lines": "the "}
@@ -42,19 +40,9 @@ HOST_WRITTEN = (
 
 @pytest.fixture(scope="module")
 def transcript_set(tmp_path_factory):
-    """Return a folder in which each shared transcript stands many times, with ids of its own, and its size in bytes."""
+    """Return a folder of transcripts and its size in bytes."""
     folder = tmp_path_factory.mktemp("set") / "projects" / "p"
-    folder.mkdir(parents=True)
-    sources = [path.read_bytes().rstrip(b"\n") + b"\n" for path in transcript_paths()]
-    made = size = 0
-    while made < FILES or size < SET_BYTES:
-        data = sources[made % len(sources)]
-        for prefix in (b"msg_", b"req_", b"toolu_"):
-            data = data.replace(b'"' + prefix, b'"%b%d_' % (prefix, made))
-        (folder / f"session-{made:05}.jsonl").write_bytes(data)
-        size += len(data)
-        made += 1
-    return folder, size
+    return folder, make_set(folder)
 
 
 @pytest.fixture
@@ -349,7 +337,7 @@ STAGES = {
     "literal": {
         "read": None,
         "and the search of bytes": {"patterns": ["zqxj"]},
-        "and lines, types, roles and flags": {"patterns": ["error"], "sessions": ["none"]},
+        "and lines, types, roles and flags": {"patterns": ["error"], "roles": ["human"]},
         "and own text without its escapes": {"patterns": ['error"zq']},
         "and what is code": {"patterns": ["error"], "columns": ["offset"], "context": 0},
         "and all columns": {"patterns": ["error"]},

@@ -34,7 +34,7 @@ cdef object scan_type_of(int kind):
 
 
 cdef int scan_add_value(ArrowColumn* column, value, epoch) except -1:
-    """Add a str, int, bool, aware datetime, list of str, or None for a null.
+    """Add a str, int, bool, list of str, or None for a null; of a time its microseconds, or an aware datetime.
 
     epoch: the beginning of 1970 in UTC, a datetime.
     """
@@ -47,7 +47,7 @@ cdef int scan_add_value(ArrowColumn* column, value, epoch) except -1:
     elif column.kind == ARROW_NAMES:
         scan_fill_texts(&column.texts, value)
         failed = arrow_end_names(column, True)
-    elif column.kind == ARROW_INT:
+    elif column.kind == ARROW_INT or (column.kind == ARROW_TIME and isinstance(value, int)):
         failed = arrow_add_int(column, value)
     elif column.kind == ARROW_TIME:
         passed = value - epoch

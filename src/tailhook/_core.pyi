@@ -562,7 +562,8 @@ class ArrowBatch:
 def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> ArrowBatch:
     """Return rows of Python values as a batch.
 
-    names: of the columns.  rows: values as `ArrowBatch.columns` returns them, in the order of the names.
+    names: of the columns.  rows: values as `ArrowBatch.columns` returns them, in the order of the names. A time may
+        also be an int: microseconds since the beginning of 1970 in UTC.
 
     Raises ValueError for a column that no table has or a row of another length, TypeError for a value of another type,
     OverflowError for a number of more than 64 bits, MemoryError also if the texts of a column take 2 GiB.

@@ -101,8 +101,12 @@ def small_tasks(monkeypatch):
 def asked(monkeypatch):
     """Return the questions that tasks were asked."""
     found = []
-    original = engines.task_rows
-    monkeypatch.setattr(engines, "task_rows", lambda one, *rest: found.append((one, rest)) or original(one, *rest))
+    original = engines.TaskReader.rows
+    monkeypatch.setattr(
+        engines.TaskReader,
+        "rows",
+        lambda reader, *rest: found.append((reader.question, rest)) or original(reader, *rest),
+    )
     return found
 
 

@@ -3,11 +3,12 @@
 import gc
 import sys
 import threading
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream, make_batch
+from tailhook.records import EPOCH
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -66,6 +67,8 @@ def test_a_time_comes_back_as_it_was_on_any_day():
     times = [time.replace(tzinfo=timezone.utc) for time in ends + days]
     batch = make_batch("records", ("timestamp",), [(time,) for time in times])
     assert batch.columns() == [times]
+    microseconds = [(time - EPOCH) // timedelta(microseconds=1) for time in times]
+    assert make_batch("records", ("timestamp",), [(number,) for number in microseconds]).columns() == [times]
     assert batch.columns(times_as_text=True)[0][2:] == [f"{time:%Y-%m-%dT%H:%M:%S.%fZ}".zfill(27) for time in times[2:]]
 
 

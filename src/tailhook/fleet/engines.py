@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
-from tailhook._core import ArrowBatch, make_batch
+from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
@@ -25,19 +25,15 @@ from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
 
+if TYPE_CHECKING:
+    from tailhook.fleet.scan import Scan
+
 BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
 MAX_JOIN_BUCKETS = 4096
-# The key of a half, which is the same for all halves that make a row; and the columns that it is made of.
-HALF_KEYS: Mapping[str, Callable[[dict[str, Any]], str]] = {
-    "usage": lambda half: (
-        half["message_id"] or half["request_id"] or half["uuid"] or f"{half['path']}:{half['offset']}"
-    ),
-    "tools": lambda half: f"{half['path']}:{half['tool_use_id'] or ''}",
-    "sessions": lambda half: str(half["session_id"]),
-}
-HALF_KEY_COLUMNS = {
-    "usage": ("message_id", "request_id", "uuid", "path", "offset"),
-    "tools": ("path", "tool_use_id"),
+# The columns of which the first one with a value is the key of a half. All halves that make a row have the same key.
+HALF_KEYS: Mapping[str, Sequence[str]] = {
+    "usage": ("message_id", "request_id", "uuid", "path"),
+    "tools": ("tool_use_id", "path"),
     "sessions": ("session_id",),
 }
 BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
@@ -54,13 +50,15 @@ class Comparison(NamedTuple):
 
 
 class TaskReader(NamedTuple):
-    """Reads the tasks of a question. It can be pickled.
+    """Reads the tasks of a question. It can be pickled, and a worker that reads with it compiles nothing.
 
-    halves: the table whose packed halves are read; None for the rows of the question.
+    program: of the rows or halves that are read.
     buckets: into which halves are sorted.
+    halves: the table whose packed halves are read; None for the rows of the question.
     """
 
     question: Question
+    program: ScanProgram
     buckets: int
     halves: str | None = None
 
@@ -76,15 +74,40 @@ class TaskReader(NamedTuple):
     def tables(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
         """Yield what a task gives as tables of pyarrow, at least one.  limit: how many rows are enough."""
         yield self.schema().empty_table()
-        found = task_rows(self.question, self.table, task, None if self.halves else limit)
+        found = self.rows(task, None if self.halves else limit)
         if self.halves:
-            yield pack(self.halves, HALF_KEYS[self.halves], HALF_KEY_COLUMNS[self.halves], list(found), self.buckets)
+            yield pack(self.halves, HALF_KEYS[self.halves], found, self.buckets)
         else:
             yield from found
 
     def narrowed(self, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> TaskReader:
         """Return a reader of the columns and at least the rows that an engine needs; halves are needed as they are."""
-        return self if self.halves else self._replace(question=narrow(self.question, columns, wanted))
+        return self if self.halves else make_reader(narrow(self.question, columns, wanted))
+
+    def rows(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
+        """Yield the rows or halves of a task as tables of pyarrow.  limit: how many are enough.
+
+        A file that cannot be read is a warning in the worker's log.
+        """
+        pyarrow = import_pyarrow()
+        result = scan_task(self.program, task)
+        for problem in result.problems:
+            WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
+        for batch in self.question.masked(self.table, result.batches, self.question.task_columns(self.table)):
+            found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
+            limit = None if limit is None else limit - len(found)
+            if len(found):
+                yield found.cast(plain_schema(found.schema))
+
+
+def make_reader(question: Question, halves: str | None = None, buckets: int = 1) -> TaskReader:
+    """Return what reads the tasks of a question, with the finished program."""
+    return TaskReader(question, question.programs()[halves or question.table], buckets, halves)
+
+
+def plan_scan(scan: Scan) -> tuple[TaskReader, list[list[FileRange]]]:
+    """Return what an engine needs to read a scan of matches or records: a reader, and the tasks to be read."""
+    return make_reader(scan._question), list(make_tasks(scan._find_files()))
 
 
 def build(
@@ -104,10 +127,10 @@ def build(
     tasks = list(make_tasks(files))
     buckets = max(1, min(MAX_JOIN_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
     if question.table not in HALVES:
-        return read(TaskReader(question, buckets), tasks)
-    halves = read(TaskReader(question, buckets, question.table), tasks)
+        return read(make_reader(question), tasks)
+    halves = read(make_reader(question, question.table, buckets), tasks)
     if question.table == "sessions":
-        usage = read(TaskReader(question, buckets, "usage"), tasks)
+        usage = read(make_reader(question, "usage", buckets), tasks)
         halves = union(halves, gather(usage, packed_schema(), partial(by_session, buckets=buckets)))
     return gather(halves, row_schema(question.table, question.columns), partial(join, question))
 
@@ -132,35 +155,18 @@ def packed_schema() -> Any:
     return pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
 
 
-def task_rows(question: Question, table: str, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
-    """Yield what a task gives for a table, as tables of pyarrow.  limit: how many rows are enough.
-
-    A file that cannot be read is a warning in the worker's log.
-    """
-    pyarrow = import_pyarrow()
-    result = scan_task(question.programs()[table], task)
-    for problem in result.problems:
-        WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
-    for batch in question.masked(table, result.batches, question.task_columns(table)):
-        found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
-        limit = None if limit is None else limit - len(found)
-        if len(found):
-            yield found.cast(plain_schema(found.schema))
-
-
-def pack(
-    table: str, key: Callable[[dict[str, Any]], str], names: Sequence[str], halves: list[Any], buckets: int
-) -> Any:
+def pack(table: str, keys: Sequence[str], halves: Iterable[Any], buckets: int) -> Any:
     """Return a table with a row for each bucket and its halves in Arrow's IPC format.
 
-    key: of a half, by the columns `names`.  halves: tables of pyarrow.
+    keys: the columns of which the first one with a value decides on the bucket.  halves: tables of pyarrow.
     """
     pyarrow = import_pyarrow()
     rows = []
     for found in halves:
         places = defaultdict(list)
-        for place, half in enumerate(found.select(list(names)).to_pylist()):
-            places[crc32(key(half).encode("utf-8", "replace")) % buckets].append(place)
+        for place, values in enumerate(zip(*(found.column(name).to_pylist() for name in keys), strict=True)):
+            key = next(filter(None, values), "")
+            places[crc32(key.encode("utf-8", "replace")) % buckets].append(place)
         for bucket, chosen in places.items():
             sink = pyarrow.BufferOutputStream()
             with pyarrow.ipc.new_stream(sink, found.schema) as writer:
@@ -201,7 +207,7 @@ def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> 
     pyarrow = import_pyarrow()
     batches = count_usage(unpack(tables, halves)).rows(USAGE_HALF) or [make_batch("usage", USAGE_HALF, [])]
     found = pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in batches])
-    return pack(BY_SESSION, HALF_KEYS["sessions"], HALF_KEY_COLUMNS["sessions"], [found], buckets)
+    return pack(BY_SESSION, HALF_KEYS["sessions"], [found], buckets)
 
 
 # ---- conditions that an engine hands down ------------------------------------
