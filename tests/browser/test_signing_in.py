@@ -6,12 +6,11 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 import pytest
 from conftest import BROWSER_TIMEOUT_MS
 from playwright.sync_api import expect
 from support.browser import row
-from support.daemon import answers, wait_until
+from support.daemon import answers, request, wait_until
 
 WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a secret
 
@@ -91,7 +90,7 @@ def signed_in(browser, own):
 def opens_the_board(base, word):
     """Return whether a word is a token or a secret of the daemon, however it is sent."""
     ways = [{"authorization": f"Bearer {word}"}, {"cookie": f"tailhook_token={word}"}, {"cookie": word}]
-    return any(httpx.get(f"{base}/plates", headers=headers).status_code == 200 for headers in ways)
+    return any(request("GET", f"{base}/plates", headers=headers).status_code == 200 for headers in ways)
 
 
 # ---- the link --------------------------------------------------------------------
@@ -375,7 +374,7 @@ def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(own):
             (own.runtime / "poke").unlink()
             wait_until((own.runtime / "poke").exists)
             wait_until(lambda: answers(own))
-            assert httpx.get(f"{own.base}/health", timeout=30).status_code == 200
+            assert request("GET", f"{own.base}/health", timeout=30).status_code == 200
     finally:
         stop.set()
         thread.join()

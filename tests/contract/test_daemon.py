@@ -13,9 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-import httpx
 import pytest
-from support.daemon import SERVE, daemon_pid, refused, spooled, sse, wait_until
+from support.daemon import SERVE, daemon_pid, refused, request, spooled, sse, wait_until
 from support.host import tailhook
 from support.usual_secrets import SECRETS, is_shown, written
 
@@ -202,7 +201,9 @@ def test_a_session_elsewhere_has_no_words_of_this_machines_files(own, tmp_path):
 def test_an_event_over_tcp_without_a_host_has_no_process(own):
     own.start()
     event = {"session_id": "s", "project_path": "/p", "event_type": "stop", "pid": os.getpid(), "pid_started": 1}
-    httpx.post(f"{own.base}/events", json=event, headers={"authorization": f"Bearer {own.token}"}).raise_for_status()
+    request(
+        "POST", f"{own.base}/events", json=event, headers={"authorization": f"Bearer {own.token}"}
+    ).raise_for_status()
     run = {"project_path": "/run", "run_id": "r", "pid": os.getpid(), "pid_started": 1}
     own.ask("POST", "/plates/register", json=run)
     plates = own.plates()
@@ -218,7 +219,7 @@ def test_x_forwarded_for_does_not_change_the_host(own):
     own.start()
     body = {"session_id": "s", "project_path": "/p", "event_type": "stop"}
     headers = {"Authorization": f"Bearer {own.token}", "X-Forwarded-For": "192.0.2.7"}
-    assert httpx.post(f"{own.base}/events", json=body, headers=headers).status_code == 200
+    assert request("POST", f"{own.base}/events", json=body, headers=headers).status_code == 200
     assert own.plates()["s"]["host"] == os.uname().nodename
 
 

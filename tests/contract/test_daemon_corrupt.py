@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import DatabaseError
-from support.daemon import answers, daemon_pid, refused, spooled, wait_until
+from support.daemon import answers, daemon_pid, refused, request, spooled, wait_until
 
 from tailhook.plates import opening
 from tailhook.plates.opening import find_set_aside, is_corrupt, set_aside
@@ -101,7 +101,6 @@ def test_damage_found_while_serving_is_handled_like_damage_at_the_start(own):
 
 
 def test_a_signed_in_browser_stays_signed_in_meanwhile(own):
-    import httpx
 
     serve_and_stop(own)
     damage(own.state / "plates.db")
@@ -110,7 +109,7 @@ def test_a_signed_in_browser_stays_signed_in_meanwhile(own):
     own.spool(spooled(1, "spooled"))
     wait_until(lambda: find_set_aside(f"sqlite:///{own.state}/plates.db"))
     wait_until(lambda: answers(own))
-    answer = httpx.get(f"{own.base}/plates", headers={"authorization": f"Bearer {secret}"}, timeout=30)
+    answer = request("GET", f"{own.base}/plates", headers={"authorization": f"Bearer {secret}"}, timeout=30)
     assert answer.status_code == 200
 
 

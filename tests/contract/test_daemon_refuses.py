@@ -8,9 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import httpx
 import pytest
-from support.daemon import SERVE, daemon_in, refused, wait_until
+from support.daemon import SERVE, daemon_in, refused, request, wait_until
 from support.host import tailhook
 
 from tailhook.plates.guard import MAX_BODY_BYTES
@@ -18,7 +17,7 @@ from tailhook.plates.guard import MAX_BODY_BYTES
 
 def over_tcp(daemon, path="/plates", **headers):
     """Send a request to the port."""
-    return httpx.get(f"{daemon.base}{path}", headers=headers)
+    return request("GET", f"{daemon.base}{path}", headers=headers)
 
 
 # Prints which of the files it may read or write, or, a socket, connect to: that asks for writing.
@@ -90,7 +89,7 @@ class TestAllAddresses:
         port = own.base.rpartition(":")[2]
         for host, code in (("127.0.0.2", 200), ("127.0.0.3", 421), ("evil.example", 421)):
             headers = {"host": f"{host}:{port}", "authorization": f"Bearer {own.token}"}
-            assert httpx.get(f"http://127.0.0.2:{port}/plates", headers=headers).status_code == code
+            assert request("GET", f"http://127.0.0.2:{port}/plates", headers=headers).status_code == code
 
     def test_of_ipv6_too(self, own):
         own.start("--host", "::")
@@ -105,7 +104,7 @@ class TestAllAddresses:
 def sign_in(daemon, code=None, **options):
     """Exchange the code of the daemon's link, or another one, as the web board does."""
     code = daemon.link.partition("once=")[2] if code is None else code
-    return httpx.post(f"{daemon.base}/sign-in", headers={"authorization": f"Bearer {code}"}, **options)
+    return request("POST", f"{daemon.base}/sign-in", headers={"authorization": f"Bearer {code}"}, **options)
 
 
 class TestNoToken:
@@ -116,7 +115,7 @@ class TestNoToken:
             answer = over_tcp(daemon, path)
             assert (answer.status_code, set(answer.json())) == (401, {"error"}), path
         for method, path in (("POST", "/"), ("DELETE", "/web/board.js"), ("GET", "/sign-in"), ("DELETE", "/plates/s")):
-            assert httpx.request(method, f"{daemon.base}{path}").status_code == 401, path
+            assert request(method, f"{daemon.base}{path}").status_code == 401, path
 
     def test_finds_nothing_of_a_session_in_the_files_of_the_board(self, own):
         own.start().post("stop", project_path="/src/secret-project")
@@ -133,7 +132,7 @@ class TestNoToken:
     @pytest.mark.parametrize("given", ["Bearer", "Bearer x", "Basic {}", "{}", "Bearer {}x", "Bearer \xe9"])
     def test_another_word_does_not(self, daemon, given):
         headers = {"authorization": given.format(daemon.token).encode("latin-1")}
-        assert httpx.get(f"{daemon.base}/plates", headers=headers).status_code == 401
+        assert request("GET", f"{daemon.base}/plates", headers=headers).status_code == 401
 
     def test_the_code_of_the_link_gives_a_secret_once(self, own):
         own.start()
@@ -155,7 +154,7 @@ class TestNoToken:
     @pytest.mark.parametrize("given", ["Bearer", "Bearer x", "Bearer {}", "Bearer \xe9", "Basic {}"])
     def test_no_other_word_gives_a_secret(self, daemon, given):
         headers = {"authorization": given.format(daemon.token).encode("latin-1")}
-        assert httpx.post(f"{daemon.base}/sign-in", headers=headers).status_code == 401
+        assert request("POST", f"{daemon.base}/sign-in", headers=headers).status_code == 401
 
     def test_a_secret_is_of_one_run(self, own):
         own.start()
@@ -174,7 +173,7 @@ class TestNoToken:
     def test_another_page_cannot_use_a_code(self, own):
         own.start()
         headers = {"authorization": f"Bearer {own.link.partition('once=')[2]}", "origin": "http://127.0.0.1:1"}
-        assert httpx.post(f"{own.base}/sign-in", headers=headers).status_code == 403
+        assert request("POST", f"{own.base}/sign-in", headers=headers).status_code == 403
         assert sign_in(own).status_code == 200
 
     @pytest.mark.parametrize("cookie", ["tailhook_token={}", "tailhook.secret={}", "{}"])

@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
-from support.daemon import SERVE, daemon_pid, refused, wait_until
+from support.daemon import SERVE, daemon_pid, refused, request, wait_until
 from support.host import ENVIRONMENT, tailhook
 
 SECRET = "s3cr3t-of-mine"
@@ -87,7 +86,7 @@ def test_the_help_names_the_ways_for_secrets(own):
 
 def lets_in(own, token):
     """Return whether a token opens the board."""
-    return httpx.get(f"{own.base}/plates", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    return request("GET", f"{own.base}/plates", headers={"authorization": f"Bearer {token}"}).status_code == 200
 
 
 def test_the_token_comes_from_a_file(own, secret_file):

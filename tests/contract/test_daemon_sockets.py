@@ -7,9 +7,8 @@ import signal
 import socket
 import subprocess
 
-import httpx
 import pytest
-from support.daemon import STARTS, answers, daemon_pid, refused, wait_until
+from support.daemon import STARTS, answers, daemon_pid, refused, request, wait_until
 
 from tailhook._core import send_wake_up
 
@@ -32,7 +31,7 @@ def test_a_folder_that_was_removed_and_made_again_has_the_sockets_again(own, log
     assert daemon_pid(own) == own.process.pid
     assert own.plates()["before"]["status"] == "idle"
     assert send_wake_up(os.fsencode(own.runtime / "poke")) == 0
-    assert httpx.get(f"{own.base}/health").status_code == 200  # on the port that it had
+    assert request("GET", f"{own.base}/health").status_code == 200  # on the port that it had
     assert own.stop() == 0
     assert not (own.runtime / "http").exists()
 
