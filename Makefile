@@ -45,12 +45,12 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
-sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
 	$(PYTHON) -m venv .venv-sanitize
 	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
-	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider
+	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider $(TESTS)
 
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
 THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py tests/unit/test_response_counter.py \
@@ -125,8 +125,9 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Every interpreter compiles the core again, so all tests of the core run on each. The daemon's many processes run on the
-# newest one; kills, crowds, sizes and the browser depend on the system, not on the interpreter, and run in `make test`.
+# Every interpreter compiles the core again, so the unit tests run on each. Generated examples and fuzzing run on the oldest
+# and the newest one, the daemon's many processes on the newest one. Kills, crowds, sizes and the browser depend on the
+# system, not on the interpreter, and run in `make test`.
 interpreters: ## the suite on the newest CPython at hand, all but most process tests on the others from 3.10 up; BUT=3.11 without that
 	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
@@ -135,9 +136,10 @@ interpreters: ## the suite on the newest CPython at hand, all but most process t
 	        $$#) tests="tests/contract" ;; \
 	        *) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py" ;; \
 	    esac; \
+	    case $$number in 1|$$#) tests="$$tests tests/property tests/corpora tests/fuzz" ;; esac; \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
-	        TESTS="-m 'not system' tests/unit tests/property tests/corpora tests/fuzz $$tests"; \
+	        TESTS="-m 'not system' tests/unit $$tests"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
