@@ -104,6 +104,9 @@ cdef extern from "named_tuple.h":
     bint tuple_is_plain "tailhook_is_named_tuple"(PyTypeObject* cls)
     object tuple_allocate "tailhook_new_named_tuple"(PyTypeObject* cls, Py_ssize_t size)
 
+cdef extern from "cpu.h" nogil:
+    void bytes_clear "tailhook_clear"(void* memory, size_t size)
+
 cdef extern from "text/utf8.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
     size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end, bint surrogates)

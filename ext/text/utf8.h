@@ -65,8 +65,9 @@ tailhook_utf8_decode(tailhook_cursor p, size_t length)
     return code_point;
 }
 
-/* Return the first byte that does not begin a valid sequence, or end. */
-static inline tailhook_cursor
+/* Return the first byte that does not begin a valid sequence, or end. Most strings are short: a call would cost them more
+   than the look. */
+static inline TAILHOOK_INLINE tailhook_cursor
 tailhook_utf8_stop(tailhook_cursor p, tailhook_cursor end)
 {
     for (;;) {

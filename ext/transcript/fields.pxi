@@ -301,7 +301,7 @@ cdef Cursor rec_walk_members(
 cdef Cursor rec_walk(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
     """Skip the object at p and fill `fields`. Returns the position after it, or NULL if it is invalid."""
     cdef JsonFault fault
-    memset(fields, 0, sizeof(RecFields))
+    bytes_clear(fields, sizeof(RecFields))
     fields.start = p
     fields.end = rec_walk_members(p, end, REC_LEVEL_RECORD, fields.top, fields.message, &fault)
     return fields.end
