@@ -61,6 +61,8 @@ class ScanProblem(NamedTuple):
 
 def problem_of(path: str, error: Exception) -> ScanProblem:
     """Return why a file could not be read; the reason does not repeat its name."""
+    if "\0" in path:
+        return ScanProblem(path, "no file has a null character in its name")  # Python's words differ by its version
     reason = getattr(error, "strerror", None) or str(error)
     return ScanProblem(path, f"it {reason.removeprefix(f'{path} ')}" if reason.startswith(f"{path} ") else reason)
 
