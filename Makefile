@@ -125,9 +125,8 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Every interpreter compiles the core again, so the unit tests run on each. Generated examples and fuzzing run on the oldest
-# and the newest one, the daemon's many processes on the newest one. Kills, crowds, sizes and the browser depend on the
-# system, not on the interpreter, and run in `make test`.
+# Every interpreter compiles the core again, so all tests of the core run on each. The daemon's many processes run on the
+# newest one; kills, crowds, sizes and the browser depend on the system, not on the interpreter, and run in `make test`.
 interpreters: ## the suite on the newest CPython at hand, all but most process tests on the others from 3.10 up; BUT=3.11 without that
 	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
@@ -136,10 +135,9 @@ interpreters: ## the suite on the newest CPython at hand, all but most process t
 	        $$#) tests="tests/contract" ;; \
 	        *) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py" ;; \
 	    esac; \
-	    case $$number in 1|$$#) tests="$$tests tests/property tests/corpora tests/fuzz" ;; esac; \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
-	        TESTS="-m 'not system' tests/unit $$tests"; \
+	        TESTS="-m 'not system' tests/unit tests/property tests/corpora tests/fuzz $$tests"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers

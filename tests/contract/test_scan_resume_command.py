@@ -212,9 +212,8 @@ def test_flags_that_a_folder_of_parquet_files_does_not_have_are_refused(scan, tm
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.parametrize(
-    ("table", "limit"), [*((table, 1000) for table in TABLE_COLUMNS), ("matches", 0), ("sessions", 0), ("usage", 3000)]
-)
+@TABLES
+@pytest.mark.parametrize("limit", [0, 1000, 3000])
 def test_a_full_disk_is_reported_and_a_later_run_goes_on(scan, tmp_path, monkeypatch, table, limit):
     """A file that may not grow fails as one on a full disk does, with another message."""
     words = ("--table", table, *(PATTERN if table == "matches" else ()), "--resume", "kept")

@@ -163,7 +163,7 @@ def test_a_program_that_ends_does_not_wait_for_rows_that_are_not_taken(tmp_path)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
     said = '{"type":"assistant","sessionId":"s","message":{"id":"m","content":"' + "error " * 200 + '"}}\n'
-    (tmp_path / "all.jsonl.gz").write_bytes(gzip.compress((said * 60_000).encode(), 1))  # 76 MB
+    (tmp_path / "all.jsonl.gz").write_bytes(gzip.compress((said * 100_000).encode(), 1))  # 127 MB
     code = (
         # Not `getrusage`, whose peak is at least that of the process which started this one.
         "import pathlib, sys, tailhook; list(tailhook.scan(sys.argv[1] + '/none', 'records'));"
@@ -173,7 +173,7 @@ def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
         "rows = sum(map(len, tailhook.scan(sys.argv[1], sys.argv[2], workers=1, **question)));"
         "print(rows, (peak() - before) // 1024)"
     )
-    for table, rows in (("records", 60_000), ("matches", 12_000_000)):
+    for table, rows in (("records", 100_000), ("matches", 20_000_000)):
         argv = [sys.executable, "-c", code, tmp_path, table]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
         found, mebibytes = map(int, done.stdout.split())
