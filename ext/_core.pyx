@@ -54,3 +54,4 @@ include "scan/face.pxi"                 # the same, for Python
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
 include "os/folders.pxi"                # which users can change a folder
 include "os/modules.pxi"                # the hook's own modules
+include "os/pool.pxi"                   # what a pool of hook workers asks the system

@@ -133,6 +133,13 @@ cdef extern from "os/file.h" nogil:
     bint os_flag_enter "tailhook_enter"(char* flag)
     void os_flag_leave "tailhook_leave"(char* flag)
 
+cdef extern from "os/caller.h" nogil:
+    uint64_t os_caller_identity "tailhook_caller_identity"()
+
+cdef extern from "os/watch.h" nogil:
+    int os_new_watch "tailhook_new_watch"()
+    int os_watch_folder "tailhook_watch_folder"(int fd, const char* folder)
+
 cdef extern from "markdown/markdown.h" nogil:
     enum:
         MD_LINE_ENDS "TAILHOOK_LINE_ENDS"

@@ -767,3 +767,23 @@ class ModuleFinder:
 
 def preload(*names: str) -> None:
     """Load modules as `ModuleFinder.preload` does if a hook has put a finder first on `sys.meta_path`."""
+
+# ---- the pool of hook workers ------------------------------------------------
+
+def caller_identity() -> int:
+    """Return a hash of this process's users, groups, root folder, namespaces and seccomp mode, or 0.
+
+    Two processes with the same hash find the same files and may do the same with them. Returns 0 if a limit of
+    setrlimit(2) is set that a hook could reach, or if the process has more than 256 groups.
+
+    >>> caller_identity() == caller_identity()
+    True
+    """
+
+def watch_folders(folders: Iterable[bytes]) -> int:
+    """Return a descriptor that is readable when a file of a folder is made, written, renamed or removed; inotify(7).
+
+    Returns -1 if the system has none left, or none at all, as macOS, and if a folder is missing.
+
+    >>> fd = watch_folders([b"/"])
+    """

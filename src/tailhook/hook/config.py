@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 # Every section and key, and what each key may hold. A value of another kind counts as absent.
 KEYS: "dict[str, Mapping[str, KeyKind]]" = {
     "hook": {"machines": "texts", "unbound": "text", "log": "text"},
+    "pool": {"autostart": "flag", "stats": "flag"},
     **{name: machine["keys"] for name, machine in MACHINES.items() if "keys" in machine},
 }
-USER_KEYS = {"hook": ("log",), **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()}}
+USER_KEYS = {"hook": ("log",), "pool": ("autostart", "stats"), **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()}}
 MAX_SECONDS = 2**53  # a larger number cannot be a time
 
 

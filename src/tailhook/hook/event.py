@@ -34,11 +34,13 @@ class HookEvent:
     now: the time, in Unix seconds.
     root: the project's folder, where tailhook makes its files.
     folders: the folders in which a project's files are looked for, in order.
+    parent: the id of the process that started the hook.
     """
 
-    def __init__(self, payload: "Payload", name: str, broken: str = "") -> None:
+    def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload
         self.broken = broken
+        self.parent = parent
         self.name = get_text(payload, "hook_event_name") or name
         self.session_id = get_text(payload, "session_id")
         self.now = time()

@@ -68,7 +68,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         return
     if blocked and kind == "stop":
         kind = "stop_blocked"
-    pid, is_guess = host_process()
+    pid, is_guess = host_process(event.parent)
     payload = event.payload
     fields = {
         "event_id": posix.urandom(16).hex(),
@@ -185,15 +185,15 @@ def read_git_file(path: str) -> bytes:
         posix.close(fd)
 
 
-def host_process() -> tuple[int, bool]:
+def host_process(parent: int) -> tuple[int, bool]:
     """Return the process id of the agent's host, and whether it is a guess.
 
-    A guess is the hook's parent, which may be a wrapper shell.
+    parent: the process that started the hook. It is the guess; it may be a wrapper shell.
     """
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
-    return posix.getppid(), True
+    return parent, True
 
 
 def may_start(event: "HookEvent") -> bool:

@@ -27,29 +27,46 @@ if TYPE_CHECKING:
 
 def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process; interpreter shutdown is time the host would wait for."""
-    try:
-        code = answer_event(argv)
-    except BaseException as error:  # a hook never fails
-        warn(f"tailhook: {type(error).__name__}: {error}. The agent may stop.")
-        code = 0
+    code, event, _ = run_hook(argv, posix.getppid())
+    if mark := environment(b"TAILHOOK_CLIENT"):
+        from tailhook.stores.hook_times import record_cold
+
+        record_cold(mark, event)
     posix._exit(code)
 
 
-def answer_event(argv: "Sequence[str]") -> int:
-    """Read the payload from stdin, ask the machines, write the answer to stdout; return the exit code."""
+def run_hook(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | None, BaseException | None]":
+    """Answer one event, whatever happens.
+
+    parent: the process that started the hook.
+
+    Returns the exit code, the event if its payload was read, and an exception that nothing had foreseen.
+    """
+    try:
+        return *answer_event(argv, parent), None
+    except BaseException as error:  # a hook never fails
+        warn(f"tailhook: {type(error).__name__}: {error}. The agent may stop.")
+        return 0, None, error
+
+
+def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | None]":
+    """Read the payload from stdin, ask the machines, write the answer to stdout.
+
+    Returns the exit code, and the event if its payload was read.
+    """
     started = perf_counter()
     if environment(b"TAILHOOK_DISABLE") == "1":
-        return 0
+        return 0, None
     options = Options(argv)
     disabled = [name for name, row in MACHINES.items() if "off_switch" in row and environment(row["off_switch"]) == "1"]
     if options.machines is not None and not set(options.machines).difference(disabled):
-        return 0
+        return 0, None
     try:
         payload, broken = read_payload(first_byte_timeout=first_byte_timeout(options.machines)), ""
     except ValueError as error:
         payload, broken = {}, str(error)
     if payload is None:
-        return 0
+        return 0, None
     event: HookEvent
     send: Answer = send_answer
     block_code = options.exit_code
@@ -58,18 +75,18 @@ def answer_event(argv: "Sequence[str]") -> int:
         from tailhook.hook.translated import TranslatedEvent
 
         host = find_translated_host(options.other_host)
-        event = translated = TranslatedEvent(host, payload, options.event, broken)
+        event = translated = TranslatedEvent(host, payload, options.event, broken, parent)
         send = translated.answer
         block_code = translated.exit_code(block_code)
     else:
-        event = HookEvent(payload, options.event, broken)
+        event = HookEvent(payload, options.event, broken, parent)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     deciding = [name for name in machines if not MACHINES[name].get("reports")]
     exit_code, blocked = ask_machines(event, deciding, send, block_code, options.announce, started)
     for name in machines:
         if MACHINES[name].get("reports"):
             report_event(name, event, blocked)
-    return exit_code
+    return exit_code, event
 
 
 def ask_machines(

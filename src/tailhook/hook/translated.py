@@ -41,8 +41,8 @@ def translate_payload(host: "TranslatedHost", theirs: "Payload") -> "Payload":
 class TranslatedEvent(HookEvent):
     """An event of another host than Claude Code."""
 
-    def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str) -> None:
-        super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken)
+    def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str, parent: int) -> None:
+        super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken, parent)
         self.host = host
         self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
         if not self.transcript_path():

@@ -96,6 +96,12 @@ def state_folder_path() -> str:
     return folder
 
 
+def forget_folder() -> None:
+    """Check the state folder again when it is next used: the process answers another hook."""
+    global checked
+    checked = ""
+
+
 def check_folder(folder: str) -> bool:
     """Return whether a private folder exists. Raises OSError if another user could change it: see `folder_fault`."""
     exists, fault = folder_fault(folder.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,488 @@
+/* The native client: the program that a host runs as a hook, in front of the pool of workers. See docs/pool.md.
+
+   It hands a worker its own descriptors, arguments and environment, and waits for the exit code. It reads nothing from
+   stdin, so until the request is sent it can still run the cold hook in its own place, and nothing is lost. It does so
+   whenever anything is unusual. */
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+#include "os/caller.h"
+#include "os/request.h"
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* macOS: SO_NOSIGPIPE */
+#endif
+#ifndef O_PATH
+#define O_PATH O_RDONLY
+#endif
+
+enum {
+    READY_TIMEOUT_MS = 5,
+    RETRY_S = 60, /* between two attempts to start a pool */
+    MAX_INSTALLATION_BYTES = 16 << 10,
+    MAX_ARGUMENTS = 1024,
+    MAX_VARIABLES = 4096
+};
+
+static const char INSTALLATION_FILE[] = "installation"; /* beside this program */
+static const char ATTEMPT_FILE[] = "pool-start";        /* beside it, too: its time is that of the last attempt */
+static const char FORMAT[] = "tailhook-hook 1";
+/* The variable with which the cold hook can note how long it took: when the client started, one letter for why no worker
+   answered, and the client's folder. */
+static const char MARK[] = "TAILHOOK_CLIENT=";
+
+/* What the file beside this program says: NUL-terminated strings, in this order. */
+struct installation {
+    char *socket;
+    char *interpreter;
+    char *hook_entry;
+    char *pool_entry;
+};
+
+/* ---- small things ---------------------------------------------------------- */
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* Write the pieces, a list that ends with NULL, as one line on stderr. */
+static void
+warn(const char *const *pieces)
+{
+    char line[PATH_MAX + 512];
+    size_t size = 0;
+    for (; *pieces; pieces++)
+        for (const char *at = *pieces; *at && size < sizeof(line) - 1; at++)
+            line[size++] = (unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at;
+    line[size++] = '\n';
+    if (write(STDERR_FILENO, line, size) < 0)
+        return;
+}
+
+static const char *
+variable(char *const *variables, const char *name)
+{
+    const size_t size = strlen(name);
+    for (; *variables; variables++)
+        if (strncmp(*variables, name, size) == 0 && (*variables)[size] == '=')
+            return *variables + size + 1;
+    return NULL;
+}
+
+/* Put folder and name together in `path`, of `size` bytes. Return false if they do not fit. */
+static int
+join(char *path, size_t size, const char *folder, const char *name)
+{
+    const size_t first = strlen(folder), second = strlen(name) + 1;
+    if (first + second > size)
+        return 0;
+    memcpy(path, folder, first);
+    memcpy(path + first, name, second);
+    return 1;
+}
+
+/* ---- the installation ------------------------------------------------------- */
+
+/* Store the path of this program's folder, with the slash at its end. Return false if it is unknown. */
+static int
+find_own_folder(char *folder, size_t size)
+{
+#ifdef __APPLE__
+    char found[PATH_MAX];
+    uint32_t length = sizeof(found);
+    if (size < PATH_MAX || _NSGetExecutablePath(found, &length) != 0 || !realpath(found, folder))
+        return 0;
+#else
+    const ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+    if (length <= 0)
+        return 0;
+    folder[length] = '\0';
+#endif
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        return 0;
+    slash[1] = '\0';
+    return 1;
+}
+
+/* Split the file's content, which ends with a NUL. Return false if it does not have the right form. */
+static int
+split_installation(char *data, size_t size, struct installation *own)
+{
+    char *fields[5], *at = data;
+    for (size_t i = 0; i != 5; i++) {
+        char *end = memchr(at, '\0', (size_t)(data + size - at));
+        if (!end)
+            return 0;
+        fields[i] = at;
+        at = end + 1;
+    }
+    own->socket = fields[1];
+    own->interpreter = fields[2];
+    own->hook_entry = fields[3];
+    own->pool_entry = fields[4];
+    return at == data + size && strcmp(fields[0], FORMAT) == 0 && own->interpreter[0] == '/' &&
+           own->hook_entry[0] == '/' && own->pool_entry[0] == '/';
+}
+
+/* Read the file beside this program. `has_streams`: stored whether stdin, stdout and stderr are open. */
+static int
+read_installation(const char *path, struct installation *own, int *has_streams)
+{
+    static char data[MAX_INSTALLATION_BYTES];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    *has_streams = fd > STDERR_FILENO;
+    const ssize_t size = read(fd, data, sizeof(data));
+    close(fd);
+    return size > 0 && size < (ssize_t)sizeof(data) && split_installation(data, (size_t)size, own);
+}
+
+/* ---- the warm path ---------------------------------------------------------- */
+
+/* Return whether Python would name files in UTF-8 for this environment, as the workers do. */
+static int
+is_utf8(char *const *variables)
+{
+    const char *locale = variable(variables, "LC_ALL");
+    if (!locale || !*locale)
+        locale = variable(variables, "LC_CTYPE");
+    if (!locale || !*locale)
+        locale = variable(variables, "LANG");
+    if (!locale || !*locale || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0)
+        return 1; /* PEP 538 and 540 */
+    const char *codeset = strchr(locale, '.');
+    return codeset && (strncmp(codeset, ".UTF-8", 6) == 0 || strncmp(codeset, ".utf8", 5) == 0);
+}
+
+/* Return whether the socket is in a folder that only this user can use. Cuts the path for the time of the call. */
+static int
+is_private(char *socket_path)
+{
+    struct stat facts;
+    char *slash = strrchr(socket_path, '/');
+    if (!slash || slash == socket_path)
+        return 0;
+    *slash = '\0';
+    const int found = lstat(socket_path, &facts);
+    *slash = '/';
+    return found == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0;
+}
+
+static int
+is_own_peer(int fd)
+{
+#ifdef SO_PEERCRED
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+#else
+    uid_t uid;
+    gid_t gid;
+    return getpeereid(fd, &uid, &gid) == 0 && uid == geteuid();
+#endif
+}
+
+/* Return a connection to a worker, or -1 with errno set. Does not wait. */
+static int
+connect_to(const char *path)
+{
+    struct sockaddr_un to;
+    const size_t size = strlen(path) + 1;
+    if (size > sizeof(to.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+#ifdef SOCK_CLOEXEC
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+#else
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    const int on = 1;
+    if (fd >= 0) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof(on));
+    }
+#endif
+    if (fd < 0)
+        return -1;
+    memset(&to, 0, sizeof(to));
+    to.sun_family = AF_UNIX;
+    memcpy(to.sun_path, path, size);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+        const int reason = errno;
+        close(fd);
+        errno = reason;
+        return -1;
+    }
+    return fd;
+}
+
+/* Wait until there is something to read, at most `milliseconds`, without limit if that is negative. */
+static int
+wait_readable(int fd, int milliseconds)
+{
+    struct pollfd one = {fd, POLLIN, 0};
+    int ready;
+    while ((ready = poll(&one, 1, milliseconds)) < 0 && errno == EINTR)
+        continue;
+    return ready > 0;
+}
+
+/* Return whether a worker that is like this process takes a request now. */
+static int
+is_ready(int fd)
+{
+    struct tailhook_ready ready;
+    return wait_readable(fd, READY_TIMEOUT_MS) && recv(fd, &ready, sizeof(ready), 0) == (ssize_t)sizeof(ready) &&
+           ready.magic == TAILHOOK_READY_MAGIC && ready.identity && ready.identity == tailhook_caller_identity();
+}
+
+/* Append strings, each with its NUL. Return how many bytes are used then, or 0 if they do not fit. */
+static size_t
+append_strings(char *data, size_t used, char *const *strings)
+{
+    for (; *strings; strings++) {
+        const size_t size = strlen(*strings) + 1;
+        if (size > TAILHOOK_MAX_REQUEST_BYTES - used)
+            return 0;
+        memcpy(data + used, *strings, size);
+        used += size;
+    }
+    return used;
+}
+
+/* Send the request in one message. Return false if it could not be sent whole: then the worker ignores it. */
+static int
+send_request(int fd, int argc, char *const *argv, char *const *variables, int folder, uint64_t started)
+{
+    static char data[TAILHOOK_MAX_REQUEST_BYTES];
+    struct tailhook_request header;
+    union {
+        struct cmsghdr alignment;
+        char bytes[CMSG_SPACE(TAILHOOK_DESCRIPTORS * sizeof(int))];
+    } control;
+    const int descriptors[TAILHOOK_DESCRIPTORS] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, folder};
+    size_t used = append_strings(data, sizeof(header), argv);
+    if (used)
+        used = append_strings(data, used, variables);
+    if (!used)
+        return 0;
+    const mode_t mask = umask(0);
+    umask(mask);
+    header.magic = TAILHOOK_REQUEST_MAGIC;
+    header.started_ns = started;
+    header.size = (uint32_t)(used - sizeof(header));
+    header.arguments = (uint32_t)argc;
+    header.umask = (uint32_t)mask;
+    header.parent = (int32_t)getppid();
+    memcpy(data, &header, sizeof(header));
+
+    struct iovec piece = {data, used};
+    struct msghdr message;
+    memset(&message, 0, sizeof(message));
+    memset(&control, 0, sizeof(control));
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(descriptors));
+    memcpy(CMSG_DATA(rights), descriptors, sizeof(descriptors));
+    ssize_t sent;
+    while ((sent = sendmsg(fd, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        continue;
+    return sent == (ssize_t)used;
+}
+
+/* Wait for the worker's end of the request; return the exit code. */
+static int
+wait_for_exit_code(int fd)
+{
+    static const char *const STOPPED[] = {
+        "tailhook: the process that answered this hook was killed. The agent may stop.", NULL};
+    tailhook_exit_code code;
+    ssize_t size;
+    do {
+        wait_readable(fd, -1);
+        size = recv(fd, &code, sizeof(code), 0);
+    } while (size < 0 && (errno == EINTR || errno == EAGAIN));
+    if (size == (ssize_t)sizeof(code))
+        return code;
+    warn(STOPPED);
+    return 0;
+}
+
+/* Let a worker answer. Return its exit code, or -1 if no worker took the request; `reason` is then one letter. */
+static int
+ask_pool(struct installation *own, int argc, char *const *argv, char *const *variables, uint64_t started, char *reason)
+{
+    int code = -1;
+    *reason = 'u'; /* unusual */
+    if (!is_utf8(variables))
+        return -1;
+    *reason = 'n'; /* no pool */
+    const int fd = connect_to(own->socket);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ECONNREFUSED && errno != ENOTDIR)
+            *reason = errno == EAGAIN ? 'b' : 'u'; /* busy */
+        return -1;
+    }
+    *reason = 'u';
+    if (is_private(own->socket) && is_own_peer(fd)) {
+        *reason = 'b';
+        if (is_ready(fd)) {
+            const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+            *reason = 'u';
+            if (folder >= 0 && send_request(fd, argc, argv, variables, folder, started))
+                code = wait_for_exit_code(fd);
+        }
+    }
+    if (code < 0)
+        close(fd);
+    return code;
+}
+
+/* ---- starting a pool --------------------------------------------------------- */
+
+/* Start a pool in the background, unless that was tried in the last minute. It gets few variables: it lives longer
+   than the session that it is started in. */
+static void
+start_pool(const struct installation *own, const char *folder, char *const *variables)
+{
+    static const char *const KEPT[] = {"HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", NULL};
+    char *environment[8];
+    char path[PATH_MAX], isolated[] = "-I", no_site[] = "-S", place[PATH_MAX];
+    char *argv[] = {own->interpreter, isolated, no_site, own->pool_entry, place, NULL};
+    struct stat facts;
+    size_t count = 0;
+    if (!join(path, sizeof(path), folder, ATTEMPT_FILE) || !join(place, sizeof(place), folder, ""))
+        return;
+    const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
+        goto end;
+    const time_t age = time(NULL) - facts.st_mtime;
+    if (facts.st_size && age > -RETRY_S && age < RETRY_S)
+        goto end;
+    if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
+        goto end;
+    for (; *variables; variables++)
+        for (size_t i = 0; KEPT[i] && count != 7; i++)
+            if (strncmp(*variables, KEPT[i], strlen(KEPT[i])) == 0)
+                environment[count++] = *variables;
+    environment[count] = NULL;
+
+    pid_t child;
+    posix_spawnattr_t how;
+    posix_spawn_file_actions_t files;
+    sigset_t signals;
+    sigemptyset(&signals);
+    if (posix_spawnattr_init(&how) || posix_spawn_file_actions_init(&files))
+        goto end;
+    if (!posix_spawnattr_setsigmask(&how, &signals) &&
+        !posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK) &&
+        !posix_spawn_file_actions_adddup2(&files, fd, STDERR_FILENO) &&
+        !posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0) &&
+        !posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_RDWR, 0))
+        posix_spawn(&child, own->interpreter, &files, &how, argv, environment);
+end:
+    close(fd);
+}
+
+/* ---- the cold path ------------------------------------------------------------ */
+
+/* Replace this process by the cold hook. Returns only if there is none. */
+static void
+run_cold(const struct installation *own, const char *folder, int argc, char *const *argv, char *const *variables,
+         uint64_t started, char reason)
+{
+    static char *command[MAX_ARGUMENTS + 8], *environment[MAX_VARIABLES + 2];
+    static char mark[sizeof(MARK) + 32 + PATH_MAX];
+    char isolated[] = "-I", no_site[] = "-S", digits[24];
+    const char *const gone[] = {"tailhook: ", access(own->interpreter, X_OK) < 0 ? own->interpreter : own->hook_entry,
+        " is missing, so loops do not continue. To install the hooks again: tailhook install. ",
+        "To remove them, edit the host's settings.", NULL};
+    size_t count = 0, size = strlen(MARK), digit = sizeof(digits);
+    if (access(own->hook_entry, R_OK) < 0 || argc > MAX_ARGUMENTS) {
+        warn(gone);
+        return;
+    }
+    command[0] = own->interpreter;
+    command[1] = isolated;
+    command[2] = no_site;
+    command[3] = own->hook_entry;
+    for (int i = 1; i < argc; i++)
+        command[3 + i] = argv[i];
+
+    memcpy(mark, MARK, size);
+    do
+        digits[--digit] = (char)('0' + started % 10);
+    while (started /= 10);
+    memcpy(mark + size, digits + digit, sizeof(digits) - digit);
+    size += sizeof(digits) - digit;
+    mark[size++] = reason;
+    const int has_mark = join(mark + size, sizeof(mark) - size, folder, "");
+    for (; variables[count] && count != MAX_VARIABLES; count++)
+        environment[count] = variables[count];
+    if (has_mark && !variables[count]) {
+        environment[count] = mark;
+        variables = environment;
+    }
+    execve(own->interpreter, command, variables);
+    warn(gone);
+}
+
+int
+main(int argc, char **argv, char **variables)
+{
+    static const char *const BROKEN[] = {
+        "tailhook: the file \"installation\" beside the hook's program is missing or damaged, so loops do not continue. ",
+        "To install the hooks again: tailhook install", NULL};
+    char folder[PATH_MAX], path[PATH_MAX], reason = 'o'; /* off */
+    struct installation own;
+    int has_streams = 0;
+    const uint64_t started = now_ns();
+    if (!find_own_folder(folder, sizeof(folder)) || !join(path, sizeof(path), folder, INSTALLATION_FILE) ||
+        !read_installation(path, &own, &has_streams)) {
+        warn(BROKEN);
+        return 0;
+    }
+    const char *off = variable(variables, "TAILHOOK_NO_POOL");
+    if (has_streams && *own.socket && !(off && strcmp(off, "1") == 0)) {
+        const int code = ask_pool(&own, argc, argv, variables, started, &reason);
+        if (code >= 0)
+            _exit(code);
+        if (reason == 'n')
+            start_pool(&own, folder, variables);
+    }
+    run_cold(&own, folder, argc, argv, variables, started, reason);
+    return 0;
+}

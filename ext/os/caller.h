@@ -1,0 +1,82 @@
+/* What a process must have in common with the caller of a hook to answer in its place: see docs/pool.md.
+   The native client and the pool's workers compare what this header finds out. */
+
+#ifndef TAILHOOK_CALLER_H
+#define TAILHOOK_CALLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum {
+    TAILHOOK_MAX_GROUPS = 256,
+    TAILHOOK_MIN_FILES = 64 /* descriptors that a hook may have open; it needs fewer */
+};
+
+/* The FNV-1a hash of some bytes, begun with the hash of those before them. */
+static inline uint64_t
+tailhook_hash(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = (const unsigned char *)data;
+    for (size_t i = 0; i != size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001B3ULL;
+    return hash;
+}
+
+static inline uint64_t
+tailhook_hash_file(uint64_t hash, const char *path)
+{
+    struct stat facts;
+    uint64_t numbers[2] = {0, 0};
+    if (stat(path, &facts) == 0) {
+        numbers[0] = (uint64_t)facts.st_dev;
+        numbers[1] = (uint64_t)facts.st_ino;
+    }
+    return tailhook_hash(hash, numbers, sizeof(numbers));
+}
+
+/* Return whether no limit is set that a hook could reach in one process and not in another. */
+static inline int
+tailhook_has_usual_limits(void)
+{
+    const int unlimited[] = {RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_AS};
+    struct rlimit limit;
+    for (size_t i = 0; i != sizeof(unlimited) / sizeof(*unlimited); i++)
+        if (getrlimit(unlimited[i], &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
+            return 0;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TAILHOOK_MIN_FILES;
+}
+
+/* Return a hash of the process's users, groups, root folder, namespaces and seccomp mode: of all that decides which
+   files it finds and what it may do with them. Return 0 if a limit is set, or if it cannot be found out. */
+static inline uint64_t
+tailhook_caller_identity(void)
+{
+    gid_t groups[TAILHOOK_MAX_GROUPS];
+    const uid_t users[2] = {getuid(), geteuid()};
+    const gid_t own_groups[2] = {getgid(), getegid()};
+    const int count = getgroups(TAILHOOK_MAX_GROUPS, groups);
+    uint64_t hash = 0xCBF29CE484222325ULL;
+    if (count < 0 || !tailhook_has_usual_limits())
+        return 0;
+    hash = tailhook_hash(hash, users, sizeof(users));
+    hash = tailhook_hash(hash, own_groups, sizeof(own_groups));
+    hash = tailhook_hash(hash, groups, (size_t)count * sizeof(*groups));
+    hash = tailhook_hash_file(hash, "/");
+#ifdef __linux__
+    hash = tailhook_hash_file(hash, "/proc/self/ns/mnt");
+    hash = tailhook_hash_file(hash, "/proc/self/ns/pid");
+    hash = tailhook_hash_file(hash, "/proc/self/ns/user");
+    const int modes[2] = {prctl(PR_GET_SECCOMP, 0, 0, 0, 0), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)};
+    hash = tailhook_hash(hash, modes, sizeof(modes));
+#endif
+    return hash ? hash : 1;
+}
+
+#endif

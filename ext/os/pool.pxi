@@ -1,0 +1,20 @@
+# What a pool of hook workers asks the system.
+#
+# Gives: nothing to other parts. For Python: caller_identity, watch_folders.
+# Needs: nothing.
+
+def caller_identity():
+    return os_caller_identity()
+
+
+def watch_folders(folders not None):
+    cdef list paths = list(folders)
+    cdef bytes path
+    cdef int fd = os_new_watch()
+    if fd < 0:
+        return -1
+    for path in paths:
+        if os_watch_folder(fd, path) < 0:
+            os_close_descriptor(fd)
+            return -1
+    return fd

@@ -1,0 +1,36 @@
+/* What the native client and a worker of the pool send each other: see docs/pool.md, "The protocol". */
+
+#ifndef TAILHOOK_REQUEST_H
+#define TAILHOOK_REQUEST_H
+
+#include <stdint.h>
+
+#define TAILHOOK_READY_MAGIC 0x31594452504F4F4CULL
+#define TAILHOOK_REQUEST_MAGIC 0x31514552504F4F4CULL
+
+/* From the worker, when it has accepted the connection: it can take a request. */
+struct tailhook_ready {
+    uint64_t magic;
+    uint64_t identity; /* tailhook_caller_identity of the worker */
+};
+
+/* From the client, in one message with four descriptors: stdin, stdout, stderr and the working folder.
+   Behind it are the arguments and the environment variables, each ended with a NUL. */
+struct tailhook_request {
+    uint64_t magic;
+    uint64_t started_ns; /* when the client started, by CLOCK_MONOTONIC */
+    uint32_t size;       /* bytes behind this header */
+    uint32_t arguments;  /* how many of the strings are arguments */
+    uint32_t umask;
+    int32_t parent; /* the process that started the client */
+};
+
+/* From the worker, when it has written the answer: the exit code. */
+typedef unsigned char tailhook_exit_code;
+
+enum {
+    TAILHOOK_DESCRIPTORS = 4,
+    TAILHOOK_MAX_REQUEST_BYTES = 128 << 10 /* a larger request is not sent */
+};
+
+#endif

@@ -1,0 +1,9 @@
+"""The file that the client's argv for a new pool names: nothing here but the way to the modules."""
+
+import sys
+
+sys.path.insert(0, __file__[: -len("/tailhook/pool/entry.py")])
+
+from tailhook.pool.serve import main  # noqa: E402 - found by the line above
+
+sys.exit(main(sys.argv[1:]))

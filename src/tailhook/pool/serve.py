@@ -1,0 +1,255 @@
+"""The parent of the pool: it listens, forks the workers, and notices when it is time to leave.
+
+It runs no request, starts no thread and takes no lock once it listens, so that a fork copies nothing that is in use.
+"""
+
+import _signal
+import _socket
+import gc
+import posix
+import select
+import sys
+from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
+
+from tailhook._core import flock_within
+from tailhook.hook.answer import describe, warn
+from tailhook.hook.config import read_sections, user_bytes
+from tailhook.hook.payload import user_config
+from tailhook.pool.installation import ATTEMPT_FILE, PACKAGE, write_installation
+from tailhook.pool.sources import Sources
+from tailhook.pool.worker import Worker
+from tailhook.pool.workers import FREE, IDLE, WorkerTable
+from tailhook.stores.atomic import SAFE, remove_file
+
+IDLE_EXIT_S = 1800.0
+CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
+END_TIMEOUT_S = 10.0  # in which a worker ends its request when the pool leaves
+START_TIMEOUT_S = 2.0  # how long another start may take
+BACKLOG = 128  # connections that wait for a worker
+MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
+MAX_SHORT_LIVES = 10  # workers in a row that ended without a request
+ASKED = "--asked"  # a person started the pool
+ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
+NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
+
+
+def main(argv: list[str]) -> int:
+    """Serve until there is a reason to leave; return the exit code.
+
+    argv: the client's folder; ASKED.
+    """
+    folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
+    try:
+        if ASKED not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
+            return 0
+        pool = Pool(folder)
+        if not pool.listen():
+            return 0
+        pool.serve()
+    except OSError as error:
+        warn(f"tailhook: pool: {describe(error)}")
+        return 1
+    return 0
+
+
+def load_hook_modules() -> None:
+    """Import everything that a hook may load."""
+    for room in ROOMS:
+        package = f"tailhook.{room.replace('/', '.')}"
+        __import__(package)
+        for name in sorted(posix.listdir(f"{PACKAGE}/{room}")):
+            stem, _, ending = name.rpartition(".")
+            if ending == "py" and stem not in (*NOT_LOADED, "__init__"):
+                __import__(f"{package}.{stem}")
+
+
+class Pool:
+    """The parent process.
+
+    folder: the client's; "" for that of this installation.
+    """
+
+    def __init__(self, folder: str) -> None:
+        client, self.path = write_installation(sys.executable, folder)
+        self.folder = client.rpartition("/")[0]
+        load_hook_modules()
+        self.sources = Sources([self.folder, self.path.rpartition("/")[0]])
+        self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
+        self.workers: dict[int, int] = {}  # process id: number in the table
+        self.answered = 0  # requests, when a worker last ended
+        self.short_lives = 0  # how many workers have ended since then
+        self.is_ending = False
+
+    def listen(self) -> bool:
+        """Bind the socket; return False if another pool listens on it. Raises OSError."""
+        lock = posix.open(f"{self.path}.lock", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+        try:
+            if not flock_within(lock, START_TIMEOUT_S) or is_served(self.path):
+                return False
+            remove_file(self.path)
+            self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            posix.umask(0o177)
+            self.listener.bind(self.path)
+            posix.umask(0o077)
+            self.listener.listen(BACKLOG)
+            self.listener.settimeout(0)
+            self.inode = posix.lstat(self.path).st_ino
+        finally:
+            posix.close(lock)
+        remove_file(f"{self.folder}/{ATTEMPT_FILE}")
+        return True
+
+    # ---- the loop ---------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Fork workers as they are needed, until there is a reason to leave."""
+        self.life, self.life_end = new_pipe()
+        self.growth, self.growth_end = new_pipe()
+        _signal.set_wakeup_fd(self.growth_end, warn_on_full_buffer=False)
+        for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP):
+            _signal.signal(number, self.end)
+        _signal.signal(_signal.SIGCHLD, ignore_signal)
+        posix.chdir("/")
+        gc.collect()
+        gc.freeze()
+        self.started = monotonic()
+        polling = select.poll()
+        polling.register(self.growth, select.POLLIN)
+        if self.sources.watch >= 0:
+            polling.register(self.sources.watch, select.POLLIN)
+        self.grow()
+        while not self.is_ending:
+            found = dict(polling.poll(self.wait_s() * 1000))
+            if self.growth in found:
+                posix.read(self.growth, 1 << 12)
+            self.reap()
+            if self.should_leave(self.sources.watch in found):
+                break
+            if IDLE not in self.table.states():
+                self.grow()
+        self.leave()
+
+    def wait_s(self) -> float:
+        """Return how many seconds may pass until the next look: until the pool has been quiet for long enough."""
+        left = max(0.0, IDLE_EXIT_S - self.quiet_s()) + 0.001
+        return left if self.sources.watch >= 0 else min(left, CHECK_INTERVAL_S)
+
+    def quiet_s(self) -> float:
+        """Return for how many seconds no request has ended."""
+        last = self.table.last_request_ns()
+        waited = monotonic() - self.started
+        return min(waited, (clock_gettime_ns(CLOCK_MONOTONIC) - last) / 1e9) if last else waited
+
+    def should_leave(self, has_watched: bool) -> bool:
+        """Return whether the pool is no longer needed, or no longer what its client expects.
+
+        has_watched: something has changed in a watched folder.
+        """
+        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES:
+            return True
+        if has_watched or self.sources.watch < 0:
+            if self.sources.have_changed() or not self.has_socket():
+                return True
+            if has_watched:
+                self.sources.read_events()
+                return self.sources.have_changed() or not self.has_socket()
+        return False
+
+    def has_socket(self) -> bool:
+        """Return whether clients still find this pool's socket and the file that names it."""
+        try:
+            posix.lstat(f"{self.folder}/installation")
+            return posix.lstat(self.path).st_ino == self.inode
+        except OSError:
+            return False
+
+    # ---- workers ----------------------------------------------------------------
+
+    def grow(self) -> None:
+        """Fork one more worker, unless there are as many as there may be."""
+        states = self.table.states()
+        number = next((at for at, state in enumerate(states) if state == FREE and at not in self.workers.values()), -1)
+        if number < 0:
+            return
+        self.table.set_state(number, IDLE)
+        pid = posix.fork()
+        if pid:
+            self.workers[pid] = number
+            return
+        posix.close(self.life_end)
+        posix.close(self.growth)
+        Worker(
+            number, self.table, self.listener, self.life, self.growth_end, self.sources, self.folder
+        ).run()
+
+    def reap(self) -> None:
+        """Take note of the workers that have ended. One that was stopped by a signal is ended."""
+        while self.workers:
+            try:
+                pid, status = posix.waitpid(-1, posix.WNOHANG | posix.WUNTRACED)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if posix.WIFSTOPPED(status):
+                kill(pid, _signal.SIGKILL)
+                continue
+            number = self.workers.pop(pid, None)
+            if number is not None:
+                answered = self.table.count_requests()
+                self.short_lives = self.short_lives + 1 if answered == self.answered else 0
+                self.answered = answered
+                self.table.set_state(number, FREE)
+
+    def end(self, *_: object) -> None:
+        """Leave at the next look; a signal asked for it."""
+        self.is_ending = True
+
+    def leave(self) -> None:
+        """Remove the socket, let the workers end their requests, and wait for them."""
+        _signal.set_wakeup_fd(-1)
+        if self.has_socket():
+            remove_file(self.path)
+        self.listener.close()
+        posix.close(self.life_end)
+        deadline = monotonic() + END_TIMEOUT_S
+        while self.workers and monotonic() < deadline:
+            self.reap()
+            select.select((), (), (), 0.005)
+        for pid in self.workers:
+            kill(pid, _signal.SIGKILL)
+
+
+def is_served(path: str) -> bool:
+    """Return whether a pool listens on a socket."""
+    probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    probe.settimeout(0)
+    try:
+        probe.connect(path)
+    except BlockingIOError:  # its backlog is full
+        return True
+    except OSError:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def new_pipe() -> tuple[int, int]:
+    """Return the two ends of a pipe that never block; programs that are started do not get them."""
+    ends = posix.pipe()  # not inheritable (PEP 446)
+    for fd in ends:
+        posix.set_blocking(fd, False)
+    return ends
+
+
+def ignore_signal(*_: object) -> None:
+    """Let a signal only wake the loop."""
+
+
+def kill(pid: int, number: int) -> None:
+    """Send a signal to a worker that may have ended."""
+    try:
+        posix.kill(pid, number)
+    except ProcessLookupError:
+        pass

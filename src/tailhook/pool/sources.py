@@ -1,0 +1,50 @@
+"""The files that a pool was loaded from, and whether they are still the same."""
+
+import posix
+import select
+import sys
+
+from tailhook import _core
+from tailhook._core import watch_folders
+from tailhook.stores.atomic import stamp_of
+
+EVENT_BYTES = 1 << 16  # read at a time
+
+
+class Sources:
+    """The files of the package's modules that this process has loaded, and of its core.
+
+    more_folders: folders to watch beside those of the package.
+    """
+
+    def __init__(self, more_folders: "list[str]") -> None:
+        package = _core.__file__.rpartition("/")[0]
+        files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+        self.stamps = {path: stamp(path) for path in files if path.startswith(f"{package}/")}
+        folders = {path.rpartition("/")[0] for path in self.stamps}
+        self.watch = watch_folders([folder.encode("utf-8", "surrogateescape") for folder in {*folders, *more_folders}])
+        self.polling = select.poll()
+        if self.watch >= 0:
+            self.polling.register(self.watch, select.POLLIN)
+
+    def have_changed(self) -> bool:
+        """Return whether a file was replaced, written or removed."""
+        if self.watch >= 0 and not self.polling.poll(0):
+            return False
+        return any(stamp(path) != known for path, known in self.stamps.items())
+
+    def read_events(self) -> None:
+        """Forget the changes that were noticed so far: they were not of these files."""
+        try:
+            while posix.read(self.watch, EVENT_BYTES):
+                pass
+        except BlockingIOError:
+            pass
+
+
+def stamp(path: str) -> "tuple[int, int, int] | None":
+    """Return what changes whenever a file is written or replaced, None if it is missing."""
+    try:
+        return stamp_of(posix.stat(path))
+    except OSError:
+        return None

@@ -1,0 +1,324 @@
+"""One worker of the pool: it answers hooks, one at a time, in place of the processes that hosts started.
+
+A request brings the descriptors, the arguments and the environment of such a process. The worker takes them over, calls
+the code of the cold hook, and gives them back. Between two requests it keeps nothing of the last one.
+"""
+
+import _signal
+import _socket
+import fcntl
+import gc
+import posix
+import resource
+import select
+import sys
+from time import CLOCK_MONOTONIC, clock_gettime_ns
+
+from tailhook._core import caller_identity
+from tailhook.hook.answer import describe, write_output
+from tailhook.hook.process import run_hook
+from tailhook.pool.sources import Sources
+from tailhook.pool.workers import BUSY, IDLE, WorkerTable
+from tailhook.stores.atomic import forget_folder
+from tailhook.stores.hook_times import WARM, record_hook
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+READY_MAGIC, REQUEST_MAGIC = 0x31594452504F4F4C, 0x31514552504F4F4C
+HEADER_BYTES = 32
+FIRST_BYTES = 1 << 15  # read at first; most requests are smaller
+MAX_REQUEST_BYTES = 128 << 10
+DESCRIPTORS = 4  # stdin, stdout, stderr and the working folder
+REQUEST_TIMEOUT_S = 1.0  # in which a client sends its request, once the worker is ready
+QUIET_S = 10.0  # after which a worker leaves, unless it is the last one
+MAX_REQUESTS = 1000  # after which a worker is replaced
+MAX_GROWTH = 32 << 20  # bytes of memory by which a worker may have grown
+PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # of `ru_maxrss`
+OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+WAITING_UMASK = 0o077
+
+
+class Request:
+    """What a client sends: see `ext/os/request.h`.
+
+    started_ns: when the client started, by CLOCK_MONOTONIC.
+    parent: the process that started the client.
+    descriptors: stdin, stdout, stderr and the working folder.
+    """
+
+    __slots__ = ("arguments", "descriptors", "environment", "parent", "started_ns", "umask")
+
+    def __init__(
+        self,
+        started_ns: int,
+        umask: int,
+        parent: int,
+        arguments: list[str],
+        environment: dict[bytes, bytes],
+        descriptors: list[int],
+    ) -> None:
+        self.started_ns = started_ns
+        self.umask = umask
+        self.parent = parent
+        self.arguments = arguments
+        self.environment = environment
+        self.descriptors = descriptors
+
+
+class Worker:
+    """One worker.
+
+    number: its entry in the table.
+    listener: the socket on which all workers accept connections.
+    parent_alive: a descriptor that is closed at its other end when the parent ends.
+    growth: a descriptor; a byte in it asks the parent for one more worker.
+    folder: the client's.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        table: WorkerTable,
+        listener: _socket.socket,
+        parent_alive: int,
+        growth: int,
+        sources: Sources,
+        folder: str,
+    ) -> None:
+        self.number = number
+        self.table = table
+        self.listener = listener
+        self.parent_alive = parent_alive
+        self.growth = growth
+        self.sources = sources
+        self.folder = folder
+        self.ready = READY_MAGIC.to_bytes(8, sys.byteorder) + caller_identity().to_bytes(8, sys.byteorder)
+        self.stderr = posix.dup(2)  # not inheritable
+        self.nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+
+    def run(self) -> "NoReturn":
+        """Answer requests until there is a reason to leave; end the process."""
+        code = 1
+        try:
+            self.prepare()
+            poll = new_poll(self.listener.fileno(), self.parent_alive)
+            self.open_files = list_open_files()
+            while self.wait(poll) and self.answer_next():
+                pass
+            code = 0
+        except BaseException as error:
+            write_output(self.stderr, f"tailhook: pool: {describe(error)}\n".encode("utf-8", "backslashreplace"))
+        finally:
+            posix._exit(code)
+
+    def prepare(self) -> None:
+        """Leave behind what belongs to the parent alone."""
+        posix.setpgid(0, 0)  # Ctrl-C in the parent's terminal must not end a request
+        _signal.set_wakeup_fd(-1)
+        for number in (_signal.SIGCHLD, _signal.SIGTERM, _signal.SIGHUP):
+            _signal.signal(number, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        self.clear()
+        gc.freeze()
+        self.first_peak = peak_bytes()
+        self.table.set_state(self.number, IDLE)
+
+    def wait(self, poll: "Callable[[float | None], list[tuple[int, int]]]") -> bool:
+        """Wait for a connection; return whether to stay. Of workers that have nothing to do, one stays."""
+        seconds: float | None = QUIET_S
+        while True:
+            found = poll(seconds)
+            if any(fd == self.parent_alive for fd, _ in found):
+                return False
+            if found:
+                return True
+            if any(self.table.states()[: self.number]):
+                return False
+            seconds = None
+
+    # ---- one request -----------------------------------------------------------
+
+    def answer_next(self) -> bool:
+        """Accept a connection and answer its request; return whether this worker stays."""
+        try:
+            fd, _ = self.listener._accept()
+        except OSError:  # another worker has it, or the client has left
+            return True
+        self.table.set_state(self.number, BUSY)
+        if IDLE not in self.table.states():
+            ask_for_growth(self.growth)
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+        stays = True
+        try:
+            request = self.receive(connection)
+            if request:
+                stays = self.answer(connection, request)
+        except OSError:  # the client has left, or is not one
+            pass
+        finally:
+            connection.close()
+            self.clear()
+        if self.sources.have_changed() or list_open_files() != self.open_files:
+            return False
+        self.table.set_state(self.number, IDLE)
+        return stays
+
+    def receive(self, connection: _socket.socket) -> Request | None:
+        """Tell the client that it can send its request; return the request.
+
+        Returns None if this worker must not answer: the client then runs the cold hook. Raises OSError.
+        """
+        if not is_own_peer(connection) or self.sources.have_changed():
+            return None
+        connection.settimeout(REQUEST_TIMEOUT_S)
+        connection.send(self.ready)
+        descriptors: list[int] = []
+        try:
+            data = receive_more(connection, FIRST_BYTES, descriptors)
+            size = HEADER_BYTES + int.from_bytes(data[16:20], sys.byteorder)
+            while len(data) < min(size, MAX_REQUEST_BYTES):
+                more = receive_more(connection, size - len(data), descriptors)
+                if not more:
+                    break
+                data += more
+            connection.settimeout(None)
+            return parse_request(data, descriptors)
+        except BaseException:
+            close_all(descriptors)
+            raise
+
+    def answer(self, connection: _socket.socket, request: Request) -> bool:
+        """Run the hook in the place of the client's process; return whether this worker stays."""
+        for fd, given in enumerate(request.descriptors[:3]):
+            posix.dup2(given, fd)
+        posix.fchdir(request.descriptors[3])
+        close_all(request.descriptors)
+        posix.umask(request.umask)
+        posix.environ = request.environment
+        # If the host ends the client, the connection hangs up, and SIGIO ends this process as it would the cold hook.
+        flags = fcntl.fcntl(connection.fileno(), fcntl.F_GETFL)
+        fcntl.fcntl(connection.fileno(), fcntl.F_SETOWN, posix.getpid())
+        fcntl.fcntl(connection.fileno(), fcntl.F_SETFL, flags | fcntl.FASYNC)
+        if has_hung_up(connection):
+            return True
+        code, event, failure = run_hook(request.arguments[1:], request.parent)
+        fcntl.fcntl(connection.fileno(), fcntl.F_SETFL, flags)
+        for fd in range(3):  # the host reads to the end of its pipes
+            posix.dup2(self.nothing, fd)
+        try:
+            connection.send(bytes([code]))
+        finally:
+            total = self.table.count_request(self.number, clock_gettime_ns(CLOCK_MONOTONIC))
+        try:
+            record_hook(self.folder, event, request.started_ns, WARM)
+        except OSError:
+            pass  # doctor then shows less
+        return failure is None and total % MAX_REQUESTS != 0 and peak_bytes() - self.first_peak < MAX_GROWTH
+
+    def clear(self) -> None:
+        """Keep nothing of a request."""
+        for fd in range(3):
+            posix.dup2(self.nothing, fd)
+        posix.chdir("/")
+        posix.umask(WAITING_UMASK)
+        posix.environ = {}
+        forget_folder()
+        gc.collect()
+
+
+def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list[tuple[int, int]]]":
+    """Return a function that waits up to some seconds for a connection or for the parent's end.
+
+    With epoll a connection wakes one waiting worker and not all (epoll_ctl(2), EPOLLEXCLUSIVE).
+    """
+    if sys.platform == "linux":
+        waiting = select.epoll(2)
+        waiting.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+        waiting.register(parent_alive, select.EPOLLIN)
+        return waiting.poll
+    polling = select.poll()
+    polling.register(listener, select.POLLIN)
+    polling.register(parent_alive, select.POLLIN)
+    return lambda seconds: polling.poll(None if seconds is None else seconds * 1000)
+
+
+def receive_more(connection: _socket.socket, size: int, descriptors: list[int]) -> bytes:
+    """Return up to `size` bytes, and add the descriptors that came with them. Raises OSError."""
+    int_bytes = 4
+    data, ancillary, _, _ = connection.recvmsg(
+        size, _socket.CMSG_SPACE(DESCRIPTORS * int_bytes), getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+    )
+    for level, kind, numbers in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            for at in range(0, len(numbers) - int_bytes + 1, int_bytes):
+                descriptors.append(int.from_bytes(numbers[at : at + int_bytes], sys.byteorder))
+    return data
+
+
+def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
+    """Return the request in what a client sent; None, with the descriptors closed, if it is not a whole request."""
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(data[at : at + size], sys.byteorder)
+
+    strings = data[HEADER_BYTES:].split(b"\0")
+    count = number(20, 4)
+    if (
+        len(data) < HEADER_BYTES
+        or number(0, 8) != REQUEST_MAGIC
+        or number(16, 4) != len(data) - HEADER_BYTES
+        or len(descriptors) != DESCRIPTORS
+        or strings[-1]
+        or not 0 < count < len(strings)
+    ):
+        close_all(descriptors)
+        return None
+    environment: dict[bytes, bytes] = {}
+    for string in strings[count:-1]:
+        name, equals, value = string.partition(b"=")
+        if equals:
+            environment.setdefault(name, value)
+    arguments = [string.decode("utf-8", "surrogateescape") for string in strings[:count]]
+    return Request(number(8, 8), number(24, 4), number(28, 4), arguments, environment, descriptors)
+
+
+def close_all(descriptors: list[int]) -> None:
+    """Close the descriptors of a request, and forget them."""
+    while descriptors:
+        posix.close(descriptors.pop())
+
+
+def is_own_peer(connection: _socket.socket) -> bool:
+    """Return whether the client is a process of this user."""
+    if sys.platform == "linux":
+        credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        return int.from_bytes(credentials[4:8], sys.byteorder) == posix.geteuid()
+    credentials = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred (sys/ucred.h)
+    return int.from_bytes(credentials[4:8], sys.byteorder) == posix.geteuid()
+
+
+def has_hung_up(connection: _socket.socket) -> bool:
+    """Return whether the client has ended."""
+    polling = select.poll()
+    polling.register(connection.fileno(), select.POLLIN)
+    return bool(polling.poll(0))
+
+
+def ask_for_growth(growth: int) -> None:
+    """Ask the parent for one more worker. If its pipe is full, it has been asked often enough."""
+    try:
+        posix.write(growth, b"+")
+    except BlockingIOError:
+        pass
+
+
+def list_open_files() -> set[str]:
+    """Return the numbers of the open descriptors, with that of the listing itself."""
+    return set(posix.listdir(OPEN_FILES))
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT

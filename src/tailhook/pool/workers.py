@@ -1,0 +1,51 @@
+"""What the pool's processes know of each other: one entry for each worker, in memory that they share.
+
+A worker only writes its own entry, so no lock is needed.
+"""
+
+import mmap
+
+FREE, IDLE, BUSY = 0, 1, 2  # nobody has the entry; its worker waits for a request; it answers one
+ENTRY_BYTES = 24  # the state (8), when it last ended a request (8, ns), how many it has answered (8)
+
+
+class WorkerTable:
+    """The entries of all workers.
+
+    count: how many workers there may be.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.memory = mmap.mmap(-1, count * ENTRY_BYTES)
+
+    def state(self, number: int) -> int:
+        """Return the state of a worker."""
+        return self.memory[number * ENTRY_BYTES]
+
+    def set_state(self, number: int, state: int) -> None:
+        """Set the state of a worker."""
+        self.memory[number * ENTRY_BYTES] = state
+
+    def states(self) -> bytes:
+        """Return the state of each worker, one byte each."""
+        return self.memory[::ENTRY_BYTES]
+
+    def count_request(self, number: int, now_ns: int) -> int:
+        """Note the end of a request; return how many requests this entry has had."""
+        at = number * ENTRY_BYTES + 8
+        total = self.number_at(at + 8) + 1
+        self.memory[at : at + 16] = now_ns.to_bytes(8, "big") + total.to_bytes(8, "big")
+        return total
+
+    def count_requests(self) -> int:
+        """Return how many requests all workers have answered."""
+        return sum(self.number_at(number * ENTRY_BYTES + 16) for number in range(self.count))
+
+    def last_request_ns(self) -> int:
+        """Return when a request was last ended, 0 if there was none."""
+        return max(self.number_at(number * ENTRY_BYTES + 8) for number in range(self.count))
+
+    def number_at(self, at: int) -> int:
+        """Return the number of eight bytes at a position."""
+        return int.from_bytes(self.memory[at : at + 8], "big")

@@ -1,0 +1,80 @@
+"""How long the last hooks of each event took, and whether a worker or a cold process answered: for `tailhook doctor`.
+
+Each event has a file with RECORDS records of RECORD_BYTES. A new record takes the place of the oldest. Two hooks that
+end at the same moment may take the same place; then one record is lost, and nothing else.
+"""
+
+import posix
+from time import CLOCK_MONOTONIC, clock_gettime_ns, time_ns
+
+from tailhook.stores.atomic import SAFE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.hook.event import HookEvent
+
+RECORDS = 100
+RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
+FILE_START = "times-"
+MAX_NAME_CHARS = 40  # of an event; longer names and other characters than letters share one file
+WARM = b"w"
+
+
+def record_hook(folder: str, event: "HookEvent | None", started_ns: int, way: bytes) -> None:
+    """Write how long a hook took, unless the user's configuration sets `pool.stats` to false.
+
+    folder: the client's.
+    event: None if the payload was not read: then nothing is written.
+    started_ns: when the client started, by CLOCK_MONOTONIC.
+    way: WARM, or why no worker answered: one byte of `client.c`.
+    """
+    if event is None or event.setting("pool", "stats") is False:
+        return
+    name = event.name if event.name.isascii() and event.name.isalpha() and len(event.name) <= MAX_NAME_CHARS else "other"
+    duration = max(0, clock_gettime_ns(CLOCK_MONOTONIC) - started_ns)
+    record = time_ns().to_bytes(8, "big") + min(duration, 2**56 - 1).to_bytes(7, "big") + way
+    fd = posix.open(f"{folder}/{FILE_START}{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+    try:
+        found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
+        place = len(found) - len(found) % RECORD_BYTES
+        if place == RECORDS * RECORD_BYTES:
+            place = min(range(0, place, RECORD_BYTES), key=lambda at: found[at : at + 8])
+        posix.pwrite(fd, record, place)
+    finally:
+        posix.close(fd)
+
+
+def record_cold(mark: str, event: "HookEvent | None") -> None:
+    """Write how long a cold hook took that the client started. A failure changes nothing.
+
+    mark: what the client left in the environment: nanoseconds, one letter for why it is cold, and its folder.
+    """
+    digits = mark.partition("/")[0]
+    folder = mark[len(digits) :]
+    try:
+        record_hook(folder, event, int(digits[:-1]), digits[-1:].encode())
+    except (OSError, ValueError):
+        pass
+
+
+def read_times(folder: str) -> "dict[str, list[tuple[int, int, bytes]]]":
+    """Return the records of each event, the oldest first: the time (Unix ns), the duration (ns), and the way.
+
+    folder: the client's.
+
+    Raises OSError.
+    """
+    times = {}
+    for file in sorted(posix.listdir(folder)):
+        if not file.startswith(FILE_START):
+            continue
+        fd = posix.open(f"{folder}/{file}", posix.O_RDONLY | SAFE)
+        try:
+            found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
+        finally:
+            posix.close(fd)
+        records = [found[at : at + RECORD_BYTES] for at in range(0, len(found) - RECORD_BYTES + 1, RECORD_BYTES)]
+        times[file.removeprefix(FILE_START)] = sorted(
+            (int.from_bytes(one[:8], "big"), int.from_bytes(one[8:15], "big"), one[15:]) for one in records
+        )
+    return times
