@@ -153,7 +153,7 @@ format: $(VENV)/dev ## lay the code out
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what was built
-	rm -rf build dist .venv .venv-* src/*.egg-info src/tailhook/*.so
+	rm -rf build dist .venv .venv-* src/*.egg-info src/tailhook/*.so src/tailhook/pool/tailhook-hook
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 # ---- set-up ------------------------------------------------------------------

@@ -24,7 +24,7 @@ from worst_cases import CASES as WORST_CASES
 from worst_cases import Worst, WorstStop
 
 from tailhook.cli.bench import CASES, Stop, memory_folder
-from tailhook.install.command import real_interpreter
+from tailhook.pool.installation import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
 CORPORA = Path(os.environ.get("TAILHOOK_CORPORA") or Path(__file__).resolve().parents[2] / "shared")

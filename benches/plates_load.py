@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.daemon import daemon_in, spooled, wait_until
 
 from tailhook._core import iso_time, send_wake_up
-from tailhook.install.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command
+from tailhook.pool.installation import real_interpreter
 from tailhook.stores.processes import process_start
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")

@@ -7,7 +7,7 @@ import pytest
 from worst_cases import CASES, WorstStop
 
 from tailhook.cli.bench import spawn
-from tailhook.install.command import real_interpreter
+from tailhook.pool.installation import real_interpreter
 
 
 @pytest.fixture(scope="module", params=[worst.about for worst in CASES])

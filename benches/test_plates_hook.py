@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from tailhook.cli.bench import Case, Stop, nothing, spawn
-from tailhook.install.command import real_interpreter
+from tailhook.pool.installation import real_interpreter
 
 
 @contextlib.contextmanager

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from tailhook.cli.bench import write_transcript
 from tailhook.cli.output import coloured, print_lines
-from tailhook.install.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command
+from tailhook.pool.installation import real_interpreter
 
 SIGNAL = "<loop-done>COMPLETE</loop-done>"
 STOPS = (

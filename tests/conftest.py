@@ -2,11 +2,15 @@
 
 import json
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support.host import Project, Stop, tailhook
+from support.host import Project, Stop
 from support.oracles import jwz
+from support.pool import hook_command, running_pool
 
 # A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,11 +37,24 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
-def hook_argv(tmp_path_factory) -> list[str]:
-    """Return the argv that a host should run."""
-    done = tailhook("hook-command", "idle", env={}, cwd=tmp_path_factory.mktemp("argv"))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def cold_argv(tmp_path_factory) -> list[str]:
+    """Return the argv of the hook that starts Python."""
+    return hook_command("--cold", tmp_path_factory.mktemp("cold"))
+
+
+@pytest.fixture(scope="session")
+def warm_argv() -> Iterator[list[str]]:
+    """Yield the argv of the hook that a pool answers; the pool runs until the session's end."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as home:  # a socket's path has at most 107 bytes
+        argv = hook_command("--warm", Path(home))
+        with running_pool(Path(home)):
+            yield argv
+
+
+@pytest.fixture
+def hook_argv(request) -> list[str]:
+    """Return the argv that a host should run: the cold form, unless the test runs in both."""
+    return request.getfixturevalue(f"{getattr(request, 'param', 'cold')}_argv")
 
 
 @pytest.fixture

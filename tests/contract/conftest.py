@@ -7,6 +7,21 @@ import pytest
 from support.daemon import daemon_in
 from support.postgres import postgres, wait_for
 
+# What these modules test of the hook's process must be the same whether a pool answers or Python is started.
+IN_BOTH_FORMS = {
+    f"test_{name}"
+    for name in (
+        *("hook_process", "hosts", "idle_process", "idle_store", "ralph_process", "ralph_complaints", "ralph_diagrams"),
+        *("triage_process", "memory_process", "gate_process", "plates_process", "state_folder"),
+    )
+}
+
+
+def pytest_generate_tests(metafunc):
+    is_for_both = metafunc.module.__name__ in IN_BOTH_FORMS and not any(metafunc.definition.iter_markers("cold_form"))
+    if "hook_argv" in metafunc.fixturenames and is_for_both:
+        metafunc.parametrize("hook_argv", ["cold", "warm"], indirect=True)
+
 
 @pytest.fixture
 def short_path():

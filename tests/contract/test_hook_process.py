@@ -14,15 +14,16 @@ from support.oracles import jwz
 # ---- the argv ----------------------------------------------------------------
 
 
-def test_the_argv_is_the_real_interpreter_isolated_and_an_entry_file(hook_argv):
-    interpreter, isolated, no_site, entry, machines = hook_argv
+def test_the_cold_argv_is_the_real_interpreter_isolated_and_an_entry_file(cold_argv):
+    interpreter, isolated, no_site, entry, machines = cold_argv
     assert os.path.realpath(interpreter) == interpreter
     assert (isolated, no_site, machines) == ("-I", "-S", "idle")
     assert Path(entry).is_absolute()
 
 
+@pytest.mark.cold_form
 def test_without_machines_the_argv_asks_the_configured_ones(project):
-    argv = json.loads(project.tailhook("hook-command").stdout)
+    argv = json.loads(project.tailhook("hook-command", "--cold").stdout)
     assert argv == project.argv[:-1]
     project.argv = argv
     project.loop()

@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 from model import Model, bash
 
-from tailhook.install.command import real_interpreter
+from tailhook.pool.installation import real_interpreter
 
 TURNS = 20
 START, DONE = bash("tailhook loop start --replace Work."), "<loop-done>COMPLETE</loop-done>"

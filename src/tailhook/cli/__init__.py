@@ -13,6 +13,9 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; returns the exit code: 0 done, 1 failed with a line on stderr, 2 wrong usage, 130 by Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["hook"] and "--help" not in words and "-h" not in words:
+        from tailhook.pool.launch import run_client
+
+        run_client(words[1:])
         from tailhook.hook.process import main as hook
 
         hook(words[1:])

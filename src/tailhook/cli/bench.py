@@ -20,7 +20,8 @@ from tailhook.cli.output import CommandError, Commands, add_json, coloured, comm
 from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.memory import FLAG_NAME
-from tailhook.install.command import hook_command, real_interpreter
+from tailhook.install.command import hook_command
+from tailhook.pool.installation import real_interpreter
 from tailhook.stores import RALPH_FILE
 from tailhook.stores.jwz import MESSAGES_FILE, Store
 from tailhook.stores.loop import TOPIC

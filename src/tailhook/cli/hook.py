@@ -5,12 +5,13 @@ import json
 import sys
 
 from tailhook.cli.install import prepare_daemon
-from tailhook.cli.output import Commands, UsageError, command, print_lines
+from tailhook.cli.output import CommandError, Commands, UsageError, command, print_lines
 from tailhook.hook.answer import describe, plain
 from tailhook.hook.event import load_config
 from tailhook.hook.hosts import NAMES as HOSTS
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root
+from tailhook.install.client import NoClientError, prepare_client
 from tailhook.install.command import hook_command, reporting_machines
 
 
@@ -42,6 +43,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "machines", nargs="?", metavar="MACHINES", help=f"machine names, separated by commas: {', '.join(MACHINES)}"
     )
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--warm", action="store_true", help="the native client and its pool; fails if they do not work")
+    forms.add_argument("--cold", action="store_true", help="Python itself, without a pool")
 
 
 def exit_codes() -> str:
@@ -51,7 +55,10 @@ def exit_codes() -> str:
 
 
 def print_hook_command(arguments: argparse.Namespace) -> None:
-    """Print the argv that a host should run. If it asks the plates machine, leave for it what starts the daemon."""
+    """Print the argv that a host should run, and write the native client that it names.
+
+    If it asks the plates machine, write what starts the daemon, too.
+    """
     words = arguments.machines
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
@@ -62,4 +69,18 @@ def print_hook_command(arguments: argparse.Namespace) -> None:
         except OSError as error:
             notes = [f"Hooks cannot start the daemon: {plain(describe(error))}"]
         sys.stderr.writelines(f"tailhook: {note}\n" for note in notes)
-    print_lines(json.dumps(hook_command(words)))
+    print_lines(json.dumps(hook_command(words, "" if arguments.cold else client_if_it_works(arguments.warm))))
+
+
+def client_if_it_works(is_needed: bool) -> str:
+    """Return the path of the native client; "" and a line on stderr if it does not work here.
+
+    Raises CommandError if it is needed.
+    """
+    try:
+        return prepare_client()
+    except NoClientError as error:
+        if is_needed:
+            raise CommandError(f"the warm form does not work here: {plain(str(error))}") from None
+        sys.stderr.write(f"tailhook: this is the cold form, because {plain(str(error))}.\n")
+        return ""

@@ -5,7 +5,7 @@ import difflib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, print_lines, whole
 from tailhook.hook.answer import plain
@@ -15,6 +15,7 @@ from tailhook.hook.hosts import DEFAULT, NAMES
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
+from tailhook.install.client import NoClientError, client_path, prepare_client, remove_client
 from tailhook.install.command import reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
@@ -43,6 +44,9 @@ def add(commands: Commands) -> None:
         choices=("exec", "shell"),
         help="how the command is written: exec, a program and its arguments (default if the host can run that); "
         "shell, one shell command",
+    )
+    parser.add_argument(
+        "--cold", action="store_true", help="start Python for each event, without the native client and its pool"
     )
     parser.add_argument(
         "--block-cap",
@@ -110,13 +114,15 @@ def install(arguments: argparse.Namespace) -> None:
     """Show what would change, ask, and change it."""
     file = chosen_file(arguments)
     if arguments.print_only:
-        print_lines(wanted(file, NEW, arguments).rstrip("\n"))
+        client, _ = chosen_client(arguments, client_path)
+        print_lines(wanted(file, NEW, arguments, client).rstrip("\n"))
         return
     path = file.path(arguments.scope)
+    client, form = chosen_client(arguments, prepare_client)
     while True:
         found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
-        text = wanted(file, found.text or NEW, arguments, receipt and receipt.before)
+        text = wanted(file, found.text or NEW, arguments, client, receipt and receipt.before)
         if text == found.text:
             print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
             break
@@ -126,7 +132,7 @@ def install(arguments: argparse.Namespace) -> None:
                 continue  # a person or another install has changed it: start again
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
-        print_lines(f"The hooks are in {plain(path)}. Restart running sessions to use them.")
+        print_lines(f"The hooks are in {plain(path)}. Restart running sessions to use them.", form)
         if file.note:
             print_lines(file.note)
         if found.text is not None:
@@ -145,15 +151,29 @@ def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | Non
     return hooks.without_hooks(found.file, found.text, before, cap)
 
 
-def wanted(file: HooksFile, text: str, arguments: argparse.Namespace, before: str | None = None) -> str:
+def chosen_client(arguments: argparse.Namespace, find: Callable[[], str]) -> tuple[str, str]:
+    """Return the path of the native client, "" for the cold form, and a line that says which form is written.
+
+    find: returns the path; raises NoClientError.
+    """
+    if arguments.cold:
+        return "", "Each event starts Python: the cold form."
+    try:
+        return find(), "A native client hands each event to resident workers: the warm form."
+    except NoClientError as error:
+        return "", f"Each event starts Python, the cold form, because {plain(str(error))}."
+
+
+def wanted(file: HooksFile, text: str, arguments: argparse.Namespace, client: str, before: str | None = None) -> str:
     """Return the text with the hooks that the arguments ask for.
 
+    client: the path of the native client, "" for the cold form.
     before: the text without hooks, if it is known.
     """
     form = arguments.form or hooks.installed_form(file, text)
     names = chosen(hooks.installed_machines(file, text), arguments)
     reports = names is None and bool(reporting_machines(machines_in_force(arguments.scope)))
-    return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports)
+    return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports, client)
 
 
 def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
@@ -228,7 +248,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
                         continue
                     settings.forget(found.target)
             print_lines(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
-            return
+            break
         confirm(found, text, arguments)
         with settings.lock(found.target):
             if found.reload().text != found.text:
@@ -243,7 +263,9 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 f"The hooks were removed from {plain(path)}; the rest of it stays.",
                 f"Backup of the old file: {plain(settings.backup_path(found.target))}",
             )
-        return
+        break
+    if not settings.has_receipts() and remove_client():
+        print_lines("The pool was ended and the native client removed: no file has hooks that use them.")
 
 
 # ---- both --------------------------------------------------------------------

@@ -21,6 +21,7 @@ COMMAND_MODULES = {
     "usage": ("usage",),
     "explain": ("explain",),
     "anatomy": ("anatomy",),
+    "pool": ("pool",),
     "bench": ("bench",),
     "install": ("install", "uninstall"),
     "doctor": ("doctor",),

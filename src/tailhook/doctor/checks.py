@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from tailhook._core import parse_json
 from tailhook.doctor import daemon
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
+from tailhook.doctor.pool import check_pool
 from tailhook.doctor.trial import ROUNDS, try_hook
 from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
@@ -26,11 +27,12 @@ from tailhook.hook.event import load_config
 from tailhook.hook.hosts import DEFAULT, NAMES, current_session
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.install.command import ENTRY, is_tailhook, machines_of, reporting_machines, shell_command
+from tailhook.install.command import ENTRY, client_of, is_tailhook, machines_of, reporting_machines, shell_command
 from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.settings import Settings
 from tailhook.machines import CLAIM, idle, whole_number
+from tailhook.pool.installation import POOLS
 from tailhook.stores import loop
 from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
 from tailhook.stores.ralph import find_ralph
@@ -102,6 +104,8 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from check_configuration()
     yield from check_state_folder()
     yield from check_loops(settings)
+    for client in sorted({client_of(there.hook.argv) for there in installed if there.hook} - {""}):
+        yield from check_pool(client)
     if any(reporting_machines(there.machines) for there in installed):
         yield from check_plates()
 
@@ -129,7 +133,8 @@ def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> It
 def names_tailhook(path: str) -> bool:
     """Return whether a file that is not valid has an entry of tailhook all the same."""
     try:
-        return ENTRY.encode() in read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)
+        text = read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)
+        return ENTRY.encode() in text or f"/tailhook/{POOLS}/".encode() in text
     except OSError:
         return False
 
@@ -182,9 +187,14 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
     if not trial.bare:
         advice = f"To install the fast form:  {there.file.install_command}"
         return Finding("hook", NOTE, f"{there.where}: works, but through the slower command", advice)
-    ratio = trial.milliseconds / trial.bare
-    figures = {"median_ms": trial.milliseconds, "bare_ms": trial.bare, "ratio": ratio}
-    what = f"{there.where}: answers in {trial.milliseconds:.1f} ms, {ratio:.2f} times bare Python"
+    ratio = trial.cold / trial.bare
+    figures = {"median_ms": trial.cold, "bare_ms": trial.bare, "ratio": ratio}
+    what = f"{there.where}: answers in {trial.cold:.1f} ms, {ratio:.2f} times bare Python"
+    if trial.warm:
+        warm_ratio = trial.warm / trial.nothing
+        figures |= {"warm_ms": trial.warm, "true_ms": trial.nothing, "warm_ratio": warm_ratio}
+        warm = f"{there.where}: answers in {trial.warm:.1f} ms, {warm_ratio:.2f} times /bin/true"
+        what = f"{warm}; without the pool in {trial.cold:.1f} ms, {ratio:.2f} times bare Python"
     if ratio > SLOW_RATIO:
         advice = "Is the computer busy, or the package on a slow file system? To measure more:  tailhook bench"
         return Finding("hook", WARNING, what, advice, figures)

@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tailhook.hook.answer import describe
 from tailhook.hook.machines import MACHINES
-from tailhook.install.command import ENTRY, is_ours, machines_of, shell_command
+from tailhook.install.command import ENTRY, client_of, is_ours, machines_of, shell_command
 from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
+from tailhook.pool.control import find_pool, read_installation
+from tailhook.pool.installation import folder_of
 from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns
@@ -32,14 +35,18 @@ class Trial(NamedTuple):
 
     fault: what is wrong, "" for nothing.
     advice: what to do about it.
-    milliseconds: the median time of the hook, 0 if it was not measured.
+    cold: the median time in milliseconds of the hook that starts Python, 0 if it was not measured.
     bare: the median time of the same interpreter without a program, 0 if it was not measured.
+    warm: the median time of the hook that a worker answers, 0 if no pool runs or the hook is not in the warm form.
+    nothing: the median time of a native program that does nothing, 0 as for `warm`.
     """
 
     fault: str = ""
     advice: str = ""
-    milliseconds: float = 0.0
+    cold: float = 0.0
     bare: float = 0.0
+    warm: float = 0.0
+    nothing: float = 0.0
 
 
 def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
@@ -51,21 +58,39 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
     advice = f"Reinstall the hooks:  {file.install_command}"
     if not hook.argv:
         return Trial("its command cannot be read", advice)
-    if is_ours(hook.argv) and (fault := fault_of(hook.argv)):
+    client = client_of(hook.argv)
+    try:
+        in_python = cold_argv(client, hook.argv) if client else hook.argv
+    except (OSError, IndexError) as error:
+        return Trial(f"its client cannot be used: {describe(error)}", advice)
+    if is_ours(hook.argv) and (fault := fault_of(in_python)):
         return Trial(fault, advice)
     with tempfile.TemporaryDirectory(prefix="tailhook-doctor-") as folder:
-        stage = Stage(Path(folder), file, hook.event)
+        stage = Stage(Path(folder), file, hook.event, bool(client))
         in_shell = ["/bin/sh", "-c", shell_command(hook.fields, file.command_members)]
         command = hook.argv if isinstance(hook.fields.get("args"), list) else in_shell
         fault = stage.fault(command, machines_of(hook.argv))
         if fault:
             return Trial(fault, advice)
-        bare = [hook.argv[0], "-I", "-S", "-c", "pass"]
         if not is_ours(hook.argv) or not rounds:
             return Trial()
-        times = [(stage.seconds(command), stage.seconds(bare)) for _ in range(rounds)]
-    hook_median, bare_median = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
-    return Trial(milliseconds=hook_median, bare=bare_median)
+        commands = [in_python if client else command, [in_python[0], "-I", "-S", "-c", "pass"]]
+        if client and find_pool(folder_of(client)):
+            commands += [command, ["/bin/true"]]
+        stage.environment.pop("TAILHOOK_NO_POOL")
+        times = [[stage.seconds(one) for one in commands] for _ in range(rounds)]
+    return Trial("", "", *(statistics.median(column) * 1000 for column in zip(*times, strict=True)))
+
+
+def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
+    """Return what a client runs in its own place if no worker answers. Raises OSError, and IndexError.
+
+    argv: the client's.
+    """
+    if not os.access(client, os.X_OK):
+        raise OSError(f"{client} is missing, or not executable")
+    fields = read_installation(folder_of(client))
+    return [fields[2], "-I", "-S", fields[3], *argv[1:]]
 
 
 def fault_of(argv: Sequence[str]) -> str:
@@ -93,9 +118,12 @@ def fault_of(argv: Sequence[str]) -> str:
 
 
 class Stage:
-    """A project with a live loop and a host's payload of an event."""
+    """A project with a live loop and a host's payload of an event.
 
-    def __init__(self, folder: Path, file: HooksFile, event: str) -> None:
+    keeps_no_times: the hook's time is not one of those that `check_pool` reports.
+    """
+
+    def __init__(self, folder: Path, file: HooksFile, event: str, keeps_no_times: bool) -> None:
         self.file = file
         self.event = event
         self.project = folder / "project"
@@ -107,10 +135,15 @@ class Stage:
             payload = payload.replace(name, json.dumps(value)[1:-1])
         self.payload = payload.encode()
         home = str(folder / "home")
+        if keeps_no_times:
+            config = folder / "home" / ".config" / "tailhook" / "config.json"
+            config.parent.mkdir(parents=True)
+            config.write_text('{"pool": {"stats": false}}')
         self.environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": home,
             "TAILHOOK_NO_AUTOSTART": "1",
+            "TAILHOOK_NO_POOL": "1",
             **dict.fromkeys(file.project_variables, str(self.project)),
         }
 

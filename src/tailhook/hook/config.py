@@ -27,7 +27,11 @@ KEYS: "dict[str, Mapping[str, KeyKind]]" = {
     "pool": {"autostart": "flag", "stats": "flag"},
     **{name: machine["keys"] for name, machine in MACHINES.items() if "keys" in machine},
 }
-USER_KEYS = {"hook": ("log",), "pool": ("autostart", "stats"), **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()}}
+USER_KEYS = {
+    "hook": ("log",),
+    "pool": ("autostart", "stats"),
+    **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()},
+}
 MAX_SECONDS = 2**53  # a larger number cannot be a time
 
 

@@ -74,6 +74,10 @@ class HookEvent:
         """Return whether any session may act on a state that names no session."""
         return bool(self.setting("hook", "unbound") != "refuse")
 
+    def wants_times(self) -> bool:
+        """Return whether the user lets hooks record how long they took."""
+        return self.setting("pool", "stats") is not False
+
     def final_text(self, since: float | None = None) -> bytes:
         """Return the agent's last message in UTF-8, as it was written: blank space at its beginning may make it code.
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process; interpreter shutdown is time the host would wait for."""
     code, event, _ = run_hook(argv, posix.getppid())
-    if mark := environment(b"TAILHOOK_CLIENT"):
+    if (mark := environment(b"TAILHOOK_CLIENT")) and event is not None and event.wants_times():
         from tailhook.stores.hook_times import record_cold
 
-        record_cold(mark, event)
+        record_cold(mark, event.name)
     posix._exit(code)
 
 

@@ -1,30 +1,26 @@
-"""The argv of the fastest form of `tailhook hook`, and how to recognize it in a hooks file."""
+"""The argv of the fast forms of `tailhook hook`, and how to recognize them in a hooks file."""
 
-import os
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tailhook.hook
 from tailhook.hook.machines import MACHINES, machines_with
+from tailhook.pool.installation import CLIENT_FILE, POOLS, real_interpreter
 
 ENTRY = "/tailhook/hook/entry.py"
 
 
-def hook_command(machines: str | None = None) -> list[str]:
-    """Return the argv of the fastest form: the real interpreter, isolated, without `site`, and the entry file.
+def hook_command(machines: str | None = None, client: str = "") -> list[str]:
+    """Return the argv of a hook: the client, or the real interpreter, isolated, without `site`, and the entry file.
 
     machines: names, comma-separated; None for those that are configured.
+    client: the path of the native client, "" for the cold form.
     """
+    if client:
+        return [client, *([machines] if machines else [])]
     entry = Path(str(tailhook.hook.__file__)).with_name("entry.py")
     return [real_interpreter(), "-I", "-S", str(entry), *([machines] if machines else [])]
-
-
-def real_interpreter() -> str:
-    """Return the interpreter's own file: a virtual environment's link or a version manager's shim starts slower."""
-    base = getattr(sys, "_base_executable", "") or sys.executable
-    return os.path.realpath(base)
 
 
 def shell_command(hook: object, members: Sequence[str] = ("command",)) -> str:
@@ -54,7 +50,14 @@ def argv_of(hook: object, members: Sequence[str] = ("command",)) -> list[str]:
 
 def is_ours(argv: Sequence[str]) -> bool:
     """Return whether `tailhook install` wrote this argv, or a person wrote the one of `tailhook hook-command`."""
-    return any(word.endswith(ENTRY) for word in argv)
+    return any(word.endswith(ENTRY) for word in argv) or bool(client_of(argv))
+
+
+def client_of(argv: Sequence[str]) -> str:
+    """Return the path of the native client that an argv runs, "" if it runs none."""
+    program = argv[0] if argv else ""
+    folder, _, name = program.rpartition("/")
+    return program if name == CLIENT_FILE and folder.rpartition("/")[0].endswith(f"/tailhook/{POOLS}") else ""
 
 
 def is_tailhook(argv: Sequence[str]) -> bool:

@@ -94,12 +94,15 @@ def stops(file: HooksFile, text: str) -> list[Hook]:
 # ---- adding ------------------------------------------------------------------
 
 
-def command_fields(file: HooksFile, event: str, machines: Sequence[str] | None, form: str) -> dict[str, Any]:
+def command_fields(
+    file: HooksFile, event: str, machines: Sequence[str] | None, form: str, client: str
+) -> dict[str, Any]:
     """Return the members of a hook that are its command.
 
     form: "exec", or "shell".
+    client: the path of the native client, "" for the cold form.
     """
-    argv = hook_command(",".join(machines) if machines else None)
+    argv = hook_command(",".join(machines) if machines else None, client)
     if file.name != DEFAULT:
         argv += ["--host", file.name]
     if not file.names_events:
@@ -130,17 +133,19 @@ class Wanted(NamedTuple):
     command: dict[str, Any]
 
 
-def wanted_hooks(file: HooksFile, machines: Sequence[str] | None, form: str, reports: bool) -> dict[str, Wanted]:
+def wanted_hooks(
+    file: HooksFile, machines: Sequence[str] | None, form: str, reports: bool, client: str
+) -> dict[str, Wanted]:
     """Return the hook of each event; the arguments are those of `with_hooks`."""
     reports = reports or bool(reporting_machines(machines or ()))
     repeats = machines is None or not set(machines_with("repeats")).isdisjoint(machines)
-    wanted = {file.stop_event: Wanted(None, command_fields(file, file.stop_event, machines, form))}
+    wanted = {file.stop_event: Wanted(None, command_fields(file, file.stop_event, machines, form, client))}
     if file.repeat_event and (reports or repeats):
         matcher = None if reports else file.repeat_matcher
-        wanted[file.repeat_event] = Wanted(matcher, command_fields(file, file.repeat_event, machines, form))
+        wanted[file.repeat_event] = Wanted(matcher, command_fields(file, file.repeat_event, machines, form, client))
     if reports:
         for event, matcher in file.reported_events.items():
-            wanted[event] = Wanted(matcher, command_fields(file, event, machines_with("reports"), form))
+            wanted[event] = Wanted(matcher, command_fields(file, event, machines_with("reports"), form, client))
     return wanted
 
 
@@ -152,6 +157,7 @@ def with_hooks(
     cap: int | None = None,
     before: str | None = None,
     reports: bool = False,
+    client: str = "",
 ) -> str:
     """Return the text with our hooks, each once, with the wanted command; their other members stay.
 
@@ -160,8 +166,9 @@ def with_hooks(
     cap: the host's limit on blocks in a row, 0 for none; None leaves it as it is.
     before: as for `without_hooks`, for a hook that is no longer wanted.
     reports: whether plates is among those that are configured.
+    client: the path of the native client, "" for the cold form.
     """
-    wanted = wanted_hooks(file, machines, form, reports)
+    wanted = wanted_hooks(file, machines, form, reports, client)
     for name, value in file.file_members.items():
         if not json_text.find(text, (name,)):
             text = json_text.put(text, (), value, name)

@@ -139,6 +139,12 @@ def receipt_for(target: str) -> Receipt | None:
         return None
 
 
+def has_receipts() -> bool:
+    """Return whether hooks are installed in a file of any host."""
+    folder = Path(state_folder(), "settings")
+    return folder.is_dir() and any(path.suffix != ".backup" for path in folder.iterdir())
+
+
 # ---- replacing ---------------------------------------------------------------
 
 

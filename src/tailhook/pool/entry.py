@@ -4,6 +4,6 @@ import sys
 
 sys.path.insert(0, __file__[: -len("/tailhook/pool/entry.py")])
 
-from tailhook.pool.serve import main  # noqa: E402 - found by the line above
+from tailhook.pool.serve import main
 
 sys.exit(main(sys.argv[1:]))

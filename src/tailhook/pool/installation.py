@@ -40,9 +40,21 @@ def client_folder(interpreter: str) -> str:
     return f"{state_folder_path()}/{POOLS}/{digest(PACKAGE, interpreter)}"
 
 
+def folder_of(client: str) -> str:
+    """Return the folder of a client, by its path."""
+    return client.rpartition("/")[0]
+
+
 def digest(*words: str) -> str:
     """Return a file name of 16 characters for some words."""
     return f"{fingerprint(chr(0).join(words).encode('utf-8', 'surrogateescape')):016x}"
+
+
+def real_interpreter() -> str:
+    """Return the interpreter's own file: a virtual environment's link or a version manager's shim starts slower."""
+    import os
+
+    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
 
 
 def build_id() -> str:
@@ -50,12 +62,16 @@ def build_id() -> str:
     return f"{fingerprint(read_file(str(_core.__file__), max_bytes=MAX_CORE_BYTES, flags=posix.O_CLOEXEC)):016x}"
 
 
-def socket_path(interpreter: str) -> str:
+def socket_path(interpreter: str, state: str) -> str:
     """Return where the pool of this installation listens: its version and its build are in the name.
 
-    The folder can only be used by this user; it is made if it is missing. Raises OSError.
+    The socket's folder can only be used by this user; it is made if it is missing.
+
+    state: the private state folder that the client is in.
+
+    Raises OSError.
     """
-    folder = f"{runtime_folder()}/{POOLS}"
+    folder = f"{runtime_folder(state)}/{POOLS}"
     make_folders(folder)
     check_folder(folder)
     facts = posix.lstat(folder)
@@ -76,8 +92,8 @@ def write_installation(interpreter: str, folder: str = "") -> tuple[str, str]:
     Raises FileNotFoundError if the package has no client, and OSError.
     """
     program = read_file(built_client(), flags=posix.O_CLOEXEC)
-    socket = socket_path(interpreter)
     folder = folder or client_folder(interpreter)
+    socket = socket_path(interpreter, folder.rpartition(f"/{POOLS}/")[0])
     make_folders(folder)
     check_folder(folder)
     client = f"{folder}/{CLIENT_FILE}"

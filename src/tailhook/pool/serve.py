@@ -3,19 +3,20 @@
 It runs no request, starts no thread and takes no lock once it listens, so that a fork copies nothing that is in use.
 """
 
-import _signal
-import _socket
 import gc
 import posix
 import select
+import signal
+import socket
 import sys
+from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 
 from tailhook._core import flock_within
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
-from tailhook.pool.installation import ATTEMPT_FILE, PACKAGE, write_installation
+from tailhook.pool.installation import ATTEMPT_FILE, PACKAGE, folder_of, write_installation
 from tailhook.pool.sources import Sources
 from tailhook.pool.worker import Worker
 from tailhook.pool.workers import FREE, IDLE, WorkerTable
@@ -71,7 +72,7 @@ class Pool:
 
     def __init__(self, folder: str) -> None:
         client, self.path = write_installation(sys.executable, folder)
-        self.folder = client.rpartition("/")[0]
+        self.folder = folder_of(client)
         load_hook_modules()
         self.sources = Sources([self.folder, self.path.rpartition("/")[0]])
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
@@ -87,7 +88,7 @@ class Pool:
             if not flock_within(lock, START_TIMEOUT_S) or is_served(self.path):
                 return False
             remove_file(self.path)
-            self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             posix.umask(0o177)
             self.listener.bind(self.path)
             posix.umask(0o077)
@@ -105,10 +106,10 @@ class Pool:
         """Fork workers as they are needed, until there is a reason to leave."""
         self.life, self.life_end = new_pipe()
         self.growth, self.growth_end = new_pipe()
-        _signal.set_wakeup_fd(self.growth_end, warn_on_full_buffer=False)
-        for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP):
-            _signal.signal(number, self.end)
-        _signal.signal(_signal.SIGCHLD, ignore_signal)
+        signal.set_wakeup_fd(self.growth_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.end)
+        signal.signal(signal.SIGCHLD, ignore_signal)
         posix.chdir("/")
         gc.collect()
         gc.freeze()
@@ -178,9 +179,7 @@ class Pool:
             return
         posix.close(self.life_end)
         posix.close(self.growth)
-        Worker(
-            number, self.table, self.listener, self.life, self.growth_end, self.sources, self.folder
-        ).run()
+        Worker(number, self.table, self.listener, self.life, self.growth_end, self.sources, self.folder).run()
 
     def reap(self) -> None:
         """Take note of the workers that have ended. One that was stopped by a signal is ended."""
@@ -192,7 +191,7 @@ class Pool:
             if not pid:
                 return
             if posix.WIFSTOPPED(status):
-                kill(pid, _signal.SIGKILL)
+                kill(pid, signal.SIGKILL)
                 continue
             number = self.workers.pop(pid, None)
             if number is not None:
@@ -207,7 +206,7 @@ class Pool:
 
     def leave(self) -> None:
         """Remove the socket, let the workers end their requests, and wait for them."""
-        _signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(-1)
         if self.has_socket():
             remove_file(self.path)
         self.listener.close()
@@ -217,12 +216,12 @@ class Pool:
             self.reap()
             select.select((), (), (), 0.005)
         for pid in self.workers:
-            kill(pid, _signal.SIGKILL)
+            kill(pid, signal.SIGKILL)
 
 
 def is_served(path: str) -> bool:
     """Return whether a pool listens on a socket."""
-    probe = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     probe.settimeout(0)
     try:
         probe.connect(path)
@@ -249,7 +248,5 @@ def ignore_signal(*_: object) -> None:
 
 def kill(pid: int, number: int) -> None:
     """Send a signal to a worker that may have ended."""
-    try:
+    with suppress(ProcessLookupError):
         posix.kill(pid, number)
-    except ProcessLookupError:
-        pass

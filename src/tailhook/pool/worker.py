@@ -4,14 +4,15 @@ A request brings the descriptors, the arguments and the environment of such a pr
 the code of the cold hook, and gives them back. Between two requests it keeps nothing of the last one.
 """
 
-import _signal
-import _socket
 import fcntl
 import gc
 import posix
 import resource
 import select
+import signal
+import socket
 import sys
+from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns
 
 from tailhook._core import caller_identity
@@ -82,7 +83,7 @@ class Worker:
         self,
         number: int,
         table: WorkerTable,
-        listener: _socket.socket,
+        listener: socket.socket,
         parent_alive: int,
         growth: int,
         sources: Sources,
@@ -117,10 +118,10 @@ class Worker:
     def prepare(self) -> None:
         """Leave behind what belongs to the parent alone."""
         posix.setpgid(0, 0)  # Ctrl-C in the parent's terminal must not end a request
-        _signal.set_wakeup_fd(-1)
-        for number in (_signal.SIGCHLD, _signal.SIGTERM, _signal.SIGHUP):
-            _signal.signal(number, _signal.SIG_DFL)
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         self.clear()
         gc.freeze()
         self.first_peak = peak_bytes()
@@ -144,13 +145,12 @@ class Worker:
     def answer_next(self) -> bool:
         """Accept a connection and answer its request; return whether this worker stays."""
         try:
-            fd, _ = self.listener._accept()
+            connection, _ = self.listener.accept()
         except OSError:  # another worker has it, or the client has left
             return True
         self.table.set_state(self.number, BUSY)
         if IDLE not in self.table.states():
             ask_for_growth(self.growth)
-        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         stays = True
         try:
             request = self.receive(connection)
@@ -166,7 +166,7 @@ class Worker:
         self.table.set_state(self.number, IDLE)
         return stays
 
-    def receive(self, connection: _socket.socket) -> Request | None:
+    def receive(self, connection: socket.socket) -> Request | None:
         """Tell the client that it can send its request; return the request.
 
         Returns None if this worker must not answer: the client then runs the cold hook. Raises OSError.
@@ -190,7 +190,7 @@ class Worker:
             close_all(descriptors)
             raise
 
-    def answer(self, connection: _socket.socket, request: Request) -> bool:
+    def answer(self, connection: socket.socket, request: Request) -> bool:
         """Run the hook in the place of the client's process; return whether this worker stays."""
         for fd, given in enumerate(request.descriptors[:3]):
             posix.dup2(given, fd)
@@ -212,10 +212,9 @@ class Worker:
             connection.send(bytes([code]))
         finally:
             total = self.table.count_request(self.number, clock_gettime_ns(CLOCK_MONOTONIC))
-        try:
-            record_hook(self.folder, event, request.started_ns, WARM)
-        except OSError:
-            pass  # doctor then shows less
+        if event is not None and event.wants_times():
+            with suppress(OSError):  # doctor then shows less
+                record_hook(self.folder, event.name, request.started_ns, WARM)
         return failure is None and total % MAX_REQUESTS != 0 and peak_bytes() - self.first_peak < MAX_GROWTH
 
     def clear(self) -> None:
@@ -245,14 +244,14 @@ def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list
     return lambda seconds: polling.poll(None if seconds is None else seconds * 1000)
 
 
-def receive_more(connection: _socket.socket, size: int, descriptors: list[int]) -> bytes:
+def receive_more(connection: socket.socket, size: int, descriptors: list[int]) -> bytes:
     """Return up to `size` bytes, and add the descriptors that came with them. Raises OSError."""
     int_bytes = 4
     data, ancillary, _, _ = connection.recvmsg(
-        size, _socket.CMSG_SPACE(DESCRIPTORS * int_bytes), getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+        size, socket.CMSG_SPACE(DESCRIPTORS * int_bytes), getattr(socket, "MSG_CMSG_CLOEXEC", 0)
     )
     for level, kind, numbers in ancillary:
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             for at in range(0, len(numbers) - int_bytes + 1, int_bytes):
                 descriptors.append(int.from_bytes(numbers[at : at + int_bytes], sys.byteorder))
     return data
@@ -260,6 +259,7 @@ def receive_more(connection: _socket.socket, size: int, descriptors: list[int]) 
 
 def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
     """Return the request in what a client sent; None, with the descriptors closed, if it is not a whole request."""
+
     def number(at: int, size: int) -> int:
         return int.from_bytes(data[at : at + size], sys.byteorder)
 
@@ -290,16 +290,16 @@ def close_all(descriptors: list[int]) -> None:
         posix.close(descriptors.pop())
 
 
-def is_own_peer(connection: _socket.socket) -> bool:
+def is_own_peer(connection: socket.socket) -> bool:
     """Return whether the client is a process of this user."""
     if sys.platform == "linux":
-        credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         return int.from_bytes(credentials[4:8], sys.byteorder) == posix.geteuid()
     credentials = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred (sys/ucred.h)
     return int.from_bytes(credentials[4:8], sys.byteorder) == posix.geteuid()
 
 
-def has_hung_up(connection: _socket.socket) -> bool:
+def has_hung_up(connection: socket.socket) -> bool:
     """Return whether the client has ended."""
     polling = select.poll()
     polling.register(connection.fileno(), select.POLLIN)
@@ -308,10 +308,8 @@ def has_hung_up(connection: _socket.socket) -> bool:
 
 def ask_for_growth(growth: int) -> None:
     """Ask the parent for one more worker. If its pipe is full, it has been asked often enough."""
-    try:
+    with suppress(BlockingIOError):
         posix.write(growth, b"+")
-    except BlockingIOError:
-        pass
 
 
 def list_open_files() -> set[str]:

@@ -9,10 +9,6 @@ from time import CLOCK_MONOTONIC, clock_gettime_ns, time_ns
 
 from tailhook.stores.atomic import SAFE
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tailhook.hook.event import HookEvent
-
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
 FILE_START = "times-"
@@ -20,17 +16,17 @@ MAX_NAME_CHARS = 40  # of an event; longer names and other characters than lette
 WARM = b"w"
 
 
-def record_hook(folder: str, event: "HookEvent | None", started_ns: int, way: bytes) -> None:
-    """Write how long a hook took, unless the user's configuration sets `pool.stats` to false.
+def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
+    """Write how long a hook took.
 
     folder: the client's.
-    event: None if the payload was not read: then nothing is written.
+    event: its name.
     started_ns: when the client started, by CLOCK_MONOTONIC.
     way: WARM, or why no worker answered: one byte of `client.c`.
+
+    Raises OSError.
     """
-    if event is None or event.setting("pool", "stats") is False:
-        return
-    name = event.name if event.name.isascii() and event.name.isalpha() and len(event.name) <= MAX_NAME_CHARS else "other"
+    name = event if event.isascii() and event.isalpha() and len(event) <= MAX_NAME_CHARS else "other"
     duration = max(0, clock_gettime_ns(CLOCK_MONOTONIC) - started_ns)
     record = time_ns().to_bytes(8, "big") + min(duration, 2**56 - 1).to_bytes(7, "big") + way
     fd = posix.open(f"{folder}/{FILE_START}{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
@@ -44,7 +40,7 @@ def record_hook(folder: str, event: "HookEvent | None", started_ns: int, way: by
         posix.close(fd)
 
 
-def record_cold(mark: str, event: "HookEvent | None") -> None:
+def record_cold(mark: str, event: str) -> None:
     """Write how long a cold hook took that the client started. A failure changes nothing.
 
     mark: what the client left in the environment: nanoseconds, one letter for why it is cold, and its folder.

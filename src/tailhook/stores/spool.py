@@ -82,11 +82,13 @@ def wake_daemon() -> bool:
     return send_wake_up(socket.encode("utf-8", "surrogateescape")) not in NO_DAEMON
 
 
-def runtime_folder() -> str:
-    """Return the folder of the daemon's sockets: `$XDG_RUNTIME_DIR/tailhook`, or `run` in the private state folder.
+def runtime_folder(state: str = "") -> str:
+    """Return the folder of the sockets: `$XDG_RUNTIME_DIR/tailhook`, or `run` in the private state folder.
 
     The second is used if the variable is not set, or if its folder does not exist: a login's folder is deleted at
     logout, and programs that run on keep the variable.
+
+    state: the private state folder, "" for that of the environment.
     """
     base = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
     try:
@@ -95,4 +97,4 @@ def runtime_folder() -> str:
             return f"{base}/tailhook"
     except OSError:
         pass
-    return f"{state_folder_path()}/run"
+    return f"{state or state_folder_path()}/run"
