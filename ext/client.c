@@ -253,13 +253,20 @@ wait_readable(int fd, int milliseconds)
     return ready > 0;
 }
 
-/* Return whether a worker that is like this process takes a request now. */
+/* Return whether a worker that is like this process takes a request now; store in `reason` why not. */
 static int
-is_ready(int fd)
+is_ready(int fd, char *reason)
 {
+    const uint64_t identity = tailhook_caller_identity(); /* while the worker wakes up */
     struct tailhook_ready ready;
-    return wait_readable(fd, READY_TIMEOUT_MS) && recv(fd, &ready, sizeof(ready), 0) == (ssize_t)sizeof(ready) &&
-           ready.magic == TAILHOOK_READY_MAGIC && ready.identity && ready.identity == tailhook_caller_identity();
+    *reason = 'u';
+    if (!identity)
+        return 0;
+    *reason = 'b';
+    if (!wait_readable(fd, READY_TIMEOUT_MS) || recv(fd, &ready, sizeof(ready), 0) != (ssize_t)sizeof(ready))
+        return 0;
+    *reason = 'u';
+    return ready.magic == TAILHOOK_READY_MAGIC && ready.identity == identity;
 }
 
 /* Append strings, each with its NUL. Return how many bytes are used then, or 0 if they do not fit. */
@@ -355,14 +362,10 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
         return -1;
     }
     *reason = 'u';
-    if (is_private(own->socket) && is_own_peer(fd)) {
-        *reason = 'b';
-        if (is_ready(fd)) {
-            const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-            *reason = 'u';
-            if (folder >= 0 && send_request(fd, argc, argv, variables, folder, started))
-                code = wait_for_exit_code(fd);
-        }
+    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, reason)) {
+        const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (folder >= 0 && access(".", X_OK) == 0 && send_request(fd, argc, argv, variables, folder, started))
+            code = wait_for_exit_code(fd);
     }
     if (code < 0)
         close(fd);
@@ -419,6 +422,18 @@ end:
 
 /* ---- the cold path ------------------------------------------------------------ */
 
+/* Python does not start if stdin is a folder: let it be empty then. */
+static void
+replace_folder_as_stdin(void)
+{
+    struct stat facts;
+    if (fstat(STDIN_FILENO, &facts) < 0 || !S_ISDIR(facts.st_mode))
+        return;
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0)
+        dup2(nothing, STDIN_FILENO);
+}
+
 /* Replace this process by the cold hook. Returns only if there is none. */
 static void
 run_cold(const struct installation *own, const char *folder, int argc, char *const *argv, char *const *variables,
@@ -456,6 +471,7 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
         environment[count] = mark;
         variables = environment;
     }
+    replace_folder_as_stdin();
     execve(own->interpreter, command, variables);
     warn(gone);
 }
@@ -463,6 +479,9 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
 int
 main(int argc, char **argv, char **variables)
 {
+    static const char *const NO_ARGUMENTS[] = {
+        "tailhook: the hook's program was started without its first argument, \"hook\": this host does not pass on ",
+        "the arguments of hooks. Nothing was decided.", NULL};
     static const char *const BROKEN[] = {
         "tailhook: the file \"installation\" beside the hook's program is missing or damaged, so loops do not continue. ",
         "To install the hooks again: tailhook install", NULL};
@@ -470,6 +489,12 @@ main(int argc, char **argv, char **variables)
     struct installation own;
     int has_streams = 0;
     const uint64_t started = now_ns();
+    if (argc < 2 || strcmp(argv[1], "hook") != 0) {
+        warn(NO_ARGUMENTS);
+        return 0;
+    }
+    argc--;
+    argv++;
     if (!find_own_folder(folder, sizeof(folder)) || !join(path, sizeof(path), folder, INSTALLATION_FILE) ||
         !read_installation(path, &own, &has_streams)) {
         warn(BROKEN);

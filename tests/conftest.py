@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from support.host import Project, Stop
 from support.oracles import jwz
-from support.pool import hook_command, running_pool
+from support.pool import Pool, hook_command
 
 # A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,9 +46,8 @@ def cold_argv(tmp_path_factory) -> list[str]:
 def warm_argv() -> Iterator[list[str]]:
     """Yield the argv of the hook that a pool answers; the pool runs until the session's end."""
     with tempfile.TemporaryDirectory(prefix="tailhook-") as home:  # a socket's path has at most 107 bytes
-        argv = hook_command("--warm", Path(home))
-        with running_pool(Path(home)):
-            yield argv
+        with Pool(Path(home)) as pool:
+            yield [*pool.argv, "idle"]
 
 
 @pytest.fixture

@@ -1,17 +1,20 @@
 """Pools of hook workers for tests, each in a home of its own."""
 
+import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from support.host import ENVIRONMENT, tailhook
+from tailhook.stores.hook_times import read_times
 
-STARTS = 30  # seconds in which a pool starts even on a busy machine
+STARTS = 30  # seconds in which a process starts even on a busy machine
 
 
 def hook_command(form: str, home: Path, machines: str = "idle") -> list[str]:
@@ -21,39 +24,149 @@ def hook_command(form: str, home: Path, machines: str = "idle") -> list[str]:
     return json.loads(done.stdout)
 
 
-@contextmanager
-def running_pool(home: Path, **env: str) -> Iterator[subprocess.Popen]:
-    """Run a pool for the user with a home, and wait until it listens."""
-    argv = [sys.executable, "-m", "tailhook", "pool", "serve"]
-    pool = subprocess.Popen(argv, env={**ENVIRONMENT, "HOME": str(home), **env}, stderr=subprocess.PIPE, text=True)
-    try:
+class Pool:
+    """A pool of the user with a home; a context manager.
+
+    package: the package that it runs; that of the tests if it is not given.
+    starts: whether the pool runs from the beginning.
+    """
+
+    def __init__(self, home: Path, package: Path | None = None, starts: bool = True) -> None:
+        self.home = home
+        self.starts = starts
+        self.env = {**ENVIRONMENT, "HOME": str(home), "TAILHOOK_NO_AUTOSTART": "1"}
+        self.package = package
+        self.process = None
+        self.listener = None
+        if package is None:
+            self.argv = hook_command("--warm", home)[:2]
+            self.cold = hook_command("--cold", home)[:4]
+        else:
+            path = f"import sys; sys.path.insert(0, {str(package.parent)!r}); from tailhook.cli import main; main()"
+            words = ["hook-command", "--warm"]
+            done = subprocess.run([sys.executable, "-P", "-c", path, *words], env=self.env, capture_output=True)
+            assert done.returncode == 0, done.stderr
+            self.argv = json.loads(done.stdout)
+            self.cold = [sys.executable, "-I", "-S", str(package / "hook" / "entry.py")]
+        self.folder = Path(self.argv[0]).parent
+
+    def __enter__(self) -> "Pool":
+        if self.starts:
+            self.serve()
+        return self
+
+    def serve(self) -> None:
+        """Start the pool and wait until it listens."""
+        fields = (self.folder / "installation").read_bytes().split(b"\0")
+        argv = [os.fsdecode(fields[2]), "-I", "-S", os.fsdecode(fields[4]), f"{self.folder}/", "--asked"]
+        self.process = subprocess.Popen(argv, env=self.env, stderr=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
         deadline = time.monotonic() + STARTS
-        while not pool_status(home)["running"]:
-            assert pool.poll() is None, pool.stderr.read()
+        while not self.finds_socket():
+            assert self.process.poll() is None, self.process.stderr.read()
             assert time.monotonic() < deadline
-        yield pool
-    finally:
-        pool.terminate()
-        pool.communicate(timeout=STARTS)
+            time.sleep(0.005)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End the pool that the test started."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGCONT)
+                self.process.send_signal(how)
+            self.process.communicate(timeout=STARTS)
+            self.process = None
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        if self.listener is not None:
+            self.listener.close()
+        tailhook("pool", "stop", env={"HOME": str(self.home)}, cwd=self.home)  # one that a client started
+        if self.package is not None and self.finds_socket():
+            for pid in pids_of(str(self.package / "pool" / "entry.py")):
+                os.kill(pid, signal.SIGTERM)
+
+    @property
+    def path(self) -> Path:
+        """Return the path of the socket that the client uses."""
+        return Path(os.fsdecode((self.folder / "installation").read_bytes().split(b"\0")[1]))
+
+    def finds_socket(self) -> bool:
+        """Return whether a pool listens on the socket that the client uses."""
+        with socket.socket(socket.AF_UNIX) as one:
+            try:
+                one.connect(str(self.path))
+            except OSError:
+                return False
+        return True
+
+    def hook(self, payload: dict, argv: list[str] | None = None, cwd: Path | None = None, **env: str):
+        """Run a hook that asks the idle machine."""
+        return subprocess.run(
+            argv or [*self.argv, "idle"],
+            input=json.dumps(payload),
+            env={**self.env, **env},
+            cwd=cwd or self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STARTS,
+        )
+
+    def stop_until_warm(self, cwd: Path | None = None, **env: str) -> None:
+        """Run stops until a worker answers one: on a busy machine a worker may not be ready in time."""
+        payload = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
+        deadline = time.monotonic() + STARTS
+        while True:
+            before = self.records("Stop")
+            self.hook(payload, cwd=cwd, **env)
+            if any(way == b"w" for _, _, way in set(self.records("Stop")).difference(before)):
+                return
+            assert time.monotonic() < deadline, "no worker answers"
+
+    def records(self, event: str) -> list[tuple[int, int, bytes]]:
+        """Return what is recorded of the last hooks of an event.
+
+        A worker records a hook after the host has got its answer.
+        """
+        time.sleep(0.02)
+        return read_times(str(self.folder)).get(event, [])
+
+    def ways(self, event: str) -> list[str]:
+        """Return which way each of the last hooks of an event went."""
+        return [way.decode() for _, _, way in self.records(event)]
+
+    def status(self) -> dict:
+        """Return what `tailhook pool status` prints."""
+        done = tailhook("pool", "status", "--json", env={"HOME": str(self.home)}, cwd=self.home)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def workers(self) -> list[int]:
+        """Return the process ids of the workers."""
+        return [int(word) for word in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
 
 
-def pool_status(home: Path) -> dict:
-    """Return what `tailhook pool status` prints."""
-    done = tailhook("pool", "status", "--json", env={"HOME": str(home)}, cwd=home)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def client_folder(home: Path) -> Path:
-    """Return the folder of the only client below a home."""
-    (folder,) = (home / ".local" / "state" / "tailhook" / "pool").iterdir()
-    return folder
+def pids_of(word: str) -> list[int]:
+    """Return the processes that have a word in their argv."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(word) in (folder / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
 
 
 def is_alive(pid: int) -> bool:
     """Return whether a process runs."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
         return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for as long as a process may take to start."""
+    deadline = time.monotonic() + STARTS
+    while not holds():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.01)

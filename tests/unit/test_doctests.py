@@ -22,7 +22,7 @@ STUB = Path(tailhook.__file__).with_name("_core.pyi")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(tailhook.__path__, "tailhook.")
-    if module.name not in ("tailhook._core", "tailhook.__main__", "tailhook.hook.entry")
+    if module.name not in ("tailhook._core", "tailhook.__main__", "tailhook.hook.entry", "tailhook.pool.entry")
 ]
 
 

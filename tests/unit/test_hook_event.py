@@ -196,7 +196,7 @@ def other(project):
     def make(host, *records, **fields):
         path = project / "t.jsonl"
         path.write_text("".join(f"{record if isinstance(record, str) else json.dumps(record)}\n" for record in records))
-        return TranslatedEvent(host, {"cwd": str(project), "transcript_path": str(path), **fields}, "stop", "")
+        return TranslatedEvent(host, {"cwd": str(project), "transcript_path": str(path), **fields}, "stop", "", 1)
 
     return make
 
@@ -217,7 +217,7 @@ def test_a_transcript_without_words_is_unknown(other, records):
 
 def test_without_a_transcript_the_message_is_unknown(project):
     for path in (None, "", "/nowhere"):
-        one = TranslatedEvent(copilot, {"cwd": str(project), "transcriptPath": path}, "agentStop", "")
+        one = TranslatedEvent(copilot, {"cwd": str(project), "transcriptPath": path}, "agentStop", "", 1)
         assert one.newest_message() == ("unknown", [])
 
 

@@ -26,7 +26,14 @@ SINGLE_FILES = (
     ".claude-plugin/marketplace.json",
 )
 # Folders of downloads, caches, and inputs of tests that programs wrote. No person writes or reads sentences in them.
-NOT_TEXT = ("/node_modules/", ".egg-info/", "/__pycache__/", "tests/fuzz/corpus/", "tests/unit/__snapshots__/")
+NOT_TEXT = (
+    "pool/tailhook-hook",
+    "/node_modules/",
+    ".egg-info/",
+    "/__pycache__/",
+    "tests/fuzz/corpus/",
+    "tests/unit/__snapshots__/",
+)
 
 # A word before which "where" means "if". The word after it may also be a noun with the verb after that.
 WHERE_IF = (

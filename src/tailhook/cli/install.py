@@ -152,7 +152,7 @@ def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | Non
 
 
 def chosen_client(arguments: argparse.Namespace, find: Callable[[], str]) -> tuple[str, str]:
-    """Return the path of the native client, "" for the cold form, and a line that says which form is written.
+    """Return the path of the native client, "" for the cold form, and a line on which form is written.
 
     find: returns the path; raises NoClientError.
     """

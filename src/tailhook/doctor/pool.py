@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from tailhook.doctor.finding import NOTE, OK, WARNING, Finding
 from tailhook.hook.answer import describe
-from tailhook.pool.control import find_pool, start_failure
-from tailhook.pool.installation import folder_of
+from tailhook.pool.control import find_pool, pool_start_failure
+from tailhook.pool.installation import client_folder_of
 from tailhook.stores.hook_times import WARM, read_times
 
 # Why no worker answered, by the letter of `ext/client.c`.
 REASONS = {b"n": "no pool ran", b"b": "no worker was free", b"u": "unusual surroundings", b"o": "TAILHOOK_NO_POOL"}
 FEW = 0.5  # of the hooks; if fewer are warm although a pool could run, something is wrong
-MANY = 20  # hooks; fewer say nothing
+MANY = 20  # hooks; fewer show nothing
 
 
 def check_pool(client: str) -> Iterator[Finding]:
@@ -21,11 +21,11 @@ def check_pool(client: str) -> Iterator[Finding]:
 
     client: its path.
     """
-    folder = folder_of(client)
+    folder = client_folder_of(client)
     if found := find_pool(folder):
         figures: dict[str, float] = {} if found.memory is None else {"memory": found.memory}
         yield Finding("pool", OK, f"a pool runs: process {found.pid}", "", figures)
-    elif why := start_failure(folder):
+    elif why := pool_start_failure(folder):
         yield Finding("pool", WARNING, f"no pool starts: {why}", "Hooks start Python until it does.")
     else:
         yield Finding("pool", OK, "no pool runs now; the next hook starts one")
@@ -35,10 +35,10 @@ def check_pool(client: str) -> Iterator[Finding]:
         yield Finding("pool", NOTE, describe(error), "Hooks work without this file.")
         return
     for event, records in times.items():
-        yield describe_event(event, [(duration / 1e6, way) for _, duration, way in records])
+        yield describe_hooks(event, [(duration / 1e6, way) for _, duration, way in records])
 
 
-def describe_event(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
+def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
     """Return which way the hooks of an event went, and how long they took.
 
     hooks: of each the milliseconds and the way.
@@ -51,18 +51,18 @@ def describe_event(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
         parts[-1] += f" ({', '.join(f'{reason}: {count}' for reason, count in why.most_common())})"
     what = f"the last {len(hooks)} hooks of {event}: {', '.join(parts)}"
     figures: dict[str, float] = {"warm": len(warm), "cold": len(cold)}
-    figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": percentile(warm)}
-    figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": percentile(cold)}
+    figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": p99_of(warm)}
+    figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
     if len(hooks) >= MANY and len(warm) < FEW * len(hooks):
         return Finding("pool", WARNING, what, "To see whether a pool runs:  tailhook pool status", figures)
     return Finding("pool", OK, what, "", figures)
 
 
 def describe_times(times: Sequence[float]) -> str:
-    """Return how many times there are, with their median and 99th percentile.  times: sorted, in milliseconds."""
-    return f"{len(times)}, median {statistics.median(times):.1f} ms, p99 {percentile(times):.1f} ms"
+    """Return how many times there are, with their median and 99th p99_of.  times: sorted, in milliseconds."""
+    return f"{len(times)}, median {statistics.median(times):.1f} ms, p99 {p99_of(times):.1f} ms"
 
 
-def percentile(times: Sequence[float]) -> float:
-    """Return the 99th percentile: the time that 1 of 100 exceeds.  times: sorted."""
+def p99_of(times: Sequence[float]) -> float:
+    """Return the 99th p99_of: the time that 1 of 100 exceeds.  times: sorted."""
     return times[-(-len(times) * 99 // 100) - 1]

@@ -20,7 +20,7 @@ from tailhook.install.command import ENTRY, client_of, is_ours, machines_of, she
 from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import find_pool, read_installation
-from tailhook.pool.installation import folder_of
+from tailhook.pool.installation import client_folder_of
 from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns
@@ -75,7 +75,7 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
         if not is_ours(hook.argv) or not rounds:
             return Trial()
         commands = [in_python if client else command, [in_python[0], "-I", "-S", "-c", "pass"]]
-        if client and find_pool(folder_of(client)):
+        if client and find_pool(client_folder_of(client)):
             commands += [command, ["/bin/true"]]
         stage.environment.pop("TAILHOOK_NO_POOL")
         times = [[stage.seconds(one) for one in commands] for _ in range(rounds)]
@@ -89,7 +89,7 @@ def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
     """
     if not os.access(client, os.X_OK):
         raise OSError(f"{client} is missing, or not executable")
-    fields = read_installation(folder_of(client))
+    fields = read_installation(client_folder_of(client))
     return [fields[2], "-I", "-S", fields[3], *argv[1:]]
 
 

@@ -13,7 +13,7 @@ from tailhook.pool.installation import (
     CLIENT_FILE,
     built_client,
     client_folder,
-    folder_of,
+    client_folder_of,
     real_interpreter,
     write_installation,
 )
@@ -23,7 +23,7 @@ TRIAL_TIMEOUT_S = 10.0
 
 
 class NoClientError(TailhookError):
-    """The native client does not work here. The message says why."""
+    """The native client does not work here. The message has the reason."""
 
 
 def client_path() -> str:
@@ -43,7 +43,12 @@ def prepare_client() -> str:
         write_installation(real_interpreter())
         environment = {"PATH": os.defpath, "TAILHOOK_DISABLE": "1", "TAILHOOK_NO_POOL": "1"}
         done = subprocess.run(  # noqa: S603 - the package's own program
-            [path], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False, timeout=TRIAL_TIMEOUT_S
+            [path, "hook"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            check=False,
+            timeout=TRIAL_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         raise NoClientError(f"{path} did not end within {TRIAL_TIMEOUT_S:g} s") from None
@@ -67,7 +72,7 @@ def remove_client() -> bool:
     with suppress(OSError, IndexError):
         socket = read_installation(folder)[1]
         remove_file(f"{socket}.lock")
-        Path(folder_of(socket)).rmdir()
+        Path(client_folder_of(socket)).rmdir()
     shutil.rmtree(folder)
     with suppress(OSError):  # another installation has its client there
         Path(folder).parent.rmdir()

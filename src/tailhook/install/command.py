@@ -18,7 +18,7 @@ def hook_command(machines: str | None = None, client: str = "") -> list[str]:
     client: the path of the native client, "" for the cold form.
     """
     if client:
-        return [client, *([machines] if machines else [])]
+        return [client, "hook", *([machines] if machines else [])]
     entry = Path(str(tailhook.hook.__file__)).with_name("entry.py")
     return [real_interpreter(), "-I", "-S", str(entry), *([machines] if machines else [])]
 

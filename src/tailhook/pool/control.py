@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook.pool.installation import ATTEMPT_FILE, INSTALLATION_FILE
+from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE
 from tailhook.stores.atomic import read_file
 
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
-POLL_INTERVAL_S = 0.005
+STOP_POLL_INTERVAL_S = 0.005
 
 
 class RunningPool(NamedTuple):
@@ -105,7 +105,7 @@ def stop_pool(folder: str) -> RunningPool | None:
     while any(map(is_running, processes)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the pool (process {found.pid}) did not end within {STOP_TIMEOUT_S:g} s")
-        time.sleep(POLL_INTERVAL_S)
+        time.sleep(STOP_POLL_INTERVAL_S)
     return found
 
 
@@ -121,13 +121,13 @@ def is_running(pid: int) -> bool:
         return sys.platform != "linux"
 
 
-def start_failure(folder: str) -> str:
+def pool_start_failure(folder: str) -> str:
     """Return why no pool started when a client last tried, "" if that is not known.
 
     folder: the client's.
     """
     try:
-        lines = read_file(f"{folder}/{ATTEMPT_FILE}").decode("utf-8", "replace").strip().splitlines()
+        lines = read_file(f"{folder}/{POOL_START_FILE}").decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
     return lines[-1].removeprefix("tailhook: ") if lines else ""

@@ -1,7 +1,7 @@
 """Where the pool of this installation has its files, and the client that hosts run.
 
 An installation is one package with one interpreter. The client is copied out of the package into the private state
-folder, with a file beside it that says where the socket and the cold hook are. So it is still there, and can let the
+folder, with a file beside it that has the paths of the socket and of the cold hook. So it is still there, and can let the
 agent go, when the package's environment has been removed.
 """
 
@@ -13,14 +13,16 @@ from tailhook._core import fingerprint
 from tailhook.stores.atomic import check_folder, make_folders, read_file, replace_file, state_folder_path
 from tailhook.stores.spool import runtime_folder
 
-FORMAT = "tailhook-hook 1"
-INSTALLATION_FILE = "installation"  # beside the client: FORMAT, socket, interpreter, entry of the hook, of the pool
-ATTEMPT_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
+INSTALLATION_FORMAT = "tailhook-hook 1"
+INSTALLATION_FILE = (
+    "installation"  # beside the client: INSTALLATION_FORMAT, socket, interpreter, entry of the hook, of the pool
+)
+POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
 MAX_CORE_BYTES = 64 << 20
-OTHERS_USE = 0o077  # mode bits
+NOT_PRIVATE = 0o077  # mode bits
 
 PACKAGE = __file__.removesuffix("/pool/installation.py")
 HOOK_ENTRY = f"{PACKAGE}/hook/entry.py"
@@ -37,15 +39,15 @@ def client_folder(interpreter: str) -> str:
 
     interpreter: the real one's path.
     """
-    return f"{state_folder_path()}/{POOLS}/{digest(PACKAGE, interpreter)}"
+    return f"{state_folder_path()}/{POOLS}/{installation_digest(PACKAGE, interpreter)}"
 
 
-def folder_of(client: str) -> str:
+def client_folder_of(client: str) -> str:
     """Return the folder of a client, by its path."""
     return client.rpartition("/")[0]
 
 
-def digest(*words: str) -> str:
+def installation_digest(*words: str) -> str:
     """Return a file name of 16 characters for some words."""
     return f"{fingerprint(chr(0).join(words).encode('utf-8', 'surrogateescape')):016x}"
 
@@ -75,9 +77,9 @@ def socket_path(interpreter: str, state: str) -> str:
     make_folders(folder)
     check_folder(folder)
     facts = posix.lstat(folder)
-    if facts.st_mode & 0o170000 != 0o040000 or facts.st_mode & OTHERS_USE:
+    if facts.st_mode & 0o170000 != 0o040000 or facts.st_mode & NOT_PRIVATE:
         raise OSError(f"{folder} must be a folder that only you can access (mode 0700)")
-    path = f"{folder}/{digest(PACKAGE, interpreter, __version__, build_id())}"
+    path = f"{folder}/{installation_digest(PACKAGE, interpreter, __version__, build_id())}"
     if len(path.encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
         raise OSError(f"{path}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
     return path
@@ -101,7 +103,7 @@ def write_installation(interpreter: str, folder: str = "") -> tuple[str, str]:
         replace_file(client, program)
     if posix.stat(client).st_mode & 0o777 != 0o700:
         posix.chmod(client, 0o700)
-    fields = (FORMAT, socket, interpreter, HOOK_ENTRY, POOL_ENTRY)
+    fields = (INSTALLATION_FORMAT, socket, interpreter, HOOK_ENTRY, POOL_ENTRY)
     words = "".join(f"{field}\0" for field in fields).encode("utf-8", "surrogateescape")
     if read_if_there(f"{folder}/{INSTALLATION_FILE}") != words:
         replace_file(f"{folder}/{INSTALLATION_FILE}", words)

@@ -12,6 +12,6 @@ def run_client(arguments: Sequence[str]) -> None:
         return
     try:
         client = f"{client_folder(real_interpreter())}/{CLIENT_FILE}"
-        os.execv(client, [client, *arguments])  # noqa: S606 - our own program
+        os.execv(client, [client, "hook", *arguments])  # noqa: S606 - our own program
     except OSError:
         return

@@ -16,7 +16,7 @@ from tailhook._core import flock_within
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
-from tailhook.pool.installation import ATTEMPT_FILE, PACKAGE, folder_of, write_installation
+from tailhook.pool.installation import PACKAGE, POOL_START_FILE, client_folder_of, write_installation
 from tailhook.pool.sources import Sources
 from tailhook.pool.worker import Worker
 from tailhook.pool.workers import FREE, IDLE, WorkerTable
@@ -24,12 +24,12 @@ from tailhook.stores.atomic import SAFE, remove_file
 
 IDLE_EXIT_S = 1800.0
 CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
-END_TIMEOUT_S = 10.0  # in which a worker ends its request when the pool leaves
+WORKER_END_TIMEOUT_S = 10.0  # in which a worker ends its request when the pool leaves
 START_TIMEOUT_S = 2.0  # how long another start may take
 BACKLOG = 128  # connections that wait for a worker
 MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
 MAX_SHORT_LIVES = 10  # workers in a row that ended without a request
-ASKED = "--asked"  # a person started the pool
+ASKED_FLAG = "--asked"  # a person started the pool
 ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
 
@@ -37,11 +37,11 @@ NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type chec
 def main(argv: list[str]) -> int:
     """Serve until there is a reason to leave; return the exit code.
 
-    argv: the client's folder; ASKED.
+    argv: the client's folder; ASKED_FLAG.
     """
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
-        if ASKED not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
+        if ASKED_FLAG not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
             return 0
         pool = Pool(folder)
         if not pool.listen():
@@ -72,7 +72,7 @@ class Pool:
 
     def __init__(self, folder: str) -> None:
         client, self.path = write_installation(sys.executable, folder)
-        self.folder = folder_of(client)
+        self.folder = client_folder_of(client)
         load_hook_modules()
         self.sources = Sources([self.folder, self.path.rpartition("/")[0]])
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
@@ -97,7 +97,7 @@ class Pool:
             self.inode = posix.lstat(self.path).st_ino
         finally:
             posix.close(lock)
-        remove_file(f"{self.folder}/{ATTEMPT_FILE}")
+        remove_file(f"{self.folder}/{POOL_START_FILE}")
         return True
 
     # ---- the loop ---------------------------------------------------------------
@@ -211,7 +211,7 @@ class Pool:
             remove_file(self.path)
         self.listener.close()
         posix.close(self.life_end)
-        deadline = monotonic() + END_TIMEOUT_S
+        deadline = monotonic() + WORKER_END_TIMEOUT_S
         while self.workers and monotonic() < deadline:
             self.reap()
             select.select((), (), (), 0.005)

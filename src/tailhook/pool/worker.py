@@ -167,7 +167,7 @@ class Worker:
         return stays
 
     def receive(self, connection: socket.socket) -> Request | None:
-        """Tell the client that it can send its request; return the request.
+        """Let the client send its request, and return it.
 
         Returns None if this worker must not answer: the client then runs the cold hook. Raises OSError.
         """

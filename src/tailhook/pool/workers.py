@@ -5,7 +5,7 @@ A worker only writes its own entry, so no lock is needed.
 
 import mmap
 
-FREE, IDLE, BUSY = 0, 1, 2  # nobody has the entry; its worker waits for a request; it answers one
+FREE, IDLE, BUSY = 0, 1, 2  # no worker has the entry; its worker waits for a request; it answers one
 ENTRY_BYTES = 24  # the state (8), when it last ended a request (8, ns), how many it has answered (8)
 
 

@@ -12,7 +12,7 @@ from tailhook.stores.atomic import SAFE
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
 FILE_START = "times-"
-MAX_NAME_CHARS = 40  # of an event; longer names and other characters than letters share one file
+MAX_EVENT_CHARS = 40  # of an event; longer names and other characters than letters share one file
 WARM = b"w"
 
 
@@ -26,7 +26,7 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
 
     Raises OSError.
     """
-    name = event if event.isascii() and event.isalpha() and len(event) <= MAX_NAME_CHARS else "other"
+    name = event if event.isascii() and event.isalpha() and len(event) <= MAX_EVENT_CHARS else "other"
     duration = max(0, clock_gettime_ns(CLOCK_MONOTONIC) - started_ns)
     record = time_ns().to_bytes(8, "big") + min(duration, 2**56 - 1).to_bytes(7, "big") + way
     fd = posix.open(f"{folder}/{FILE_START}{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)

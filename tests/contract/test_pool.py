@@ -1,0 +1,582 @@
+"""The pool: workers answer as a cold hook does, and whatever ends or is unusual, the answer is right."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from support.host import ENVIRONMENT, MEMORABLE, Project, assistant, looping, tailhook
+from support.oracles import jwz
+from support.pool import STARTS, Pool, is_alive, wait_until
+
+PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
+STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@pytest.fixture
+def home():
+    """Yield a home with a short path: that of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def pool(home):
+    """Yield a pool of its own for a test."""
+    with Pool(home) as one:
+        yield one
+
+
+def looping_project(home: Path, name: str = "project") -> Path:
+    """Return a project with a live loop that any session may continue."""
+    folder = home / name
+    (folder / ".git").mkdir(parents=True)
+    jwz.post(folder, json.dumps(looping({"id": "f", "mode": "loop", "iter": 1, "max": 1000})))
+    return folder
+
+
+def iteration(project: Path) -> int:
+    return jwz.newest(project)["stack"][0]["iter"]
+
+
+# ---- the same as the cold hook ------------------------------------------------
+
+
+def files_below(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return the mode and the bytes of each file, by its path; times in the bytes are blotted out."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        data = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\"(ts|mono|pid_started|pid|created_at)\": ?\d+", b"#", data)
+        data = re.sub(rb"\b[0-9A-Z]{26}\b|\b[0-9a-f]{32}\b", b"#", data)
+        name = re.sub(r"-[0-9a-f]+-[0-9a-f]+-(?=[0-9a-f]{16}\.)", "-#-#-", str(path.relative_to(folder)))  # an inode
+        found[name] = path.lstat().st_mode, data
+    return found
+
+
+def idle_in(project: Project) -> None:
+    project.loop()
+
+
+def ralph_in(project: Project) -> None:
+    project.ralph()
+
+
+def triage_in(project: Project) -> None:
+    project.triage({"phase": "triage", "entries": [{"name": "a", "route": "llm-triage", "status": "pending"}]})
+
+
+def memory_in(project: Project) -> None:
+    project.argv = [*project.argv[:-1], "memory"]
+    project.write(assistant(MEMORABLE))
+
+
+def plates_in(project: Project) -> None:
+    project.argv = [*project.argv[:-1], "plates"]
+
+
+SCENARIOS = {
+    "idle continues": (idle_in, {"last_assistant_message": "Hm."}),
+    "idle is complete": (idle_in, {"last_assistant_message": "<loop-done>COMPLETE</loop-done>"}),
+    "idle after a compaction": (idle_in, {"hook_event_name": "SessionStart", "source": "compact"}),
+    "ralph continues": (ralph_in, {"last_assistant_message": "Hm."}),
+    "ralph keeps its promise": (ralph_in, {"last_assistant_message": "<promise>TESTS GREEN</promise>"}),
+    "triage": (triage_in, {"last_assistant_message": "Hm."}),
+    "memory": (memory_in, {"last_assistant_message": None}),
+    "plates": (plates_in, {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}),
+    "broken": (idle_in, None),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_warm_hook_answers_with_the_bytes_of_the_cold_one(home, pool, scenario):
+    prepare, fields = SCENARIOS[scenario]
+    results = []
+    for argv in (pool.cold, pool.argv):
+        folder = home / "same"  # the same path for both
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        folder.mkdir()
+        project = Project(folder / "project", folder / "home", [*argv, "idle"])
+        prepare(project)
+        payload = b"{not json" if fields is None else json.dumps(project.payload(**fields)).encode()
+        stop = project.hook(payload, "--announce", read=False)
+        results.append((stop.exit_code, stop.stdout, stop.stderr, files_below(folder)))
+    assert results[0] == results[1]
+    assert results[0][1] or scenario in ("plates", "broken")
+
+
+def test_a_worker_answers_and_doctor_can_count_it(pool):
+    pool.stop_until_warm()
+    assert pool.ways("Stop")[-1] == "w"
+
+
+@LINUX
+def test_the_workers_parent_of_the_client_is_the_host(home, pool):
+    argv = [*pool.argv, "plates"]
+    state = home / "state"
+    pool.hook({"hook_event_name": "SessionStart", "session_id": "s"}, argv=argv, XDG_STATE_HOME=str(state))
+    (line,) = (state / "tailhook" / "events").read_text().splitlines()
+    assert json.loads(line)["pid"] == os.getpid()
+
+
+# ---- between two requests ------------------------------------------------------
+
+
+@LINUX
+def test_a_worker_keeps_nothing_of_a_request(home, pool):
+    project = looping_project(home)
+    pool.stop_until_warm(cwd=project, SECRET="hunter2")
+    wait_until(lambda: pool.status()["workers"] >= 1)
+    for pid in pool.workers():
+        wait_until(lambda pid=pid: Path(f"/proc/{pid}/cwd").readlink() == Path("/"))
+        assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
+        names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        assert not [name for name in names if str(home) in name]
+        assert "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text()
+
+
+@LINUX
+def test_the_parent_of_a_pool_at_rest_is_not_woken_and_the_pool_is_small(pool):
+    pool.stop_until_warm()
+    time.sleep(0.2)
+
+    def switches() -> str:
+        lines = Path(f"/proc/{pool.pid}/status").read_text().splitlines()
+        return next(line for line in lines if line.startswith("voluntary_ctxt"))
+
+    before = switches()
+    time.sleep(1)
+    assert switches() == before
+    assert pool.status()["memory"] <= 25 << 20
+
+
+# ---- a pool that comes and goes ------------------------------------------------
+
+
+def test_without_a_pool_the_hook_is_cold_and_starts_one(home):
+    with Pool(home, starts=False) as pool:
+        project = looping_project(home)
+        assert pool.hook(STOP, cwd=project).returncode == 2
+        assert iteration(project) == 2
+        wait_until(lambda: pool.status()["running"])
+        pool.stop_until_warm(cwd=project)
+
+
+def test_a_start_that_failed_is_tried_again_after_a_minute_only(home):
+    with Pool(home, starts=False) as pool:
+        entry = pool.folder / "entry.py"
+        entry.write_text("import sys; sys.exit('tailhook: pool: no luck')")
+        fields = (pool.folder / "installation").read_bytes().split(b"\0")
+        (pool.folder / "installation").write_bytes(b"\0".join([*fields[:4], os.fsencode(entry), b""]))
+        attempt = pool.folder / "pool-start"
+        assert pool.hook(STOP).returncode == 0
+        wait_until(lambda: "no luck" in attempt.read_text())
+        assert pool.status()["last_start"] == "pool: no luck"
+        first = attempt.stat().st_mtime_ns
+        pool.hook(STOP)
+        assert attempt.stat().st_mtime_ns == first
+        for other in (time.time() - 70, time.time() + 3600):  # also after the clock was set back
+            os.utime(attempt, (other, other))
+            pool.hook(STOP)
+            wait_until(lambda: "no luck" in attempt.read_text())
+            assert abs(attempt.stat().st_mtime - time.time()) < STARTS
+
+
+def test_the_configuration_and_a_variable_switch_the_start_off(home):
+    with Pool(home, starts=False) as pool:
+        assert pool.hook(STOP, TAILHOOK_NO_POOL="1").returncode == 0
+        assert not (pool.folder / "pool-start").exists()
+        config = home / ".config" / "tailhook" / "config.json"
+        config.parent.mkdir(parents=True)
+        config.write_text('{"pool": {"autostart": false, "stats": false}}')
+        before = pool.ways("Stop")
+        pool.hook(STOP)
+        assert (pool.folder / "pool-start").exists()
+        time.sleep(0.5)
+        assert not pool.status()["running"]
+        assert pool.ways("Stop") == before
+
+
+def test_two_pools_of_one_installation_do_not_run(home, pool):
+    done = tailhook("pool", "serve", env={"HOME": str(home)}, cwd=home)
+    assert (done.returncode, "runs already" in done.stderr) == (1, True)
+    argv = [*pool.cold[:3], str(PACKAGE / "pool" / "entry.py"), f"{pool.folder}/"]
+    assert subprocess.run(argv, env={"HOME": str(home)}, check=False, timeout=STARTS).returncode == 0
+    assert pool.status()["pid"] == pool.pid
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_pool_that_is_ended_leaves_no_process_and_no_socket(pool, how):
+    pool.stop_until_warm()
+    processes = [pool.pid, *pool.workers()]
+    path = pool.path
+    pool.end(how)
+    wait_until(lambda: not any(map(is_alive, processes)))
+    assert not path.exists()
+
+
+def test_the_pool_is_stopped_by_a_command(home, pool):
+    done = tailhook("pool", "stop", env={"HOME": str(home)}, cwd=home)
+    assert (done.returncode, "was stopped" in done.stdout) == (0, True)
+    assert not pool.status()["running"]
+    assert "No pool runs" in tailhook("pool", "stop", env={"HOME": str(home)}, cwd=home).stdout
+
+
+# ---- processes that are killed or stopped ----------------------------------------
+
+
+@pytest.mark.parametrize("who", ["parent", "workers", "all"])
+def test_after_a_kill_the_answer_is_right(home, pool, who):
+    project = looping_project(home)
+    pool.stop_until_warm(cwd=project)
+    before = iteration(project)
+    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[who]
+    for pid in processes:
+        os.kill(pid, signal.SIGKILL)
+    for number in range(1, 4):
+        done = pool.hook(STOP, cwd=project)
+        assert done.returncode == 2, done.stderr
+        assert iteration(project) == before + number
+    if who == "parent":
+        wait_until(lambda: not any(map(is_alive, processes)))
+
+
+@pytest.mark.parametrize("who", ["parent", "workers", "all"])
+def test_a_stopped_process_delays_no_answer(home, pool, who):
+    project = looping_project(home)
+    pool.stop_until_warm(cwd=project)
+    before = iteration(project)
+    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[who]
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        for number in range(1, 4):
+            assert pool.hook(STOP, cwd=project).returncode == 2
+            assert iteration(project) == before + number
+    finally:
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    pool.stop_until_warm(cwd=project)
+
+
+def waiting_hook(pool: Pool) -> subprocess.Popen:
+    """Return a warm hook that has a worker, which waits for the end of the payload."""
+    hook = subprocess.Popen([*pool.argv, "idle"], env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    hook.stdin.write("{")
+    hook.stdin.flush()
+    return hook
+
+
+def busy_worker(pool: Pool) -> int:
+    """Return the worker that has a pipe as stdin."""
+    found = []
+
+    def look() -> bool:
+        found[:] = [pid for pid in pool.workers() if os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:")]
+        return bool(found)
+
+    wait_until(look)
+    return found[0]
+
+
+@LINUX
+def test_a_worker_that_is_killed_in_a_request_lets_the_agent_go_with_one_line(pool):
+    pool.stop_until_warm()
+    hook = waiting_hook(pool)
+    os.kill(busy_worker(pool), signal.SIGKILL)
+    _, stderr = hook.communicate(timeout=STARTS)
+    assert (hook.returncode, stderr.count("\n")) == (0, 1)
+    assert "was killed" in stderr
+    pool.stop_until_warm()
+
+
+@LINUX
+def test_the_end_of_the_client_ends_the_worker(pool):
+    pool.stop_until_warm()
+    hook = waiting_hook(pool)
+    worker = busy_worker(pool)
+    hook.kill()
+    hook.communicate()
+    wait_until(lambda: not is_alive(worker))
+    pool.stop_until_warm()
+
+
+def test_two_hundred_callers_at_once_count_exactly(home, pool):
+    project = looping_project(home)
+    payload = json.dumps({**STOP, "cwd": str(project)})
+    hooks = []
+    for _ in range(200):
+        hook = subprocess.Popen(
+            [*pool.argv, "idle"], env=pool.env, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        hook.stdin.write(payload)
+        hook.stdin.close()
+        hooks.append(hook)
+    assert {hook.wait(timeout=60) for hook in hooks} == {2}
+    assert iteration(project) == 201
+    assert "w" in pool.ways("Stop")
+
+
+# ---- unusual surroundings ------------------------------------------------------
+
+
+def spoil_socket(pool, how):
+    path = pool.path
+    if how == "a file":
+        path.unlink()
+        path.write_text("")
+    elif how == "another program":
+        path.unlink()
+        pool.listener = socket.socket(socket.AF_UNIX)
+        pool.listener.bind(str(path))
+        pool.listener.listen()
+    elif how == "a folder for all":
+        path.parent.chmod(0o755)
+    elif how == "no folder":
+        shutil.rmtree(path.parent)
+    elif how == "a link":
+        moved = path.parent.with_name("moved")
+        path.parent.rename(moved)
+        path.parent.symlink_to(moved)
+
+
+@pytest.mark.parametrize("how", ["a file", "another program", "a folder for all", "no folder", "a link"])
+def test_a_socket_that_is_not_the_pools_is_not_used(home, pool, how):
+    project = looping_project(home)
+    spoil_socket(pool, how)
+    before = pool.ways("Stop")
+    done = pool.hook(STOP, cwd=project)
+    assert (done.returncode, iteration(project)) == (2, 2)
+    assert pool.ways("Stop")[len(before) :] != ["w"]
+
+
+def test_a_full_backlog_makes_the_hook_cold(home, pool):
+    project = looping_project(home)
+    for pid in [pool.pid, *pool.workers()]:
+        os.kill(pid, signal.SIGSTOP)
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            one = stack.enter_context(socket.socket(socket.AF_UNIX))
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                one.connect(str(pool.path))
+        assert pool.hook(STOP, cwd=project).returncode == 2
+        for pid in [pool.pid, *pool.workers()]:
+            os.kill(pid, signal.SIGCONT)
+    assert iteration(project) == 2
+    pool.stop_until_warm(cwd=project)
+
+
+def test_clients_that_send_nothing_or_nonsense_get_no_answer_and_harm_nothing(home, pool):
+    for data in (b"", b"x", b"x" * 200_000, bytes(40)):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(STARTS)
+            one.connect(str(pool.path))
+            assert len(one.recv(100)) == 16
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                one.sendall(data)
+                one.shutdown(socket.SHUT_WR)
+                assert one.recv(100) == b""
+    pool.stop_until_warm()
+
+
+LIMITS = {"file size": "ulimit -f 1000", "descriptors": "ulimit -n 30", "memory": "ulimit -v 4000000"}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit_of_the_caller_makes_the_hook_cold(home, pool, limit):
+    pool.stop_until_warm()
+    before = pool.ways("Stop")
+    argv = ["sh", "-c", f'{LIMITS[limit]} && exec "$@"', "sh", *pool.argv, "idle"]
+    assert pool.hook(STOP, argv=argv).returncode == 0
+    assert pool.ways("Stop")[len(before) :] == ["u"]
+
+
+@pytest.mark.skipif(not shutil.which("setpriv") or os.getuid() != 0, reason="cannot become another user")
+def test_another_user_gets_no_answer_from_the_pool(home, pool):
+    home.chmod(0o755)
+    for folder in (pool.folder, *pool.folder.parents):
+        if home in folder.parents:
+            folder.chmod(0o755)
+    (pool.folder / "tailhook-hook").chmod(0o755)
+    (pool.folder / "installation").chmod(0o644)
+    pool.stop_until_warm()
+    before = len(pool.ways("Stop"))
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *pool.argv, "idle"]
+    assert pool.hook(STOP, argv=argv).returncode == 0
+    assert pool.ways("Stop")[before:].count("w") == 0
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+def test_a_large_environment_is_answered(home, pool, size):
+    project = looping_project(home)
+    large = {f"LARGE_{number}": "x" * 50_000 for number in range(size // 50_000)}
+    assert pool.hook(STOP, cwd=project, **large).returncode == 2
+    assert iteration(project) == 2
+
+
+def test_stdin_may_be_closed_a_directory_or_a_terminal(home, pool):
+    for redirect in ("<&-", "< /", ">&-"):
+        script = f'exec "$@" {redirect}'
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *pool.argv, "idle"], env=pool.env, cwd=home, check=False, timeout=STARTS
+        )
+        assert done.returncode == 0
+    ours, theirs = pty.openpty()
+    try:
+        hook = subprocess.Popen([*pool.argv, "idle"], env=pool.env, cwd=home, stdin=theirs)
+        os.write(ours, b"{}\n")
+        assert hook.wait(timeout=STARTS) == 0
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_folder_that_is_gone_and_a_file_that_is_named_badly_are_no_obstacle(home, pool):
+    gone = home / "gone"
+    gone.mkdir()
+    script = f'cd {gone}; rmdir {gone}; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *pool.argv, "idle"], env=pool.env, input=json.dumps(STOP).encode(), check=False
+    )
+    assert done.returncode == 0
+    odd = os.fsdecode(b"caf\xe9")
+    project = looping_project(home, odd)
+    assert pool.hook(STOP, cwd=project).returncode == 2
+    assert iteration(project) == 2
+
+
+def test_without_its_first_argument_the_client_does_nothing(home, pool):
+    """A host that does not pass on the arguments would get the answer for another one."""
+    project = looping_project(home)
+    done = pool.hook(STOP, cwd=project, argv=pool.argv[:1])
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+    assert iteration(project) == 1
+
+
+@pytest.mark.parametrize("content", [None, b"", b"nonsense", b"tailhook-hook 1\0/s\0/p\0", b"x" * 100_000])
+def test_a_damaged_installation_file_lets_the_agent_go_with_one_line(home, pool, content):
+    path = pool.folder / "installation"
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    done = pool.hook(STOP)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+    assert "tailhook install" in done.stderr
+
+
+# ---- upgrades --------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(home):
+    """Return a copy of the package that a test may change."""
+    return shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.mark.parametrize("change", ["a module is written", "the core is replaced", "a module is removed"])
+def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
+    with Pool(home, package=site) as pool:
+        project = looping_project(home)
+        pool.stop_until_warm(cwd=project)
+        before = iteration(project)
+        if change == "a module is written":
+            with (site / "machines" / "idle.py").open("a") as out:
+                out.write("\n# changed\n")
+        elif change == "the core is replaced":
+            (core,) = site.glob("_core.*.so")
+            shutil.copy(core, site / "new")
+            (site / "new").rename(core)
+        else:
+            (site / "hook" / "hosts" / "cursor.py").unlink()
+        ways = pool.ways("Stop")
+        assert pool.hook(STOP, cwd=project).returncode == 2
+        assert iteration(project) == before + 1
+        assert "w" not in pool.ways("Stop")[len(ways) :]
+        wait_until(lambda: not is_alive(pool.pid))
+        with contextlib.suppress(FileNotFoundError):
+            (pool.folder / "pool-start").unlink()
+        pool.hook(STOP, cwd=project)
+        wait_until(lambda: pool.finds_socket())
+        pool.stop_until_warm(cwd=project)
+
+
+def test_a_removed_environment_lets_the_agent_go_with_one_line_and_ends_the_pool(home, site):
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+        processes = [pool.pid, *pool.workers()]
+        shutil.rmtree(site)
+        done = pool.hook(STOP)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+        assert "is missing" in done.stderr
+        wait_until(lambda: not any(map(is_alive, processes)))
+
+
+# ---- install and uninstall ---------------------------------------------------------
+
+
+def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
+    (home / "project" / ".git").mkdir(parents=True)
+
+    def run(*words):
+        done = tailhook(*words, env={"HOME": str(home)}, cwd=home / "project")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "the warm form" in run("install", "--yes", "--block-cap", "0")
+    assert "Nothing to change" in run("install", "--yes", "--block-cap", "0")
+    settings = json.loads((home / ".claude" / "settings.json").read_text())
+    hook = settings["hooks"]["Stop"][0]["hooks"][0]
+    client = Path(hook["command"])
+    assert (client.name, hook["args"][0]) == ("tailhook-hook", "hook")
+    assert stat.S_IMODE(client.stat().st_mode) == 0o700
+    env = {**ENVIRONMENT, "HOME": str(home)}
+    done = subprocess.run([client, *hook["args"]], env=env, input=json.dumps(STOP), text=True, check=False)
+    assert done.returncode == 0
+    wait_until(lambda: json.loads(run("pool", "status", "--json"))["running"])
+    facts = json.loads(run("doctor", "--json"))
+    assert [one for one in facts["findings"] if one["check"] == "pool" and "a pool runs" in one["what"]]
+    assert any("warm_ms" in one["figures"] for one in facts["findings"])
+    pid = json.loads(run("pool", "status", "--json"))["pid"]
+    assert "The pool was ended" in run("uninstall", "--yes")
+    assert not is_alive(pid)
+    left = [path for path in (home / ".local").rglob("*") if "pool" in str(path)]
+    assert left == []
+
+
+def test_the_cold_form_can_be_installed_and_the_warm_one_again(home):
+    def command(*words):
+        done = tailhook("install", "--yes", *words, env={"HOME": str(home)}, cwd=home)
+        assert done.returncode == 0, done.stderr
+        return json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+
+    assert "python" in Path(command("--cold")).name
+    assert Path(command()).name == "tailhook-hook"
+    assert "python" in Path(command("--cold")).name
+
+
+def test_the_hook_command_hands_on_to_the_client(home, pool):
+    pool.stop_until_warm()
+    project = looping_project(home)
+    for _ in range(20):
+        before = len(pool.ways("Stop"))
+        done = tailhook("hook", "idle", env={"HOME": str(home)}, cwd=project, stdin=json.dumps(STOP))
+        assert done.returncode == 2
+        if pool.ways("Stop")[before:] == ["w"]:
+            return
+    pytest.fail("no worker answered")
