@@ -671,17 +671,25 @@ def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     assert list(tmp_path.iterdir()) == []
 
 
-INTERRUPTED = """
+INTERRUPT = """
 import runpy, signal, sys
 name = sys.argv.pop(1)
+sys.modules.pop(name, None)
 class Finder:
     def find_spec(self, module, path=None, target=None):
         if module == name:
             sys.meta_path.remove(self)
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Finder())
+"""
+INTERRUPTED = f"""{INTERRUPT}
 sys.argv[0] = "tailhook"
 runpy.run_module("tailhook", run_name="__main__")
+"""
+READ_RECORD = f"""{INTERRUPT}
+import tailhook
+[record] = tailhook.open("s.jsonl")
+record.json()
 """
 
 
@@ -707,6 +715,28 @@ def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, "tailhook: interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["uuid", "dataclasses"])
+@pytest.mark.parametrize(
+    ("script", "exit_code", "message"),
+    [
+        (INTERRUPTED, 130, "tailhook: interrupted before the first file\n"),
+        (READ_RECORD, -signal.SIGINT, "KeyboardInterrupt\n"),
+    ],
+    ids=["command", "library"],
+)
+def test_an_interrupt_while_orjson_is_imported_does_not_crash_the_process(tmp_path, module, script, exit_code, message):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script, module, "scan", "--table", "records", "s.jsonl"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.endswith(message)) == (exit_code, True)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])

@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import orjson
-
 from tailhook._core import ArrowBatch, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
+from tailhook.orjson_import import orjson
 
 ENCODED_ROWS = 500  # at once, as JSON
 CSV_SPECIAL = re.compile(r'[",\r\n]')
