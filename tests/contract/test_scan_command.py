@@ -103,6 +103,13 @@ def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):
     assert {row["name"] for row in found} == {"word", "other", "notes", "it"}
 
 
+def test_a_pattern_may_be_very_long(rows, tmp_path, folder):
+    long = "x" * 300_000
+    (tmp_path / "patterns.txt").write_text(f"a={long}\n")
+    write_records(folder / "s-4.jsonl", [said(1, "m", text(long), 1)])
+    assert [(row["start"], row["end"]) for row in rows("--patterns", "patterns.txt")] == [(0, 300_000)]
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
