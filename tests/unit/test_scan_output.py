@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import time
 from datetime import datetime, timezone
 from random import Random
 
@@ -18,7 +19,7 @@ from tailhook._core import make_batch
 from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start
+from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
 from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
@@ -195,6 +196,18 @@ def test_values_are_shown_as_a_person_reads_them(monkeypatch):
     names = ("tools", "is_meta", "is_error", "model")
     values = [(["Bash", "Edit"], True, False, None)]
     assert drawn(names, values, TableLook(), table="records")[1] == "Bash, Edit yes     no"
+
+
+@pytest.mark.parametrize("zone", ["XXX+10", "XXX-10"])
+def test_a_time_at_the_edge_of_the_calendar_is_shown_in_utc(monkeypatch, zone):
+    times = [datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)]
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    shown = {text_of(one) for one in times}
+    monkeypatch.undo()
+    time.tzset()
+    assert shown & {"0001-01-01 00:00:00", "9999-12-31 23:59:59"}
+    assert {one[:4] for one in shown} == {"0001", "9999"}
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

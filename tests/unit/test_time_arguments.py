@@ -51,7 +51,22 @@ def test_a_word_is_a_time(west, word, wanted):
 
 @pytest.mark.parametrize(
     "word",
-    ["", "soon", "7", "d", "-7d", "7 d", "1.5d", "7y", "2026-13-01", "2026-11-31", "tomorrow", "999999w", "9:30"],
+    [
+        "",
+        "soon",
+        "7",
+        "d",
+        "-7d",
+        "7 d",
+        "1.5d",
+        "7y",
+        "2026-13-01",
+        "2026-11-31",
+        "tomorrow",
+        "999999w",
+        "9:30",
+        "0001-01-01",
+    ],
 )
 def test_another_word_is_not(word):
     assert resolve_time(word, NOW) is None

@@ -73,6 +73,17 @@ def test_a_day_begins_in_its_zone_even_within_an_hour_of_utc(zone):
         assert found == {name: wanted.count(name) for name in sorted(set(wanted))}
 
 
+@pytest.mark.parametrize("zone", [timezone(timedelta(hours=hours)) for hours in (-10, 0, 10)], ids=str)
+def test_a_time_at_the_edge_of_the_calendar_counts_in_utc(zone):
+    times = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]
+    for by, names in (
+        ("day", ["0001-01-01", "9999-12-31"]),
+        ("week", ["0001-W01", "9999-W52"]),
+        ("month", ["0001-01", "9999-12"]),
+    ):
+        assert list(added([row(time=time) for time in times], by, None, zone)[0]) == names
+
+
 def test_groups_are_sorted_by_name_and_the_one_without_a_name_is_the_last():
     groups, whole, unpriced = added([row(agent=name) for name in ("b", None, "a", "b")], "agent")
     assert [(name, total.responses) for name, total in groups.items()] == [("a", 1), ("b", 2), (None, 1)]

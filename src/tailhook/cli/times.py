@@ -45,5 +45,5 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
             return None
         found = EPOCH + timedelta(seconds=seconds)
         return found if HAS_ZONE.search(word) else found.replace(tzinfo=None).astimezone(timezone.utc)
-    except OverflowError:  # not in the years 1 to 9999
+    except (OverflowError, ValueError):  # not in the years 1 to 9999
         return None

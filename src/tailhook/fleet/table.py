@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tailhook._core import ArrowBatch
 from tailhook.fleet.columns import TOKEN_COLUMNS
+from tailhook.fleet.local_time import in_zone
 from tailhook.machines import is_visible
 from tailhook.terminal import count_cells
 
@@ -225,7 +226,7 @@ def text_of(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+        return in_zone(value).replace(tzinfo=None).isoformat(" ", "seconds")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
