@@ -183,6 +183,32 @@ def test_the_facts_are_printed_for_a_program(session):
     assert explain(session, "--json", "--html", "a.html").returncode == 2
 
 
+def test_an_output_that_is_not_utf8_gets_escapes(session):
+    session.write(assistant("Größe decided.", id="m3"))
+    usual = explain(session, COLUMNS="140").stdout
+    ascii_only = explain(session, COLUMNS="140", PYTHONIOENCODING="ascii")
+    assert (ascii_only.returncode, ascii_only.stderr) == (0, "")
+    assert ascii_only.stdout == usual.encode("ascii", "backslashreplace").decode()
+    facts = explain(session, "--json", PYTHONIOENCODING="ascii")
+    assert facts.stdout.isascii()
+    assert json.loads(facts.stdout) == json.loads(explain(session, "--json").stdout)
+
+
+def test_a_full_disk_at_the_output_is_reported(session):
+    for words in ([], ["--json"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "tailhook", "explain", str(session.transcript), *words],
+                env=session.env,
+                cwd=session.folder,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
 # ---- the page ----------------------------------------------------------------
 
 

@@ -509,17 +509,51 @@ def test_a_file_that_is_truncated_while_the_scan_runs_gives_whole_lines(folder):
 # ---- outputs that cannot be written ---------------------------------------------
 
 
-def test_a_full_disk_at_the_output_is_reported(tmp_path, folder):
+def run_into(stdout, folder, *words):
+    """Run a command in a folder with this stdout."""
+    return subprocess.run(
+        [sys.executable, "-m", "tailhook", *words],
+        env={**ENVIRONMENT, "HOME": str(folder)},
+        cwd=folder,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "--table", "records", "transcripts"],
+        ["scan", "--table", "records", "--count", "transcripts"],
+        ["usage", "transcripts"],
+        ["usage", "--json", "transcripts"],
+        ["anatomy", "transcripts/s-1.jsonl", "-o", "picture.svg"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_at_the_output_is_reported(tmp_path, folder, words):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "tailhook", "scan", "--table", "records", folder],
-            env={**ENVIRONMENT, "HOME": str(tmp_path)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        done = run_into(full, tmp_path, *words)
     assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "--table", "records", "--count", "transcripts"],
+        ["usage", "transcripts"],
+        ["explain", "transcripts/s-1.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_has_left_is_not_an_error(tmp_path, folder, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_into(writer, tmp_path, *words)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])

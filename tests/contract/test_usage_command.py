@@ -189,6 +189,12 @@ def test_a_file_that_is_not_a_price_list_is_refused(usage, tmp_path, data, messa
     assert done.stderr.startswith(f"tailhook: {message}")
 
 
+def test_an_output_that_is_not_utf8_gets_escapes(usage, tmp_path):
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
+    done = usage("--prices", "prices.json", LANG="", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.stdout.splitlines()[-2].endswith("  \\u2013")
+
+
 # ---- what can fail -------------------------------------------------------------
 
 

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli import EXIT_INTERRUPTED
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, counted, positive, whole
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    coloured,
+    command,
+    counted,
+    discard_output,
+    positive,
+    whole,
+)
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import time_argument
 from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
@@ -300,8 +310,8 @@ def run(
     except Terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
-    except (OSError, CommandError):  # of the output: else the exit tries again to write what is left, and fails
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, CommandError):  # of the output
+        discard_output()
         raise
     finally:
         signal.signal(signal.SIGTERM, handler)
