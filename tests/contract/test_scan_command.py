@@ -366,6 +366,11 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--format", "parquet", "-o", "-"], "--format parquet needs -o FILE"),
         (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
         (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
+        (["--signals", "-o", ""], "-o is an empty name: give a file\n"),
+        (["--signals", "--resume", ""], "--resume is an empty name: give a folder\n"),
+        (["--signals", ""], "a source is an empty name: give a file, a folder, a glob or a URL\n"),
+        (["--signals", "-o", "new/"], "-o new/ is the name of a folder: give that of a file\n"),
+        (["--signals", "-o", "new/.", "--format", "csv"], "-o new/. is the name of a folder: give that of a file\n"),
         (["--pattern", b"a=\xff"], "the pattern '\\udcff' has a lone surrogate, which no text of a transcript has"),
         (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
         (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
@@ -580,6 +585,33 @@ def test_an_output_that_is_not_a_file_is_refused(scan, tmp_path):
         "tailhook: out is not a regular file: rows are only written to one\n"
     )
     assert "No such file or directory" in scan("--signals", "-o", "absent/out.jsonl", exit_code=1).stderr
+
+
+@pytest.mark.parametrize("way", ["name", "spelling", "folder", "glob", "link", "hard link", "host"])
+def test_an_output_that_would_replace_a_source_is_refused(scan, folder, tmp_path, way):
+    (tmp_path / "link.jsonl").symlink_to(folder / "s-1.jsonl")
+    os.link(folder / "s-1.jsonl", tmp_path / "hard.jsonl")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "projects").symlink_to(folder)
+    name, source = {
+        "name": ("transcripts/s-1.jsonl", "transcripts/s-1.jsonl"),
+        "spelling": ("./transcripts/../transcripts/s-1.jsonl", "transcripts/s-1.jsonl"),
+        "folder": (str(folder / "s-1.jsonl"), "transcripts"),
+        "glob": ("transcripts/s-1.jsonl", "trans*/*.jsonl"),
+        "link": ("link.jsonl", "transcripts"),
+        "hard link": ("hard.jsonl", "transcripts"),
+        "host": ("transcripts/s-1.jsonl", None),
+    }[way]
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
+    done = scan("--pattern", "a=zzzz", "-o", name, sources=(source,) if source else (), exit_code=2)
+    assert done.stderr == f"tailhook: {name} is one of the files to scan: give the name of another file\n"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
+
+
+def test_a_file_that_is_not_scanned_is_replaced(scan, folder, tmp_path):
+    (tmp_path / "out.jsonl").write_bytes((folder / "s-1.jsonl").read_bytes())
+    scan("--pattern", "a=zzzz", "-o", "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
 def test_a_reader_that_leaves_ends_the_scan_without_a_message(tmp_path, many):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tailhook
-from tailhook.fleet.listing import default_folders, find_source_files, matches_of
+from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
 from tailhook.hook.hosts import NAMES, find_host
 
 FOLDERS = {
@@ -145,6 +145,12 @@ def test_a_folder_that_two_sources_lead_to_is_reported_once(tmp_path, transcript
     (tmp_path / "self.jsonl").symlink_to("self.jsonl")
     source = str(tmp_path / "self.jsonl")
     assert scanned(source, source) == (0, [(source, "Too many levels of symbolic links")])
+
+
+def test_a_file_is_not_looked_for_at_a_url(transcript):
+    assert not is_read(transcript, ["s3://none/s.jsonl"])
+    assert is_read(transcript, ["s3://none/s.jsonl", transcript])
+    assert not is_read(f"{transcript}.new", [transcript])
 
 
 GLOBS = [

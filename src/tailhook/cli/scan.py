@@ -112,6 +112,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
 
     check_flags(arguments)
     arguments = choose_output(arguments)
+    check_output(arguments)
     asked = asked_columns(arguments)
     view = ProgressView()
     found = make_scan(
@@ -137,7 +138,10 @@ def print_scan(arguments: argparse.Namespace) -> int:
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for flags that do not go together."""
+    """Raise UsageError for flags that do not go together, and for empty names."""
+    for flag, name, kind in (("--resume", arguments.resume, "a folder"), ("-o", arguments.output, "a file")):
+        if name == "":
+            raise UsageError(f"{flag} is an empty name: give {kind}")
     if arguments.table != "matches":
         for name in FOR_MATCHES:
             if getattr(arguments, name) not in (None, False, []):
@@ -183,6 +187,19 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
     if format_name in BINARY_FORMATS and not output:
         raise UsageError(f"--format {format_name} needs -o FILE")
     return argparse.Namespace(**{**vars(arguments), "output": output, "format": format_name})
+
+
+def check_output(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if the file to write is a folder by its name, or one of the files to scan."""
+    from tailhook.fleet.listing import is_read
+
+    output = arguments.output
+    if arguments.resume or not output:
+        return
+    if os.path.basename(output) in ("", ".", ".."):  # noqa: PTH119 - a path of pathlib has no slash at its end
+        raise UsageError(f"-o {output} is the name of a folder: give that of a file")
+    if is_read(output, arguments.sources or None):
+        raise UsageError(f"{output} is one of the files to scan: give the name of another file")
 
 
 def is_same_path(first: str, second: str) -> bool:

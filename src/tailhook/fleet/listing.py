@@ -67,6 +67,19 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     return sorted(found.values())
 
 
+def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
+    """Return whether a file, by whichever name, is among those that a scan of these sources reads.
+
+    sources: None for the transcripts of all installed hosts.
+    """
+    facts = stat_source(path, [])
+    if facts is None:
+        return False
+    local = default_folders([]) if sources is None else [one for one in sources if not is_url(os.fspath(one))]
+    read = (stat_source(file.path, []) for file in find_source_files(local, []))
+    return any(one is not None and os.path.samestat(one, facts) for one in read)
+
+
 def is_utf8(path: str) -> bool:
     """Return whether the bytes of a path are UTF-8."""
     try:
