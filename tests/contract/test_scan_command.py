@@ -608,6 +608,13 @@ def test_an_output_that_would_replace_a_source_is_refused(scan, folder, tmp_path
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
 
 
+def test_an_output_that_is_a_link_is_followed(scan, tmp_path):
+    (tmp_path / "out.jsonl").symlink_to("real.jsonl")
+    scan("--table", "sessions", "-o", "out.jsonl")
+    assert (tmp_path / "out.jsonl").is_symlink()
+    assert (tmp_path / "real.jsonl").read_text() == scan("--table", "sessions").stdout
+
+
 def test_a_file_that_is_not_scanned_is_replaced(scan, folder, tmp_path):
     (tmp_path / "out.jsonl").write_bytes((folder / "s-1.jsonl").read_bytes())
     scan("--pattern", "a=zzzz", "-o", "out.jsonl")

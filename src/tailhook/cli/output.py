@@ -139,6 +139,20 @@ def print_words(words: str) -> None:
         raise CommandError(f"standard output: {error.strerror}") from error
 
 
+def replace_output(name: str, data: bytes) -> None:
+    """Put `data` in place of the file that a person has named, or of the one that a link of this name leads to.
+
+    Raises OSError.
+    """
+    from tailhook.stores.atomic import replace_file
+
+    try:
+        replace_file(os.path.realpath(name), data)
+    except OSError as error:
+        error.filename = name
+        raise
+
+
 def discard_output() -> None:
     """Let stdout lead nowhere. Otherwise the exit tries again to write what is left, and fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
