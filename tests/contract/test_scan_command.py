@@ -864,6 +864,20 @@ def test_a_terminal_shows_a_table_with_highlighted_matches_links_and_a_summary(t
     assert "/s)" in shown.seen
 
 
+@pytest.mark.parametrize(
+    ("words", "summary"),
+    [
+        (["--limit", "1"], "1 match; as many as --limit allows, in 0."),
+        (["--limit", "1", "--sort", "line"], "1 match; 3 files, "),
+        (["--limit", "9"], "2 matches; 3 files, "),
+    ],
+)
+def test_the_summary_of_a_scan_that_a_limit_ended_counts_no_files(tmp_path, folder, words, summary):
+    shown = in_terminal(tmp_path, "--pattern", "x=it", *words, folder)
+    assert shown.wait() == 0
+    assert summary in shown.seen
+
+
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_terminal_without_colours_shows_none(tmp_path, folder, env):
     shown = in_terminal(tmp_path, "--pattern", "x=it", folder, **env)

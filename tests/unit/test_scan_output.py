@@ -16,6 +16,7 @@ from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook
 from tailhook._core import make_batch
+from tailhook.cli.scan import hiding
 from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
@@ -69,6 +70,23 @@ def test_an_exception_of_the_callback_ends_the_scan(folder):
 
     with pytest.raises(RuntimeError, match="enough"):
         list(tailhook.scan(folder, "records", progress=stop))
+
+
+def test_the_progress_bar_is_hidden_before_rows_and_when_all_are_read():
+    seen = []
+
+    class View:
+        def hide(self):
+            seen.append("hidden")
+
+    def batches():
+        for number in range(2):
+            seen.append("drawn")
+            yield number
+        seen.append("drawn")
+
+    assert list(hiding(batches(), View())) == [0, 1]
+    assert seen == ["drawn", "hidden"] * 3
 
 
 # ---- secrets -------------------------------------------------------------------
@@ -237,6 +255,30 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(folder, table, width):
         assert len(lines) > 1
         assert max(map(count_cells, lines)) <= width
         assert optional or writer.shown == list(SHOWN[table])
+
+
+def narrow_line(width, optional):
+    """Return a line of a match on a narrow terminal with links."""
+    names = (*SHOWN["matches"], *HIGHLIGHT)
+    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
+    values = [(TIME, path, "assistant", "todo", f"{'before ' * 9}TODO{' after' * 9}", 63, 67)]
+    writer = TableWriter(SHOWN["matches"], TableLook(width, colours=True, links=True), 80, optional)
+    return list(writer.lines(make_batch("matches", names, values)))[1]
+
+
+@pytest.mark.parametrize("width", [10, 20, 30, 40, 50, 60])
+def test_a_narrow_terminal_shows_the_match_then_its_name_then_its_path(width):
+    line = narrow_line(width, OPTIONAL)
+    assert "\x1b[1;31mTODO\x1b[0m" in line
+    assert ("todo" in line) == (width >= 20)
+    assert ("…-4788.jsonl" in line) == (width >= 40)
+
+
+@pytest.mark.parametrize("width", [5, 10, 20, 30, 40, 50, 60])
+def test_columns_that_were_chosen_share_a_narrow_terminal(width):
+    line = narrow_line(width, ())
+    assert ("\x1b[1;31mTODO\x1b[0m" in line) == (width >= 10)
+    assert "\x1b\\\x1b]8;;" not in line  # a link without a text
 
 
 def test_a_narrow_terminal_leaves_out_columns_before_an_id_is_cut():

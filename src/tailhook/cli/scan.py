@@ -134,7 +134,10 @@ def print_scan(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         return run(found, view, lambda batches: write_folder(found, arguments.resume), "")
     rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
-    return run(found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
+    stops_at = None if arguments.sort else arguments.limit
+    return run(
+        found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are, stops_at
+    )
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
@@ -299,13 +302,18 @@ def raise_terminated(*_: object) -> None:
 
 
 def run(
-    scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str
+    scan: "Scan",
+    view: "ProgressView",
+    write: "Callable[[Iterable[ArrowBatch]], int | None]",
+    rows_are: str,
+    stops_at: int | None = None,
 ) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
     view: the scan's progress.
     write: takes the batches, and returns how many rows were written, or None.
     rows_are: what the rows are called in the summary.
+    stops_at: after how many rows `write` takes no more batches; None if it takes all.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
     are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
@@ -337,7 +345,12 @@ def run(
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
-        sys.stderr.write(f"{coloured(f'{rows}; {summary(report)}', 2)}\n")
+        done = (
+            f"as many as --limit allows, in {seconds_of(report):.2f} s"
+            if count is not None and count == stops_at
+            else summary(report)
+        )
+        sys.stderr.write(f"{coloured(f'{rows}; {done}', 2)}\n")
     return 1 if report.skipped else 0
 
 
@@ -352,10 +365,11 @@ def write_folder(scan: "Scan", folder: str) -> None:
 
 
 def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[ArrowBatch]":
-    """Yield the batches; the progress bar is removed from the terminal before each."""
+    """Yield the batches; the progress bar is removed from the terminal before each, and when there is no other one."""
     for batch in batches:
         view.hide()
         yield batch
+    view.hide()
 
 
 def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
@@ -390,8 +404,13 @@ def summary(report: "ScanReport") -> str:
     """Return what was read, as the last line of a scan."""
     from tailhook.pictures.axis import format_bytes
 
-    seconds = max(report.seconds or 0, 1e-3)
+    seconds = seconds_of(report)
     rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
     files = counted(report.files, "files")
     unchanged = f", {report.unchanged_files:,} unchanged" if report.unchanged_files else ""
     return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"
+
+
+def seconds_of(report: "ScanReport") -> float:
+    """Return how long a scan took, at least a millisecond."""
+    return max(report.seconds or 0, 1e-3)
