@@ -122,8 +122,18 @@ def test_a_pattern_may_be_very_long(rows, tmp_path, folder):
 )
 def test_a_file_that_is_not_one_of_patterns_is_refused(scan, tmp_path, data, message):
     (tmp_path / "patterns.txt").write_bytes(data)
-    exit_code = 2 if "NAME=TEXT" in message and "line" in message and "has no" not in message else 1
-    assert scan("--patterns", "patterns.txt", exit_code=exit_code).stderr == f"tailhook: {message}\n"
+    assert scan("--patterns", "patterns.txt", exit_code=2).stderr == f"tailhook: {message}\n"
+    done = scan("--pattern", "a=b", "--patterns", "patterns.txt", exit_code=2)
+    assert done.stderr == f"tailhook: {message}\n"
+
+
+def test_a_pattern_of_a_file_has_every_character_of_its_line(rows, tmp_path, folder):
+    texts = ["one\u2028two", "form\x0cfeed", " blanks ", "re\rturn"]
+    write_records(folder / "s-4.jsonl", [said(1, "m", text("; ".join(texts)), 1)])
+    lines = "".join(f"{number} ={one}\r\n" for number, one in enumerate(texts))
+    (tmp_path / "patterns.txt").write_bytes(lines.encode())
+    found = rows("--patterns", "patterns.txt", "--columns", "name")
+    assert [row["name"] for row in found] == ["0 ", "1 ", "2 ", "3 "]
 
 
 def test_signals_count_outside_of_code_unless_it_is_asked_for(rows):

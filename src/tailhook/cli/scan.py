@@ -211,7 +211,7 @@ def is_same_path(first: str, second: str) -> bool:
 
 
 def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the patterns by name. Raises CommandError or UsageError."""
+    """Return the patterns by name. Raises UsageError, and OSError for a file that cannot be read."""
     found: dict[str, list[str]] = {}
     for word in arguments.pattern:
         add_pattern(found, word, f"--pattern {word}")
@@ -219,12 +219,13 @@ def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
         try:
             text = Path(name).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise CommandError(f"{name} is not valid UTF-8") from None
-        for number, line in enumerate(text.splitlines(), 1):
+            raise UsageError(f"{name} is not valid UTF-8") from None
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        if not any(line.strip() for line in lines):
+            raise UsageError(f"{name} has no patterns: write one NAME=TEXT a line")
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 add_pattern(found, line, f"{name}, line {number}")
-        if not found:
-            raise CommandError(f"{name} has no patterns: write one NAME=TEXT a line")
     return found
 
 
