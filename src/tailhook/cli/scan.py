@@ -22,7 +22,7 @@ from tailhook.cli.output import (
     whole,
 )
 from tailhook.cli.rows import write_chosen
-from tailhook.cli.times import time_argument
+from tailhook.cli.times import FORMS, time_argument
 from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
@@ -91,9 +91,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def add_conditions(parser: Any) -> None:
     """Add the flags that choose rows of any table."""
-    about = "{} this time: 2026-11-01, ISO 8601, 7d, 12h, today, yesterday"
-    parser.add_argument("--since", type=time_argument, metavar="T", help=about.format("not before"))
-    parser.add_argument("--until", type=time_argument, metavar="T", help=about.format("before"))
+    parser.add_argument("--since", type=time_argument, metavar="T", help=f"not before this time: {FORMS}")
+    parser.add_argument("--until", type=time_argument, metavar="T", help=f"before this time: {FORMS}")
     parser.add_argument("--project", metavar="P", help="of this folder, or one below it")
     parser.add_argument("--session", action="append", default=[], metavar="ID", help="of this session")
 

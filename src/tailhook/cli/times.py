@@ -11,7 +11,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 HAS_ZONE = re.compile(r"[T ].*([Zz]|[+-]\d\d(:?\d\d)?)$")
 DAYS = {"today": 0, "yesterday": 1}
-FORMS = "2026-11-01, 2026-11-01T09:30, 7d, 12h, today or yesterday"
+FORMS = "2026-11-01, 2026-11-01T09:30, 90s, 30m (minutes), 12h, 7d, 2w, today or yesterday"
 
 
 def time_argument(word: str) -> datetime:
