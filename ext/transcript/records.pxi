@@ -370,7 +370,7 @@ cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) n
 # ---- for Python ---------------------------------------------------------------
 
 cdef object rec_parse_value(bytes source):
-    import orjson
+    from tailhook.orjson_import import orjson
     try:
         return orjson.loads(source)
     except ValueError:

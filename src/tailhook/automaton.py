@@ -4,8 +4,8 @@ Three steps, each a section below:
 
 1. a pattern is folded as its set asks, and an *anchor* is chosen in it: a part that has few spellings
    in bytes. A plain pattern is its own anchor;
-2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton (pyahocorasick), and that
-   one dense table: a row a state, a column a class of bytes that all literals treat alike;
+2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton, as one dense table: a row a
+   state, a column a class of bytes that all literals treat alike;
 3. a window of up to four bytes of each literal goes into one of eight *buckets*, from which the SIMD
    prefilter sees where a literal may stand.
 
@@ -140,15 +140,10 @@ class FlatAutomaton(NamedTuple):
 
 def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bool) -> FlatAutomaton:
     """Return the automaton of `literals`, each with its outputs: (number of a pattern, length of the literal)."""
-    import ahocorasick
-
-    trie = ahocorasick.Automaton()
-    for literal in literals:
-        trie.add_word(literal.decode("latin-1"), None)
-    trie.make_automaton()
     used = sorted(set().union(*literals))
     stride = len(used) + 1 + NO_CLASS
-    states = trie.get_stats()["nodes_count"]
+    children = grow_trie(literals)
+    states = len(children)
     if states * stride > CELL_LIMIT:
         raise ValueError(
             f"{len(literals)} literals need a table of {states * stride >> 18} MiB, more than 1024: "
@@ -159,22 +154,16 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
     if ignore_case:
         classes[ord("A") : ord("Z") + 1] = classes[ord("a") : ord("z") + 1]
 
-    # pyahocorasick 2.3.1 never gives the items of these lists back, some 370 bytes a state. Its __reduce__ keeps what
-    # it returns, too, and that is the memory of its C structures, another on another platform.
-    nodes, edges, links = trie.dump()
-    children: dict[int, list[tuple[int, int]]] = {node: [] for node, _ in nodes}
-    for node, label, child in edges:
-        children[node].append((column[label[0]], child))
-    fallback = dict(links)
-    root = (children.keys() - fallback.keys()).pop()
     cells = array("I", bytes(4 * states * stride))
     view = memoryview(cells)
-    row, order = {root: 0}, [root]
+    row, fallback, order = [0] * states, [0] * states, [0]  # first cells: of a state, of the one it falls back to
     for node in order:  # breadth first: a state falls back to a shorter one, whose row is there
-        here, behind = row[node], row[fallback.get(node, root)]
+        here, behind = row[node], fallback[node]
         view[here : here + stride - 2] = view[behind : behind + stride - 2]
-        for number, child in sorted(children[node]):
-            row[child] = cells[here + number] = len(row) * stride
+        for byte, child in sorted(children[node].items()):
+            step = here + column[byte]
+            fallback[child] = cells[step]
+            row[child] = cells[step] = len(order) * stride
             cells[row[child] + stride - 2] = cells[here + stride - 2] + 1
             order.append(child)
 
@@ -186,7 +175,7 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
         ends[state] = literal
     outputs = array("I")
     for node in order:
-        here, behind = row[node], row[fallback.get(node, root)]
+        here, behind = row[node], fallback[node]
         cells[here + stride - 1] = cells[behind + stride - 1]
         for pattern, length in literals[ends[here]] if here in ends else ():
             outputs.extend((pattern, length, cells[here + stride - 1]))
@@ -195,6 +184,19 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
     if not wide:
         cells = array("H", cells)
     return FlatAutomaton(bytes(classes), stride, wide, outputs, cells)
+
+
+def grow_trie(literals: Iterable[bytes]) -> list[dict[int, int]]:
+    """Return what follows each state of the trie of `literals`: the next state by its byte. State 0 is the root."""
+    children: list[dict[int, int]] = [{}]
+    for literal in literals:
+        following = children[0]
+        for byte in literal:
+            if byte not in following:
+                following[byte] = len(children)
+                children.append({})
+            following = children[following[byte]]
+    return children
 
 
 # ---- the prefilter ---------------------------------------------------------------

@@ -18,4 +18,4 @@ class MissingExtraError(TailhookError, ImportError):
 
 
 class ResumeError(TailhookError, ValueError):
-    """A folder cannot go on with a scan: it has the rows of another question, or another scan is writing to it."""
+    """A folder cannot go on with a scan: it has the rows of another question, or is damaged or in use."""

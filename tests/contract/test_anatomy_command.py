@@ -102,6 +102,21 @@ def test_a_missing_file_is_an_error_and_an_old_picture_stays(session, tmp_path):
     assert (tmp_path / "a.svg").read_text() == "before"
 
 
+def test_a_picture_is_written_to_the_end_of_a_link_but_not_over_the_transcript(session, tmp_path):
+    (tmp_path / "a.svg").symlink_to("b.svg")
+    assert anatomy(session, tmp_path / "a.svg").returncode == 0
+    assert (tmp_path / "b.svg").read_text().startswith("<svg")
+    before = session.transcript.read_bytes()
+    (tmp_path / "c.svg").symlink_to(session.transcript)
+    done = anatomy(session, tmp_path / "c.svg")
+    assert done.stderr == f"tailhook: {tmp_path / 'c.svg'} is the transcript: give the name of another file\n"
+    assert (done.returncode, session.transcript.read_bytes()) == (2, before)
+
+
+def test_a_folder_that_is_missing_is_named_with_the_picture(session):
+    assert anatomy(session, "none/a.svg").stderr == "tailhook: none/a.svg: No such file or directory\n"
+
+
 def test_broken_lines_are_a_kind_of_their_own(session, tmp_path):
     with session.transcript.open("ab") as file:
         file.write(b'{"torn": \n' * 3)

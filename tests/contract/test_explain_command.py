@@ -183,6 +183,32 @@ def test_the_facts_are_printed_for_a_program(session):
     assert explain(session, "--json", "--html", "a.html").returncode == 2
 
 
+def test_an_output_that_is_not_utf8_gets_escapes(session):
+    session.write(assistant("Größe decided.", id="m3"))
+    usual = explain(session, COLUMNS="140").stdout
+    ascii_only = explain(session, COLUMNS="140", PYTHONIOENCODING="ascii")
+    assert (ascii_only.returncode, ascii_only.stderr) == (0, "")
+    assert ascii_only.stdout == usual.encode("ascii", "backslashreplace").decode()
+    facts = explain(session, "--json", PYTHONIOENCODING="ascii")
+    assert facts.stdout.isascii()
+    assert json.loads(facts.stdout) == json.loads(explain(session, "--json").stdout)
+
+
+def test_a_full_disk_at_the_output_is_reported(session):
+    for words in ([], ["--json"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "tailhook", "explain", str(session.transcript), *words],
+                env=session.env,
+                cwd=session.folder,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
 # ---- the page ----------------------------------------------------------------
 
 
@@ -220,10 +246,38 @@ def test_another_ending_is_refused_so_that_no_transcript_is_overwritten(session,
     assert "must end with .html" in done.stderr
 
 
+def test_the_transcript_is_not_replaced_by_a_page_of_it(session, tmp_path):
+    before = session.transcript.read_bytes()
+    (tmp_path / "link.html").symlink_to(session.transcript)
+    os.link(session.transcript, tmp_path / "hard.html")
+    for name in ("link.html", "hard.html"):
+        done = explain(session, "--html", str(tmp_path / name))
+        assert (done.returncode, session.transcript.read_bytes()) == (2, before)
+        assert done.stderr == f"tailhook: {tmp_path / name} is the transcript: give the name of another file\n"
+
+
+def test_a_link_in_place_of_a_page_is_followed(session, tmp_path):
+    (tmp_path / "real.html").write_text("before")
+    (tmp_path / "real.html").chmod(0o644)
+    for name, target in (("page.html", "real.html"), ("new.html", "made.html")):
+        (tmp_path / name).symlink_to(target)
+        assert explain(session, "--html", str(tmp_path / name)).returncode == 0
+        assert (tmp_path / name).is_symlink()
+        assert "<!DOCTYPE html>" in (tmp_path / target).read_text()
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("real.html", "made.html")] == [0o644, 0o600]
+
+
+def test_a_name_is_needed(session):
+    done = session.tailhook("explain", "")
+    assert (done.returncode, done.stderr) == (2, "tailhook: TRANSCRIPT is an empty name: give a file or a URL\n")
+    done = explain(session, "--html", "")
+    assert (done.returncode, done.stderr) == (2, "tailhook: FILE: the name of the file to write must end with .html\n")
+
+
 def test_a_page_that_cannot_be_written_is_an_error_and_leaves_nothing(session, tmp_path):
     done = explain(session, "--html", str(tmp_path / "missing" / "page.html"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert "No such file or directory" in done.stderr
+    assert done.stderr == f"tailhook: {tmp_path / 'missing' / 'page.html'}: No such file or directory\n"
     full = subprocess.run(
         [sys.executable, "-m", "tailhook", "explain", str(session.transcript), "--html", str(tmp_path / "page.html")],
         env={**ENVIRONMENT, **session.env},

@@ -103,6 +103,13 @@ def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):
     assert {row["name"] for row in found} == {"word", "other", "notes", "it"}
 
 
+def test_a_pattern_may_be_very_long(rows, tmp_path, folder):
+    long = "x" * 300_000
+    (tmp_path / "patterns.txt").write_text(f"a={long}\n")
+    write_records(folder / "s-4.jsonl", [said(1, "m", text(long), 1)])
+    assert [(row["start"], row["end"]) for row in rows("--patterns", "patterns.txt")] == [(0, 300_000)]
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -115,8 +122,18 @@ def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):
 )
 def test_a_file_that_is_not_one_of_patterns_is_refused(scan, tmp_path, data, message):
     (tmp_path / "patterns.txt").write_bytes(data)
-    exit_code = 2 if "NAME=TEXT" in message and "line" in message and "has no" not in message else 1
-    assert scan("--patterns", "patterns.txt", exit_code=exit_code).stderr == f"tailhook: {message}\n"
+    assert scan("--patterns", "patterns.txt", exit_code=2).stderr == f"tailhook: {message}\n"
+    done = scan("--pattern", "a=b", "--patterns", "patterns.txt", exit_code=2)
+    assert done.stderr == f"tailhook: {message}\n"
+
+
+def test_a_pattern_of_a_file_has_every_character_of_its_line(rows, tmp_path, folder):
+    texts = ["one\u2028two", "form\x0cfeed", " blanks ", "re\rturn"]
+    write_records(folder / "s-4.jsonl", [said(1, "m", text("; ".join(texts)), 1)])
+    lines = "".join(f"{number} ={one}\r\n" for number, one in enumerate(texts))
+    (tmp_path / "patterns.txt").write_bytes(lines.encode())
+    found = rows("--patterns", "patterns.txt", "--columns", "name")
+    assert [row["name"] for row in found] == ["0 ", "1 ", "2 ", "3 "]
 
 
 def test_signals_count_outside_of_code_unless_it_is_asked_for(rows):
@@ -359,6 +376,11 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--format", "parquet", "-o", "-"], "--format parquet needs -o FILE"),
         (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
         (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
+        (["--signals", "-o", ""], "-o is an empty name: give a file\n"),
+        (["--signals", "--resume", ""], "--resume is an empty name: give a folder\n"),
+        (["--signals", ""], "a source is an empty name: give a file, a folder, a glob or a URL\n"),
+        (["--signals", "-o", "new/"], "-o new/ is the name of a folder: give that of a file\n"),
+        (["--signals", "-o", "new/.", "--format", "csv"], "-o new/. is the name of a folder: give that of a file\n"),
         (["--pattern", b"a=\xff"], "the pattern '\\udcff' has a lone surrogate, which no text of a transcript has"),
         (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
         (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
@@ -502,17 +524,51 @@ def test_a_file_that_is_truncated_while_the_scan_runs_gives_whole_lines(folder):
 # ---- outputs that cannot be written ---------------------------------------------
 
 
-def test_a_full_disk_at_the_output_is_reported(tmp_path, folder):
+def run_into(stdout, folder, *words):
+    """Run a command in a folder with this stdout."""
+    return subprocess.run(
+        [sys.executable, "-m", "tailhook", *words],
+        env={**ENVIRONMENT, "HOME": str(folder)},
+        cwd=folder,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "--table", "records", "transcripts"],
+        ["scan", "--table", "records", "--count", "transcripts"],
+        ["usage", "transcripts"],
+        ["usage", "--json", "transcripts"],
+        ["anatomy", "transcripts/s-1.jsonl", "-o", "picture.svg"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_at_the_output_is_reported(tmp_path, folder, words):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "tailhook", "scan", "--table", "records", folder],
-            env={**ENVIRONMENT, "HOME": str(tmp_path)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        done = run_into(full, tmp_path, *words)
     assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "--table", "records", "--count", "transcripts"],
+        ["usage", "transcripts"],
+        ["explain", "transcripts/s-1.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_has_left_is_not_an_error(tmp_path, folder, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_into(writer, tmp_path, *words)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
@@ -539,6 +595,40 @@ def test_an_output_that_is_not_a_file_is_refused(scan, tmp_path):
         "tailhook: out is not a regular file: rows are only written to one\n"
     )
     assert "No such file or directory" in scan("--signals", "-o", "absent/out.jsonl", exit_code=1).stderr
+
+
+@pytest.mark.parametrize("way", ["name", "spelling", "folder", "glob", "link", "hard link", "host"])
+def test_an_output_that_would_replace_a_source_is_refused(scan, folder, tmp_path, way):
+    (tmp_path / "link.jsonl").symlink_to(folder / "s-1.jsonl")
+    os.link(folder / "s-1.jsonl", tmp_path / "hard.jsonl")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "projects").symlink_to(folder)
+    name, source = {
+        "name": ("transcripts/s-1.jsonl", "transcripts/s-1.jsonl"),
+        "spelling": ("./transcripts/../transcripts/s-1.jsonl", "transcripts/s-1.jsonl"),
+        "folder": (str(folder / "s-1.jsonl"), "transcripts"),
+        "glob": ("transcripts/s-1.jsonl", "trans*/*.jsonl"),
+        "link": ("link.jsonl", "transcripts"),
+        "hard link": ("hard.jsonl", "transcripts"),
+        "host": ("transcripts/s-1.jsonl", None),
+    }[way]
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
+    done = scan("--pattern", "a=zzzz", "-o", name, sources=(source,) if source else (), exit_code=2)
+    assert done.stderr == f"tailhook: {name} is one of the files to scan: give the name of another file\n"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
+
+
+def test_an_output_that_is_a_link_is_followed(scan, tmp_path):
+    (tmp_path / "out.jsonl").symlink_to("real.jsonl")
+    scan("--table", "sessions", "-o", "out.jsonl")
+    assert (tmp_path / "out.jsonl").is_symlink()
+    assert (tmp_path / "real.jsonl").read_text() == scan("--table", "sessions").stdout
+
+
+def test_a_file_that_is_not_scanned_is_replaced(scan, folder, tmp_path):
+    (tmp_path / "out.jsonl").write_bytes((folder / "s-1.jsonl").read_bytes())
+    scan("--pattern", "a=zzzz", "-o", "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
 def test_a_reader_that_leaves_ends_the_scan_without_a_message(tmp_path, many):
@@ -671,17 +761,25 @@ def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     assert list(tmp_path.iterdir()) == []
 
 
-INTERRUPTED = """
+INTERRUPT = """
 import runpy, signal, sys
 name = sys.argv.pop(1)
+sys.modules.pop(name, None)
 class Finder:
     def find_spec(self, module, path=None, target=None):
         if module == name:
             sys.meta_path.remove(self)
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Finder())
+"""
+INTERRUPTED = f"""{INTERRUPT}
 sys.argv[0] = "tailhook"
 runpy.run_module("tailhook", run_name="__main__")
+"""
+READ_RECORD = f"""{INTERRUPT}
+import tailhook
+[record] = tailhook.open("s.jsonl")
+record.json()
 """
 
 
@@ -707,6 +805,28 @@ def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, "tailhook: interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["uuid", "dataclasses"])
+@pytest.mark.parametrize(
+    ("script", "exit_code", "message"),
+    [
+        (INTERRUPTED, 130, "tailhook: interrupted before the first file\n"),
+        (READ_RECORD, -signal.SIGINT, "KeyboardInterrupt\n"),
+    ],
+    ids=["command", "library"],
+)
+def test_an_interrupt_while_orjson_is_imported_does_not_crash_the_process(tmp_path, module, script, exit_code, message):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script, module, "scan", "--table", "records", "s.jsonl"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.endswith(message)) == (exit_code, True)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
@@ -752,6 +872,20 @@ def test_a_terminal_shows_a_table_with_highlighted_matches_links_and_a_summary(t
     assert link in shown.seen
     assert "2 matches; 3 files, " in shown.seen
     assert "/s)" in shown.seen
+
+
+@pytest.mark.parametrize(
+    ("words", "summary"),
+    [
+        (["--limit", "1"], "1 match; as many as --limit allows, in 0."),
+        (["--limit", "1", "--sort", "line"], "1 match; 3 files, "),
+        (["--limit", "9"], "2 matches; 3 files, "),
+    ],
+)
+def test_the_summary_of_a_scan_that_a_limit_ended_counts_no_files(tmp_path, folder, words, summary):
+    shown = in_terminal(tmp_path, "--pattern", "x=it", *words, folder)
+    assert shown.wait() == 0
+    assert summary in shown.seen
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

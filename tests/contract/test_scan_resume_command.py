@@ -167,10 +167,14 @@ def test_a_second_run_at_once_is_refused(process, scan, tmp_path, many):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--table", "usage"], 'table: "records" there, "usage" now'),
-        (["--table", "records", "--role", "user"], 'roles: [] there, ["user"] now'),
-        (["--table", "records", "--redact"], "redact: false there, true now"),
-        (["--table", "records", "--since", "2026-11-01"], 'since: null there, "2026-11-01T00:00:00+00:00" now'),
+        (["--table", "usage"], "--table: records there, usage now"),
+        (["--signals"], "--table: records there, matches now"),
+        (["--table", "records", "--role", "user"], "--role: all there, user now"),
+        (["--table", "records", "--redact"], "--redact: no there, yes now"),
+        (["--table", "records", "--since", "2026-11-01"], "--since: none there, 2026-11-01T00:00:00+00:00 now"),
+        (["--table", "records", "--project", "/w"], "--project: all there, /w now"),
+        (["--table", "records", "--columns", "path,text,uuid"], "timestamp, mess… there, text now"),
+        (["--table", "records", "--columns", "path,text", "--session", "s"], "text now; --session: all there, s now"),
     ],
 )
 def test_another_question_is_refused_and_the_rows_stay(scan, tmp_path, words, message):
@@ -179,19 +183,64 @@ def test_another_question_is_refused_and_the_rows_stay(scan, tmp_path, words, me
     done = scan(*words, "--resume", "kept", exit_code=1)
     assert done.stdout == ""
     assert done.stderr.startswith("tailhook: kept has the rows of another question (")
-    assert message in done.stderr
+    assert done.stderr.endswith(f"{message}): choose another folder\n")
     assert kept(tmp_path / "kept") == before
 
 
-def test_a_folder_with_something_else_is_refused(scan, folder):
+LONG = "x" * 500
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (["--pattern", "a=b"], ["--pattern", "a=c"], "--pattern: a=b there, a=c now"),
+        (["--pattern", "a=b"], ["--pattern", "a=b", "--pattern", "a=c"], "--pattern: a=c now, not there"),
+        (["--pattern", "a=b", "--signals"], ["--pattern", "a=b"], "--signals: yes there, no now"),
+        (["--signals"], ["--categories"], "--signals: yes there, no now; --categories: no there, yes now"),
+        (["--signals", "--in-code"], ["--signals"], "--anywhere: --in-code there, --outside-code now"),
+        (
+            ["--signals", "--redact"],
+            ["--signals", "--context", "9"],
+            "--redact: yes there, no now; --context: 80 there, 9 now",
+        ),
+        (["--pattern", f"a={LONG}"], ["--pattern", f"a={LONG}c"], f"…{'x' * 30} there, …{'x' * 30}c now"),
+        (["--pattern", f"a={LONG}b"], ["--pattern", f"a={LONG}c"], f"…{'x' * 30}b there, …{'x' * 30}c now"),
+        (
+            ["--signals", "--columns", "path,line"],
+            ["--signals", "--columns", "line,path"],
+            "--columns: in another order",
+        ),
+    ],
+)
+def test_only_what_differs_between_two_questions_is_shown(scan, before, after, message):
+    scan(*before, "--resume", "kept")
+    done = scan(*after, "--resume", "kept", exit_code=1)
+    assert done.stderr.endswith(f"{message}): choose another folder\n")
+    assert len(done.stderr) < 250
+
+
+def test_a_folder_of_another_version_is_refused(scan, tmp_path):
+    scan("--signals", "--resume", "kept")
+    path = tmp_path / "kept" / "scan.json"
+    usual = json.loads(path.read_text())
+    for changed in ({"format": 2}, {"options": {**usual["options"], "later": 1}}):
+        path.write_text(json.dumps(usual | changed))
+        done = scan("--signals", "--resume", "kept", exit_code=1)
+        assert done.stderr == "tailhook: kept was written by another version of tailhook: choose another folder\n"
+    path.write_text(json.dumps(usual | {"patterns": [[{}, False]]}))
+    assert "scan.json is damaged" in scan("--signals", "--resume", "kept", exit_code=1).stderr
+
+
+def test_a_folder_with_something_else_is_refused_and_stays_as_it_is(scan, folder):
+    before = sorted(path.name for path in folder.iterdir())
     done = scan("--table", "records", "--resume", "transcripts", exit_code=1)
     assert done.stderr == "tailhook: transcripts is not empty and has no scan.json: choose an empty folder\n"
-    assert "parquet" not in "".join(path.name for path in folder.iterdir())
+    assert sorted(path.name for path in folder.iterdir()) == before
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(scan, tmp_path):
     (tmp_path / "kept").touch()
-    assert "kept: File exists" in scan("--table", "records", "--resume", "kept", exit_code=1).stderr
+    assert scan("--table", "records", "--resume", "kept", exit_code=1).stderr == "tailhook: kept is not a folder\n"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +259,74 @@ def test_flags_that_a_folder_of_parquet_files_does_not_have_are_refused(scan, tm
     done = scan(*PATTERN, "--resume", "kept", *words, exit_code=2)
     assert done.stderr == f"tailhook: {message}\n"
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("scan.json", b"[]"),
+        ("scan.json", b"{"),
+        ("scan.json", b"[" * 100_000),
+        ("halves/tools/manifest.ndjson", b"garbage\n"),
+        ("halves/tools/manifest.ndjson", b"[]\n"),
+        ("halves/tools/manifest.ndjson", b'{"files": {"a": [1]}}\n'),
+        ("halves/tools/manifest.ndjson", b'{"parts": {"a": []}}\n'),
+        ("halves/tools/part-000001.parquet", b"garbage"),
+        ("halves/tools/part-000001.parquet", b"PAR1" + bytes(100) + b"PAR1"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_folder_that_is_damaged_is_refused(scan, tmp_path, folder, name, data):
+    words = ("--table", "tools", "--resume", "kept")
+    scan(*words)
+    path = tmp_path / "kept" / name
+    path.write_bytes(path.read_bytes() + data if name.endswith(".ndjson") else data)
+    (folder / "s-9.jsonl").write_text(LINE)
+    done = scan(*words, exit_code=1)
+    assert (done.stdout, done.stderr) == ("", f"tailhook: kept/{name} is damaged: remove the folder to begin again\n")
+
+
+def test_joined_rows_that_are_damaged_are_made_again(scan, tmp_path, monkeypatch):
+    words = ("--table", "tools", "--resume", "kept")
+    scan(*words)
+    for data in (b"garbage", b""):
+        (tmp_path / "kept" / "rows.parquet").write_bytes(data)
+        scan(*words)
+        monkeypatch.chdir(tmp_path)
+        assert kept(tmp_path / "kept") == scanned("transcripts", "tools")
+
+
+def test_a_part_that_is_damaged_is_an_error_when_it_is_read(tmp_path, folder, monkeypatch):
+    scan = library.scan(folder, "records", resume=tmp_path / "kept")
+    (path,) = scan.update()
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(library.ResumeError, match="is damaged"):
+        list(scan.rows())
+    path.unlink()
+    list(scan.rows())
+    path = next((tmp_path / "kept").glob("part-*"))
+    path.write_bytes(b"garbage")
+    (folder / "s-1.jsonl").write_text("{}\n")
+    with pytest.raises(library.ResumeError, match="is damaged"):
+        scan.update()
+
+
+@pytest.mark.parametrize("table", ["records", "tools"])
+def test_what_a_killed_run_left_is_removed(scan, tmp_path, table):
+    words = ("--table", table, "--resume", "kept")
+    scan(*words)
+    before = sorted(path for path in (tmp_path / "kept").rglob("*"))
+    halves = tmp_path / "kept" / ("halves/tools" if table == "tools" else ".")
+    for remains in (
+        "kept/.rows.parquet.4711.part",
+        "kept/.scan.json.4711.part",
+        halves / ".part-000002.parquet.4711.part",
+    ):
+        (tmp_path / remains).touch()
+    with (halves / "manifest.ndjson").open("ab") as file:
+        file.write(b'{"parts": {"part-0000')
+    scan(*words)
+    assert sorted(path for path in (tmp_path / "kept").rglob("*")) == before
 
 
 @TABLES

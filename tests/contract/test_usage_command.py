@@ -134,6 +134,21 @@ def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_p
     assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.018012, 0), (0.0, 1)]
 
 
+@pytest.mark.parametrize("value", ["null", '"3e-06"', "true", "NaN", "Infinity", "-Infinity", "-3e-06", "[]"])
+@pytest.mark.parametrize("name", ["input_cost_per_token", "cache_read_input_token_cost_above_200k_tokens"])
+def test_a_model_with_what_is_not_a_price_has_no_price(usage, tmp_path, name, value):
+    (tmp_path / "prices.json").write_text(
+        json.dumps({"sonnet": {**SONNET, name: 0}}).replace(f'"{name}": 0', f'"{name}": {value}')
+    )
+    assert (
+        usage("--prices", "prices.json").stdout.splitlines()[-1] == "No price for sonnet: 5 responses without a cost."
+    )
+    done = usage("--prices", "prices.json", "--json")
+    found = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
+    assert found["total"]["cost"] == 0
+
+
 def test_a_response_without_a_model_has_no_price(usage, tmp_path):
     record = said(1, "m", text("x"), 3)
     del record["message"]["model"]
@@ -149,8 +164,20 @@ def test_a_response_without_a_model_has_no_price(usage, tmp_path):
     ("data", "message"),
     [
         ("{", "prices.json is not valid JSON: "),
-        ("[]", "prices.json has no prices of tokens: give LiteLLM's model_prices_and_context_window.json"),
-        ('{"sonnet": {}}', "prices.json has no prices of tokens: "),
+        ("[]", "prices.json is not a price list: it has no prices of tokens. Give LiteLLM's model_prices_and_context"),
+        ('{"sonnet": {}}', "prices.json is not a price list: it has no prices of tokens. "),
+        pytest.param(
+            "[" * 100_000, "prices.json is not a price list: its JSON is nested too deeply\n", id="deep arrays"
+        ),
+        (
+            '{"sonnet": {"input_cost_per_token": 1e999999999}}',
+            "prices.json is not a price list: sonnet costs more than $1,000,000 a token\n",
+        ),
+        pytest.param(
+            '{"sonnet": {"input_cost_per_token": 0, "output_cost_per_token": 1' + "0" * 400 + "}}",
+            "prices.json is not a price list: sonnet costs more than $1,000,000 a token\n",
+            id="a huge number",
+        ),
         (None, "prices.json: No such file or directory"),
     ],
 )
@@ -160,6 +187,12 @@ def test_a_file_that_is_not_a_price_list_is_refused(usage, tmp_path, data, messa
     done = usage("--prices", "prices.json", exit_code=1)
     assert done.stdout == ""
     assert done.stderr.startswith(f"tailhook: {message}")
+
+
+def test_an_output_that_is_not_utf8_gets_escapes(usage, tmp_path):
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
+    done = usage("--prices", "prices.json", LANG="", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.stdout.splitlines()[-2].endswith("  \\u2013")
 
 
 # ---- what can fail -------------------------------------------------------------
@@ -178,6 +211,7 @@ def test_a_missing_source_is_reported_and_the_others_count(usage):
         (["--by", "hour"], "invalid choice: 'hour'"),
         (["--since", "soon"], "'soon' is not a time"),
         (["--workers", "none"], "'none' is not a whole number"),
+        ([""], "a source is an empty name: give a file, a folder, a glob or a URL"),
     ],
 )
 def test_an_argument_that_is_not_valid_is_refused(usage, words, message):

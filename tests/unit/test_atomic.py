@@ -372,6 +372,21 @@ def test_a_failure_names_the_file_and_not_its_draft(tmp_path, monkeypatch):
     assert open_files() == before
 
 
+def test_a_draft_that_cannot_be_made_names_the_file(tmp_path):
+    for name in (f"{tmp_path}/none/state", f"{tmp_path}/{'n' * 250}"):
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - the name is looked at
+            replace_file(name, b"new")
+        assert caught.value.filename == name
+
+
+def test_a_link_is_replaced_by_a_file_of_its_user_alone(tmp_path):
+    (tmp_path / "other").write_bytes(b"kept")
+    (tmp_path / "state").symlink_to("other")
+    replace_file(str(tmp_path / "state"), b"new")
+    assert (tmp_path / "state").lstat().st_mode & 0o7777 == 0o600
+    assert ((tmp_path / "state").read_bytes(), (tmp_path / "other").read_bytes()) == (b"new", b"kept")
+
+
 def test_a_file_is_removed_below_a_folder(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     folder = os.open(tmp_path, os.O_RDONLY)

@@ -2,6 +2,8 @@
 
 import random
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -58,6 +60,18 @@ def test_a_pattern_far_longer_than_a_block_is_found():
     some = automaton([long, long[:-1], long[60000:]])
     text = f"{long[:65000]}{long}{long[1:]}".encode()
     assert sorted(some.hits(text)) == sorted(some.hits(text, False)) == naive(some.names, text)
+
+
+def test_a_pattern_of_any_length_is_compiled_in_a_thread_with_a_small_stack():
+    code = (
+        "import tailhook, threading\n"
+        "def find():\n"
+        "    print(tailhook.PatternSet(['x' * 300_000]).findall('-' + 'x' * 300_000))\n"
+        "threading.stack_size(1 << 18)\n"
+        "thread = threading.Thread(target=find); thread.start(); thread.join()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, "start=1, end=300001" in done.stdout) == (0, True)
 
 
 def test_patterns_that_nest_a_thousand_deep_are_all_found():

@@ -1,5 +1,6 @@
 """Which files a scan reads, and where the hosts keep their transcripts."""
 
+import glob
 import multiprocessing
 import os
 import tempfile
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tailhook
-from tailhook.fleet.listing import default_folders, find_source_files
+from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
 from tailhook.hook.hosts import NAMES, find_host
 
 FOLDERS = {
@@ -119,6 +120,72 @@ def test_a_source_below_a_folder_without_permission_leaves_the_rows_of_the_other
     below = str(locked / "folder")
     assert scanned_as_a_user(below, transcript) == (1, [(below, "Permission denied")])
     assert scanned_as_a_user(str(tmp_path)) == (1, [(str(locked), "Permission denied")])
+
+
+@needs_users
+@pytest.mark.parametrize("pattern", ["**/*.jsonl", "*/*.jsonl", "*/none.jsonl", "l*/**/*.jsonl", "**/**/n*/*.jsonl"])
+def test_a_folder_without_permission_that_a_glob_leads_to_is_reported(tmp_path, transcript, pattern):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0)
+    path = str(locked / "none.jsonl") if pattern == "*/none.jsonl" else str(locked)
+    assert scanned_as_a_user(str(tmp_path / pattern), transcript) == (1, [(path, "Permission denied")])
+
+
+@needs_users
+def test_a_glob_in_a_folder_without_permission_has_the_permission_as_its_reason(tmp_path, transcript):
+    (tmp_path / "locked" / "below").mkdir(parents=True)
+    (tmp_path / "locked").chmod(0)
+    for pattern, path in (("locked/*.jsonl", "locked"), ("locked/below/*.jsonl", "locked/below")):
+        found = scanned_as_a_user(str(tmp_path / pattern), transcript)
+        assert found == (1, [(str(tmp_path / path), "Permission denied")])
+    (tmp_path / "locked").chmod(0o700)
+
+
+def test_a_folder_that_two_sources_lead_to_is_reported_once(tmp_path, transcript):
+    (tmp_path / "self.jsonl").symlink_to("self.jsonl")
+    source = str(tmp_path / "self.jsonl")
+    assert scanned(source, source) == (0, [(source, "Too many levels of symbolic links")])
+
+
+def test_a_file_is_not_looked_for_at_a_url(transcript):
+    assert not is_read(transcript, ["s3://none/s.jsonl"])
+    assert is_read(transcript, ["s3://none/s.jsonl", transcript])
+    assert not is_read(f"{transcript}.new", [transcript])
+
+
+GLOBS = [
+    "*",
+    "*.jsonl",
+    "?",
+    "[ab]",
+    "a*/b*",
+    "./a/*",
+    "a//*",
+    "*/",
+    "a/*/",
+    "*/b",
+    ".*",
+    "*/.h",
+    "a/b/../*",
+    "none/*",
+    "[[]x]",
+    "*x*",
+    "a/[b]/*",
+]
+
+
+@pytest.mark.parametrize("pattern", GLOBS)
+def test_a_glob_matches_what_the_glob_module_matches(tmp_path, monkeypatch, pattern):
+    for name in ("a/b/c.jsonl", "a/.h/d.jsonl", "b", "[x]", ".h/e.jsonl", "a/x.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dangling").symlink_to("nowhere")
+    problems = []
+    for one in (pattern, str(tmp_path / pattern) + "/" * pattern.endswith("/")):
+        wanted = {str(Path(path)) for path in glob.glob(one)}
+        assert matches_of(one, problems) == wanted
+    assert problems == []
 
 
 @needs_users

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import time
 from datetime import datetime, timezone
 from random import Random
 
@@ -15,10 +16,11 @@ from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook
 from tailhook._core import make_batch
+from tailhook.cli.scan import hiding
 from tailhook.fleet.output import write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start
+from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
 from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
@@ -68,6 +70,23 @@ def test_an_exception_of_the_callback_ends_the_scan(folder):
 
     with pytest.raises(RuntimeError, match="enough"):
         list(tailhook.scan(folder, "records", progress=stop))
+
+
+def test_the_progress_bar_is_hidden_before_rows_and_when_all_are_read():
+    seen = []
+
+    class View:
+        def hide(self):
+            seen.append("hidden")
+
+    def batches():
+        for number in range(2):
+            seen.append("drawn")
+            yield number
+        seen.append("drawn")
+
+    assert list(hiding(batches(), View())) == [0, 1]
+    assert seen == ["drawn", "hidden"] * 3
 
 
 # ---- secrets -------------------------------------------------------------------
@@ -197,6 +216,18 @@ def test_values_are_shown_as_a_person_reads_them(monkeypatch):
     assert drawn(names, values, TableLook(), table="records")[1] == "Bash, Edit yes     no"
 
 
+@pytest.mark.parametrize("zone", ["XXX+10", "XXX-10"])
+def test_a_time_at_the_edge_of_the_calendar_is_shown_in_utc(monkeypatch, zone):
+    times = [datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)]
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    shown = {text_of(one) for one in times}
+    monkeypatch.undo()
+    time.tzset()
+    assert shown & {"0001-01-01 00:00:00", "9999-12-31 23:59:59"}
+    assert {one[:4] for one in shown} == {"0001", "9999"}
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
     before, after = "前の言葉 " * 30, "words after it " * 30
@@ -224,6 +255,30 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(folder, table, width):
         assert len(lines) > 1
         assert max(map(count_cells, lines)) <= width
         assert optional or writer.shown == list(SHOWN[table])
+
+
+def narrow_line(width, optional):
+    """Return a line of a match on a narrow terminal with links."""
+    names = (*SHOWN["matches"], *HIGHLIGHT)
+    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
+    values = [(TIME, path, "assistant", "todo", f"{'before ' * 9}TODO{' after' * 9}", 63, 67)]
+    writer = TableWriter(SHOWN["matches"], TableLook(width, colours=True, links=True), 80, optional)
+    return list(writer.lines(make_batch("matches", names, values)))[1]
+
+
+@pytest.mark.parametrize("width", [10, 20, 30, 40, 50, 60])
+def test_a_narrow_terminal_shows_the_match_then_its_name_then_its_path(width):
+    line = narrow_line(width, OPTIONAL)
+    assert "\x1b[1;31mTODO\x1b[0m" in line
+    assert ("todo" in line) == (width >= 20)
+    assert ("…-4788.jsonl" in line) == (width >= 40)
+
+
+@pytest.mark.parametrize("width", [5, 10, 20, 30, 40, 50, 60])
+def test_columns_that_were_chosen_share_a_narrow_terminal(width):
+    line = narrow_line(width, ())
+    assert ("\x1b[1;31mTODO\x1b[0m" in line) == (width >= 10)
+    assert "\x1b\\\x1b]8;;" not in line  # a link without a text
 
 
 def test_a_narrow_terminal_leaves_out_columns_before_an_id_is_cut():

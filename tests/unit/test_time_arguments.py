@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from tailhook.cli.times import resolve_time, time_argument
+from tailhook.cli.times import FORMS, UNITS, resolve_time, time_argument
 
 UTC = timezone.utc
 NOW = datetime(2026, 11, 22, 1, 30, tzinfo=UTC)
@@ -51,9 +51,30 @@ def test_a_word_is_a_time(west, word, wanted):
 
 @pytest.mark.parametrize(
     "word",
-    ["", "soon", "7", "d", "-7d", "7 d", "1.5d", "7y", "2026-13-01", "2026-11-31", "tomorrow", "999999w", "9:30"],
+    [
+        "",
+        "soon",
+        "7",
+        "d",
+        "-7d",
+        "7 d",
+        "1.5d",
+        "7y",
+        "2026-13-01",
+        "2026-11-31",
+        "tomorrow",
+        "999999w",
+        "9:30",
+        "0001-01-01",
+    ],
 )
 def test_another_word_is_not(word):
     assert resolve_time(word, NOW) is None
     with pytest.raises(argparse.ArgumentTypeError, match=r"is not a time\. Write it as 2026-11-01"):
         time_argument(word)
+
+
+def test_the_forms_that_the_help_shows_are_times_and_have_every_unit():
+    words = FORMS.replace(" or ", ", ").replace(" (minutes)", "").split(", ")
+    assert all(resolve_time(word, NOW) for word in words)
+    assert {word[-1] for word in words if word[:-1].isdecimal() and word[-1].isalpha()} == UNITS.keys()

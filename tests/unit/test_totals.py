@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tailhook._core import make_batch
-from tailhook.cli.usage import table_lines
+from tailhook.cli.usage import format_cost, table_lines, total_facts
 from tailhook.fleet.columns import TOKEN_COLUMNS
-from tailhook.fleet.prices import PriceError, PriceList, Tokens, read_prices
+from tailhook.fleet.prices import MAX_PRICE, PriceError, PriceList, Tokens, read_prices
 from tailhook.fleet.totals import add_up, total_columns, week_of
 from tailhook.terminal import count_cells
 
@@ -71,6 +71,17 @@ def test_a_day_begins_in_its_zone_even_within_an_hour_of_utc(zone):
             for name, total in added([row(time=time) for time in times], by, None, zone)[0].items()
         }
         assert found == {name: wanted.count(name) for name in sorted(set(wanted))}
+
+
+@pytest.mark.parametrize("zone", [timezone(timedelta(hours=hours)) for hours in (-10, 0, 10)], ids=str)
+def test_a_time_at_the_edge_of_the_calendar_counts_in_utc(zone):
+    times = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]
+    for by, names in (
+        ("day", ["0001-01-01", "9999-12-31"]),
+        ("week", ["0001-W01", "9999-W52"]),
+        ("month", ["0001-01", "9999-12"]),
+    ):
+        assert list(added([row(time=time) for time in times], by, None, zone)[0]) == names
 
 
 def test_groups_are_sorted_by_name_and_the_one_without_a_name_is_the_last():
@@ -144,6 +155,13 @@ def test_a_model_is_found_by_its_name_or_by_the_name_under_which_it_is_sold(name
     prices = PriceList({name: {**CHEAP, "is": name} for name in names})
     facts = prices.facts("m")
     assert (facts and facts["is"]) == found
+
+
+def test_the_cost_of_the_greatest_counts_is_a_number():
+    prices = PriceList({"m": {"input_cost_per_token": MAX_PRICE, "output_cost_per_token": 1e-300}})
+    whole = added([row(tokens=(2**63 - 1,) * 4)] * 100, "model", prices)[1]
+    assert total_facts(whole, prices)["cost"] == pytest.approx(300e6 * 2**63)
+    assert format_cost(whole).startswith("$2,767,011,611,056,43")
 
 
 def test_a_list_is_read_from_a_file(tmp_path):

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from tailhook.cli.explain import check_ending
-from tailhook.cli.output import CommandError, Commands, command, print_lines
+from tailhook.cli.explain import check_names
+from tailhook.cli.output import CommandError, Commands, command, print_lines, replace_output
 from tailhook.hook.answer import plain
 
 
@@ -25,10 +25,9 @@ def draw(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.anatomy_page import anatomy_page
     from tailhook.pictures.anatomy_svg import anatomy_file
     from tailhook.pictures.markup import encode_markup
-    from tailhook.stores.atomic import replace_file
     from tailhook.transcript import open as open_transcript
 
-    check_ending(arguments.output, (".svg", ".html"))
+    check_names(arguments.transcript, arguments.output, (".svg", ".html"))
     with open_transcript(arguments.transcript) as transcript:
         anatomy = measure_transcript(transcript)
     lines = anatomy.records
@@ -38,5 +37,5 @@ def draw(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{plain(arguments.transcript)}: {reason}, so there is nothing to draw")
     name = Path(arguments.transcript).name
     picture = anatomy_page if arguments.output.endswith(".html") else anatomy_file
-    replace_file(arguments.output, encode_markup(picture(anatomy, name)))
+    replace_output(arguments.output, encode_markup(picture(anatomy, name)))
     print_lines(f"Wrote {plain(arguments.output)}.")

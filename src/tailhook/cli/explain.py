@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tailhook.cli.output import (
     positive,
     print_json,
     print_lines,
+    replace_output,
     whole,
 )
 from tailhook.hook.answer import plain
@@ -53,11 +55,9 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.explanation_page import explanation_page
     from tailhook.pictures.explanation_text import draw_explanation
     from tailhook.pictures.markup import encode_markup
-    from tailhook.stores.atomic import replace_file
     from tailhook.transcript import open as open_transcript
 
-    if arguments.html is not None:
-        check_ending(arguments.html, (".html",))
+    check_names(arguments.transcript, arguments.html, (".html",))
     with open_transcript(arguments.transcript) as transcript:
         try:
             chosen = choose_message(transcript, arguments)
@@ -69,7 +69,7 @@ def explain_message(arguments: argparse.Namespace) -> None:
     explanation = explain_text(chosen.text, chosen.role, chosen.excluded, tuned)
     name = Path(arguments.transcript).name
     if arguments.html is not None:
-        replace_file(arguments.html, encode_markup(explanation_page(explanation, chosen, facts, name)))
+        replace_output(arguments.html, encode_markup(explanation_page(explanation, chosen, facts, name)))
         print_lines(f"Wrote {plain(arguments.html)}.")
         return
     if arguments.json:
@@ -117,10 +117,22 @@ def list_explanation(explanation: "Explanation", chosen: "ChosenMessage", host: 
     }
 
 
-def check_ending(path: str, endings: tuple[str, ...]) -> None:
-    """Raise UsageError if a file to write has another ending: it may be the transcript."""
-    if not path.endswith(endings):
-        raise UsageError(f"{plain(path)}: the name of the file to write must end with {' or '.join(endings)}")
+def check_names(transcript: str, output: str | None, endings: tuple[str, ...]) -> None:
+    """Raise UsageError if the transcript has no name, or if the file to write has another ending or is the transcript.
+
+    output: the file to write, None without one.
+    """
+    if not transcript:
+        raise UsageError("TRANSCRIPT is an empty name: give a file or a URL")
+    if output is None:
+        return
+    if not output.endswith(endings):
+        raise UsageError(
+            f"{plain(output) or 'FILE'}: the name of the file to write must end with {' or '.join(endings)}"
+        )
+    with suppress(OSError, ValueError):  # one of them is missing, or is a URL
+        if Path(transcript).samefile(output):
+            raise UsageError(f"{plain(output)} is the transcript: give the name of another file")
 
 
 def paint(words: str, style: str) -> str:

@@ -51,6 +51,7 @@ def attempt(command: Callable[[], int | None]) -> int:
         return int(command() or 0)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left
+        discard_output()
         return 0
     except (CommandError, TailhookError, OSError) as error:
         words = describe(error) if isinstance(error, OSError) else str(error)
@@ -102,14 +103,59 @@ def positive(word: str) -> int:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Print facts for a program. Lone surrogates, which UTF-8 cannot encode, are written as JSON's escapes."""
-    words = json.dumps(facts, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
-    sys.stdout.write(f"{words}\n")
+    """Print facts for a program, with JSON's escapes if stdout's encoding lacks a character, as UTF-8 lone surrogates.
+
+    Raises what `print_words` raises.
+    """
+    words = json.dumps(facts, indent=2, ensure_ascii=False)
+    try:
+        words.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        words = json.dumps(facts, indent=2)
+    print_words(f"{words}\n")
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines for a person."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Print lines for a person. Raises what `print_words` raises."""
+    print_words("".join(f"{line}\n" for line in lines))
+
+
+def print_words(words: str) -> None:
+    """Write to stdout at once. Characters that its encoding lacks are written as escapes.
+
+    Raises CommandError, and BrokenPipeError if the reader has left.
+    """
+    try:
+        try:
+            sys.stdout.write(words)
+        except UnicodeEncodeError:
+            encoding = sys.stdout.encoding
+            sys.stdout.write(words.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise CommandError(f"standard output: {error.strerror}") from error
+
+
+def replace_output(name: str, data: bytes) -> None:
+    """Put `data` in place of the file that a person has named, or of the one that a link of this name leads to.
+
+    Raises OSError.
+    """
+    from tailhook.stores.atomic import replace_file
+
+    try:
+        replace_file(os.path.realpath(name), data)
+    except OSError as error:
+        error.filename = name
+        raise
+
+
+def discard_output() -> None:
+    """Let stdout lead nowhere. Otherwise the exit tries again to write what is left, and fails."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tailhook.cli.output import CommandError, coloured
+from tailhook.cli.output import CommandError, coloured, print_lines
 from tailhook.fleet.columns import CONTEXT_CHARS
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def write_chosen(
     if arguments.count:
         for _ in chosen:
             pass
-        sys.stdout.write(f"{counter.rows}\n")
+        print_lines(str(counter.rows))
         return None
     try:
         if arguments.output:

@@ -10,9 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli import EXIT_INTERRUPTED
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, counted, positive, whole
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    coloured,
+    command,
+    counted,
+    discard_output,
+    positive,
+    whole,
+)
 from tailhook.cli.rows import write_chosen
-from tailhook.cli.times import time_argument
+from tailhook.cli.times import FORMS, time_argument
 from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
 from tailhook.hook.answer import plain
 
@@ -81,9 +91,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def add_conditions(parser: Any) -> None:
     """Add the flags that choose rows of any table."""
-    about = "{} this time: 2026-11-01, ISO 8601, 7d, 12h, today, yesterday"
-    parser.add_argument("--since", type=time_argument, metavar="T", help=about.format("not before"))
-    parser.add_argument("--until", type=time_argument, metavar="T", help=about.format("before"))
+    parser.add_argument("--since", type=time_argument, metavar="T", help=f"not before this time: {FORMS}")
+    parser.add_argument("--until", type=time_argument, metavar="T", help=f"before this time: {FORMS}")
     parser.add_argument("--project", metavar="P", help="of this folder, or one below it")
     parser.add_argument("--session", action="append", default=[], metavar="ID", help="of this session")
 
@@ -102,6 +111,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
 
     check_flags(arguments)
     arguments = choose_output(arguments)
+    check_output(arguments)
     asked = asked_columns(arguments)
     view = ProgressView()
     found = make_scan(
@@ -123,11 +133,17 @@ def print_scan(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         return run(found, view, lambda batches: write_folder(found, arguments.resume), "")
     rows_are = ROWS_ARE.get(arguments.table) or str(arguments.table)
-    return run(found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are)
+    stops_at = None if arguments.sort else arguments.limit
+    return run(
+        found, view, lambda batches: write_chosen(arguments, found, asked or found.columns, batches), rows_are, stops_at
+    )
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for flags that do not go together."""
+    """Raise UsageError for flags that do not go together, and for empty names."""
+    for flag, name, kind in (("--resume", arguments.resume, "a folder"), ("-o", arguments.output, "a file")):
+        if name == "":
+            raise UsageError(f"{flag} is an empty name: give {kind}")
     if arguments.table != "matches":
         for name in FOR_MATCHES:
             if getattr(arguments, name) not in (None, False, []):
@@ -175,13 +191,26 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(arguments), "output": output, "format": format_name})
 
 
+def check_output(arguments: argparse.Namespace) -> None:
+    """Raise UsageError if the file to write is a folder by its name, or one of the files to scan."""
+    from tailhook.fleet.listing import is_read
+
+    output = arguments.output
+    if arguments.resume or not output:
+        return
+    if os.path.basename(output) in ("", ".", ".."):  # noqa: PTH119 - a path of pathlib has no slash at its end
+        raise UsageError(f"-o {output} is the name of a folder: give that of a file")
+    if is_read(output, arguments.sources or None):
+        raise UsageError(f"{output} is one of the files to scan: give the name of another file")
+
+
 def is_same_path(first: str, second: str) -> bool:
     """Return whether two names mean one place, which may not exist."""
     return os.path.realpath(first) == os.path.realpath(second)
 
 
 def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the patterns by name. Raises CommandError or UsageError."""
+    """Return the patterns by name. Raises UsageError, and OSError for a file that cannot be read."""
     found: dict[str, list[str]] = {}
     for word in arguments.pattern:
         add_pattern(found, word, f"--pattern {word}")
@@ -189,12 +218,13 @@ def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
         try:
             text = Path(name).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise CommandError(f"{name} is not valid UTF-8") from None
-        for number, line in enumerate(text.splitlines(), 1):
+            raise UsageError(f"{name} is not valid UTF-8") from None
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        if not any(line.strip() for line in lines):
+            raise UsageError(f"{name} has no patterns: write one NAME=TEXT a line")
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 add_pattern(found, line, f"{name}, line {number}")
-        if not found:
-            raise CommandError(f"{name} has no patterns: write one NAME=TEXT a line")
     return found
 
 
@@ -272,13 +302,18 @@ def raise_terminated(*_: object) -> None:
 
 
 def run(
-    scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]", rows_are: str
+    scan: "Scan",
+    view: "ProgressView",
+    write: "Callable[[Iterable[ArrowBatch]], int | None]",
+    rows_are: str,
+    stops_at: int | None = None,
 ) -> int:
     """Write the rows of a scan, then what the scan reports. Return the exit code.
 
     view: the scan's progress.
     write: takes the batches, and returns how many rows were written, or None.
     rows_are: what the rows are called in the summary.
+    stops_at: after how many rows `write` takes no more batches; None if it takes all.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
     are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
@@ -300,8 +335,8 @@ def run(
     except Terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
-    except (OSError, CommandError):  # of the output: else the exit tries again to write what is left, and fails
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, CommandError):  # of the output
+        discard_output()
         raise
     finally:
         signal.signal(signal.SIGTERM, handler)
@@ -310,7 +345,12 @@ def run(
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
-        sys.stderr.write(f"{coloured(f'{rows}; {summary(report)}', 2)}\n")
+        done = (
+            f"as many as --limit allows, in {seconds_of(report):.2f} s"
+            if count is not None and count == stops_at
+            else summary(report)
+        )
+        sys.stderr.write(f"{coloured(f'{rows}; {done}', 2)}\n")
     return 1 if report.skipped else 0
 
 
@@ -325,10 +365,11 @@ def write_folder(scan: "Scan", folder: str) -> None:
 
 
 def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[ArrowBatch]":
-    """Yield the batches; the progress bar is removed from the terminal before each."""
+    """Yield the batches; the progress bar is removed from the terminal before each, and when there is no other one."""
     for batch in batches:
         view.hide()
         yield batch
+    view.hide()
 
 
 def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
@@ -363,8 +404,13 @@ def summary(report: "ScanReport") -> str:
     """Return what was read, as the last line of a scan."""
     from tailhook.pictures.axis import format_bytes
 
-    seconds = max(report.seconds or 0, 1e-3)
+    seconds = seconds_of(report)
     rate = f" ({format_bytes(report.bytes / seconds)}/s)" if report.bytes else ""
     files = counted(report.files, "files")
     unchanged = f", {report.unchanged_files:,} unchanged" if report.unchanged_files else ""
     return f"{files}{unchanged}, {format_bytes(report.bytes)} in {seconds:.2f} s{rate}"
+
+
+def seconds_of(report: "ScanReport") -> float:
+    """Return how long a scan took, at least a millisecond."""
+    return max(report.seconds or 0, 1e-3)

@@ -11,7 +11,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 HAS_ZONE = re.compile(r"[T ].*([Zz]|[+-]\d\d(:?\d\d)?)$")
 DAYS = {"today": 0, "yesterday": 1}
-FORMS = "2026-11-01, 2026-11-01T09:30, 7d, 12h, today or yesterday"
+FORMS = "2026-11-01, 2026-11-01T09:30, 90s, 30m (minutes), 12h, 7d, 2w, today or yesterday"
 
 
 def time_argument(word: str) -> datetime:
@@ -45,5 +45,5 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
             return None
         found = EPOCH + timedelta(seconds=seconds)
         return found if HAS_ZONE.search(word) else found.replace(tzinfo=None).astimezone(timezone.utc)
-    except OverflowError:  # not in the years 1 to 9999
+    except (OverflowError, ValueError):  # not in the years 1 to 9999
         return None

@@ -87,7 +87,7 @@ def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
     """Return a total for a program. The cost is in US dollars, rounded to millionths."""
     facts: dict[str, Any] = {"responses": total.responses, **dict(zip(TOKEN_COLUMNS, total.tokens, strict=True))}
     if prices is not None:
-        facts |= {"cost": float(round(total.cost, 6)), "unpriced_responses": total.unpriced}
+        facts |= {"cost": round(float(total.cost), 6), "unpriced_responses": total.unpriced}
     return facts
 
 

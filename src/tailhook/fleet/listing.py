@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -51,6 +51,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     problems: gets the sources that cannot be read.
     """
     found: dict[str, SourceFile] = {}
+    noted = len(problems)
     for source in [os.fspath(source) for source in sources]:
         if is_url(source):
             found.update((file.path, file) for file in find_objects(source, problems))
@@ -62,7 +63,21 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
                 found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
             else:
                 problems.append(ScanProblem(path, "it is not a regular file"))
+    problems[noted:] = dict.fromkeys(problems[noted:])  # a folder may be in several sources
     return sorted(found.values())
+
+
+def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
+    """Return whether a file, by whichever name, is among those that a scan of these sources reads.
+
+    sources: None for the transcripts of all installed hosts.
+    """
+    facts = stat_source(path, [])
+    if facts is None:
+        return False
+    local = default_folders([]) if sources is None else [one for one in sources if not is_url(os.fspath(one))]
+    read = (stat_source(file.path, []) for file in find_source_files(local, []))
+    return any(one is not None and os.path.samestat(one, facts) for one in read)
 
 
 def is_utf8(path: str) -> bool:
@@ -90,9 +105,9 @@ def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None
 def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path of each file of a source, and what the system knows of it."""
     if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
-        paths = sorted(map(str, matches_of(source)))
-        if not paths:
-            problems.append(ScanProblem(source, "no file matches"))
+        unread: list[ScanProblem] = []
+        paths = sorted(matches_of(source, unread))
+        problems += unread or ([] if paths else [ScanProblem(source, "no file matches")])
     else:
         paths = [str(Path(source))]
     for path in paths:
@@ -105,18 +120,50 @@ def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str,
             yield path, facts
 
 
-def matches_of(pattern: str) -> Iterator[Path]:
-    """Yield what a glob matches. `**` stands for folders that are not links, or a link to a parent would never end."""
-    first, *rest = re.split(r"(?:(?<=/)|^)\*\*(?=/|$)", pattern, maxsplit=1)
-    if not rest:
-        yield from map(Path, glob.glob(pattern))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        return
-    bases = map(Path, glob.glob(first)) if first else [Path()]  # noqa: PTH207
-    below = rest[0].strip("/")
-    for base in bases:
-        for folder, folders, _ in os.walk(base):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            yield from matches_of(f"{glob.escape(folder)}/{below}") if below else (Path(folder),)
+def matches_of(pattern: str, problems: list[ScanProblem]) -> set[str]:
+    """Return the paths that a glob matches.
+
+    `glob.glob` does not report what it cannot read. Here `**` stands for folders that are not links, or a link to a
+    parent would never end.
+
+    problems: gets the folders that cannot be read.
+    """
+    path = Path(pattern)
+    found = {path.anchor}
+    for part in path.parts[1 if path.anchor else 0 :]:
+        found = {match for base in sorted(found) for match in matches_below(base, part, problems)}
+    return {match for match in found if os.path.isdir(match)} if pattern.endswith("/") else found  # noqa: PTH112
+
+
+def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator[str]:
+    """Yield the paths that one part of a glob matches in a folder.  base: "" for the current folder."""
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            problems.append(problem_of(str(error.filename), error))
+
+    if part == "**":
+        for folder, folders, _ in os.walk(base or ".", onerror=note):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            yield str(Path(folder))
+    elif glob.has_magic(part):
+        try:
+            names = os.listdir(base or ".")  # noqa: PTH208 - see stat_source
+        except OSError as error:
+            note(error)
+            return
+        is_shown = part.startswith(".")
+        yield from (os.path.join(base, name) for name in fnmatch.filter(names, part) if is_shown or name[0] != ".")  # noqa: PTH118
+    else:
+        path = os.path.join(base, part)  # noqa: PTH118
+        try:
+            os.lstat(path)
+        except PermissionError as error:
+            note(error)
+        except OSError:  # such as a name that is too long
+            return
+        else:
+            yield path
 
 
 def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[str]:

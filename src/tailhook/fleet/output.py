@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import orjson
-
 from tailhook._core import ArrowBatch, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
+from tailhook.orjson_import import orjson
 
 ENCODED_ROWS = 500  # at once, as JSON
 CSV_SPECIAL = re.compile(r'[",\r\n]')
@@ -30,17 +29,20 @@ class OutputError(TailhookError, OSError):
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
 
+    If `path` is a link, the file to which it leads is replaced.
+
     Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """
     if path.exists() and not path.is_file():
         raise OutputError(f"{path} is not a regular file: rows are only written to one")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        part.replace(target)
     except OSError as error:
         if error.filename == str(part):
             error.filename = str(path)

@@ -21,7 +21,9 @@ RATES = (
 )
 # The list has a model under its name, or behind the name of the company that sells it: these come first.
 MAKERS = ("anthropic", "openai", "gemini", "github_copilot")
-TIER = re.compile(r"_above_(\d+)k_tokens$")
+TIER = re.compile(r"_above_(\d{1,9})k_tokens$")
+PRICE = re.compile(rf"(?:{'|'.join(RATES)})(?:{TIER.pattern})?")
+MAX_PRICE = 1_000_000  # US dollars of a token; the dearest models take less than a thousandth of one
 
 
 class PriceError(TailhookError):
@@ -45,8 +47,8 @@ class PriceList:
     """The prices of models, in US dollars."""
 
     def __init__(self, models: Mapping[str, Any]) -> None:
-        """models: the members of the list, by name."""
-        self.models = {name: facts for name, facts in models.items() if isinstance(facts, dict) and RATES[0] in facts}
+        """models: the members of the list, by name. One that has no price, or one that is not a price, is left out."""
+        self.models = {name: facts for name, facts in with_prices(models).items() if all(map(is_price, listed(facts)))}
         self.sizes_of: dict[str | None, Sequence[int]] = {}
         self.sold_as: dict[str, str] = {}
         for name in sorted(self.models, reverse=True):
@@ -98,13 +100,27 @@ class PriceList:
         )
 
 
+def with_prices(models: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the members of a list that name the price of a token."""
+    return {name: facts for name, facts in models.items() if isinstance(facts, dict) and RATES[0] in facts}
+
+
+def listed(facts: Mapping[str, Any]) -> list[Any]:
+    """Return what the list has in the places of a model's prices."""
+    return [value for name, value in facts.items() if PRICE.fullmatch(name)]
+
+
+def is_price(value: object) -> bool:
+    """Return whether a value of the list is a price: a number that is not negative, infinite or absurd."""
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= MAX_PRICE
+
+
 def price_of(facts: Mapping[str, Any], name: str, ending: str) -> Decimal:
     """Return the price of a token. Tokens of a cache that have no price cost what other tokens of a prompt cost."""
     names = (name,) if name == RATES[1] else (name, RATES[0])
     for key in (f"{one}{end}" for one in names for end in (ending, "")):
-        value = facts.get(key)
-        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-            return Decimal(str(value))
+        if key in facts:
+            return Decimal(str(facts[key]))
     return Decimal(0)
 
 
@@ -114,8 +130,13 @@ def read_prices(path: str | os.PathLike[str]) -> PriceList:
         found = json.loads(Path(path).read_bytes(), parse_float=Decimal)
     except ValueError as error:
         raise PriceError(f"{os.fspath(path)} is not valid JSON: {error}") from None
-    prices = PriceList(found if isinstance(found, dict) else {})
-    if not prices.models:
-        advice = "give LiteLLM's model_prices_and_context_window.json"
-        raise PriceError(f"{os.fspath(path)} has no prices of tokens: {advice}")
-    return prices
+    except RecursionError:
+        raise PriceError(f"{os.fspath(path)} is not a price list: its JSON is nested too deeply") from None
+    models = with_prices(found if isinstance(found, dict) else {})
+    if not models:
+        advice = "Give LiteLLM's model_prices_and_context_window.json"
+        raise PriceError(f"{os.fspath(path)} is not a price list: it has no prices of tokens. {advice}")
+    for name, facts in models.items():
+        if any(isinstance(value, int | Decimal) and value > MAX_PRICE for value in listed(facts)):
+            raise PriceError(f"{os.fspath(path)} is not a price list: {name} costs more than ${MAX_PRICE:,} a token")
+    return PriceList(models)

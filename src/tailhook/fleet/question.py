@@ -65,10 +65,7 @@ class Question(NamedTuple):
         return {
             "table": self.table,
             "columns": list(self.columns),
-            "patterns": [
-                [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]
-                for one in self.searches
-            ],
+            "patterns": [described_search(search) for search in self.searches],
             "roles": list(self.conditions.roles),
             "since": since,
             "until": until,
@@ -77,3 +74,9 @@ class Question(NamedTuple):
             "options": dict(self.options) if self.table == "matches" else {},
             "redact": self.redacted_context is not None,
         }
+
+
+def described_search(search: programs.Search) -> list[Any]:
+    """Return a search as a value for JSON."""
+    texts = {name: list(texts) for name, texts in search.patterns.items()}
+    return [texts, search.own_line, search.ignore_case, search.word]

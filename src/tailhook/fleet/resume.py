@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer_question
+from tailhook.fleet.folder_question import FORMAT, QUESTION, check_kept_question, damage_of
 from tailhook.fleet.local import TaskResult, run_tasks, scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
 from tailhook.fleet.plan import (
@@ -46,7 +47,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
 MARK_BYTES = 1024  # before the end of a file that was read, by which the file is known again
 STATE = b"tailhook.state"  # in the metadata of rows.parquet: which manifests its rows are of
 
@@ -89,14 +89,17 @@ class PartFolder:
             self.forget(set(lost))
 
     def read_manifest(self) -> None:
-        """Read the manifest, and remove a last line that is not whole."""
+        """Read the manifest, and remove a last line that is not whole. Raises ResumeError if another is not one."""
         self.manifest.touch()
         data = self.manifest.read_bytes()
         end = data.rfind(b"\n") + 1
         if end != len(data):
             os.truncate(self.manifest, end)
-        for line in data[:end].splitlines():
-            self.apply(json.loads(line))
+        try:
+            for line in data[:end].splitlines():
+                self.apply(json.loads(line))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise damage_of(self.manifest) from error
 
     def apply(self, entry: Mapping[str, Any]) -> None:
         """Apply a line of the manifest: parts that no longer count, files to read again, a new part, files read."""
@@ -218,7 +221,7 @@ def rows_of_other_files(part: Path, paths: Any) -> Iterator[Any]:
     """Yield the batches of a part without the rows of files.  paths: an array of pyarrow."""
     pyarrow = import_pyarrow()
     compute = pyarrow.compute
-    with pyarrow.parquet.ParquetFile(part) as file:
+    with opened_part(part) as file:
         for batch in file.iter_batches(BATCH_ROWS):
             of_others = compute.invert(compute.is_in(batch["path"].cast(pyarrow.string()), value_set=paths))
             yield batch.filter(of_others)
@@ -316,9 +319,11 @@ def update_folder(
 def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
     """Make a folder for the rows of a question, or check that it is one, and lock it.
 
-    Raises ResumeError if the folder has the rows of another question or something else, or if another run uses it, and
-    OSError.
+    Raises ResumeError if the folder has the rows of another question or something else, if it is damaged, or if another
+    run uses it, and OSError.
     """
+    wanted = {"format": FORMAT, **question}
+    check_kept_question(folder, wanted)  # before anything is written into it
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("wb") as lock:
         if fcntl is not None:
@@ -326,34 +331,12 @@ def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ResumeError(f"another scan is writing to {folder}: wait until it has ended") from None
-        check_question(folder, question)
+        if check_kept_question(folder, wanted):
+            with whole_file(folder / QUESTION) as file:
+                file.write(json.dumps(wanted, indent=2).encode())
+        for remains in folder.glob(".*.part"):  # of a killed run
+            remains.unlink()
         yield
-
-
-def check_question(folder: Path, question: Mapping[str, Any]) -> None:
-    """Write the question into an empty folder, or compare it with the one that is there. Raises ResumeError."""
-    wanted = {"format": FORMAT, **question}
-    path = folder / "scan.json"
-    try:
-        known = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        if any(not file.name.startswith(".") for file in folder.iterdir()):
-            raise ResumeError(f"{folder} is not empty and has no scan.json: choose an empty folder") from None
-        with whole_file(path) as file:
-            file.write(json.dumps(wanted, indent=2).encode())
-        return
-    except ValueError:
-        raise ResumeError(f"{path} is not JSON: remove the folder to begin again") from None
-    different = [name for name in wanted if known.get(name) != wanted[name]]
-    if different:
-        lines = [f"{name}: {short_json(known.get(name))} there, {short_json(wanted[name])} now" for name in different]
-        raise ResumeError(f"{folder} has the rows of another question ({'; '.join(lines)}): choose another folder")
-
-
-def short_json(value: object) -> str:
-    """Return a part of a question as a message shows it."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:120]}…"
 
 
 def write_joined_rows(path: Path, state: str, batches: Iterable[ArrowBatch], schema: ArrowBatch) -> None:
@@ -363,18 +346,33 @@ def write_joined_rows(path: Path, state: str, batches: Iterable[ArrowBatch], sch
 
 
 def is_up_to_date(path: Path, state: str) -> bool:
-    """Return whether rows.parquet was made of these manifests."""
+    """Return whether rows.parquet was made of these manifests. One that is damaged was not."""
     pyarrow = import_pyarrow()
-    if not path.exists():
+    try:
+        metadata: Mapping[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
+    except (pyarrow.ArrowException, OSError):
         return False
-    metadata: Mapping[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
     return metadata.get(STATE) == state.encode()
 
 
 def read_parts(table: str, paths: Iterable[Path]) -> Iterator[ArrowBatch]:
-    """Yield the rows of Parquet files."""
-    pyarrow = import_pyarrow()
+    """Yield the rows of Parquet files. Raises ResumeError if one is damaged."""
     for path in paths:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with opened_part(path) as file:
             for batch in file.iter_batches(BATCH_ROWS):
                 yield from_pyarrow(table, batch)
+
+
+@contextmanager
+def opened_part(path: Path) -> Iterator[Any]:
+    """Yield a Parquet file. Raises OSError, and ResumeError if what is read of it is damaged."""
+    pyarrow = import_pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno:
+            raise
+        raise damage_of(path) from error
+    except (pyarrow.ArrowException, ValueError, TypeError, LookupError) as error:
+        raise damage_of(path) from error

@@ -327,6 +327,8 @@ def scan(
     if isinstance(sources, str | os.PathLike):
         sources = [sources]
     found = None if sources is None else list(sources)
+    if any(os.fspath(source) == "" for source in found or ()):
+        raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
     kept = None if resume is None else Path(resume)
     return Scan(found, question, workers or os.cpu_count() or 1, kept, progress)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tailhook._core import ArrowBatch
 from tailhook.fleet.columns import TOKEN_COLUMNS
+from tailhook.fleet.local_time import in_zone
 from tailhook.machines import is_visible
 from tailhook.terminal import count_cells
 
@@ -31,6 +32,7 @@ OPTIONAL = (  # in the order in which they are left out
     *("errors", "cache_creation_tokens", "tool_calls", "is_error", "tools", "text_bytes", "cache_read_tokens"),
     "messages",
 )
+LEFT_OUT_FOR_LONG = ("role", "file", "duration_ms", "started", "timestamp", "path")  # too, if a long column needs room
 SHORT_HEADS = {  # on a terminal; other columns have their names
     "session_id": "session",
     "input_tokens": "input",
@@ -60,6 +62,8 @@ MAX_CELL = 36  # of other columns with text, unless there is room for more
 MIN_CELL = 12  # of columns with text, if there is little room
 MIN_SESSION_CELL = 8  # the beginning of an id distinguishes it from others
 MIN_LONG_CELL = 24
+SHORTEST_LONG_CELL = 12  # before other columns are left out or cut to SHORTEST_CELL
+SHORTEST_CELL = 4
 MIN_SIDE = 8  # characters before a match that stay if its context is cut
 COLUMN_COLOURS = {"path": 35, "name": 32, "role": 36, "type": 36, "model": 36}
 MATCH_COLOUR = "1;31"
@@ -146,6 +150,8 @@ class TableWriter:
     def fit(self, width: int, texts: Sequence[str]) -> None:
         """Make the columns as wide as the terminal: cut texts, then leave out columns, then cut what is left.
 
+        A part of a long column, such as a match, stays visible as long as there is room for anything.
+
         width: of the terminal.  texts: the columns that have texts.
         """
         wanted = dict(self.widths)
@@ -155,12 +161,21 @@ class TableWriter:
         short = [name for name in texts if name not in (*long, "session_id")]
         for name in sorted(short, key=wanted.__getitem__, reverse=True):
             self.narrow(name, MIN_CELL, width)
-        for name in self.optional:
-            if self.missing(width) > 0 and name in self.shown:
-                self.shown.remove(name)
-        for name, least in (("session_id", MIN_SESSION_CELL), *((name, 0) for name in reversed(self.shown))):
+        self.leave_out(self.optional, width)
+        for name in long:
+            self.narrow(name, SHORTEST_LONG_CELL, width)
+        if long and self.optional:
+            self.leave_out(LEFT_OUT_FOR_LONG, width)
+        others = [name for name in reversed(self.shown) if name not in long]
+        for name, least in (
+            ("session_id", MIN_SESSION_CELL),
+            *((name, SHORTEST_CELL) for name in others if long),
+            *((name, 0) for name in (*others, *long)),
+        ):
             if name in self.shown:
                 self.narrow(name, least, width)
+        for name in long:
+            self.widths[name] += max(0, min(MIN_LONG_CELL - self.widths[name], -self.missing(width)))
         for name in (name for name in short if name in self.shown):  # the room of those that are left out
             self.widths[name] += min(wanted[name] - self.widths[name], max(0, -self.missing(width)))
         growing = long or [name for name in self.shown if name in ENDS]
@@ -169,6 +184,12 @@ class TableWriter:
             more = room // (len(growing) - place)
             self.widths[name] += more
             room -= more
+
+    def leave_out(self, names: Sequence[str], width: int) -> None:
+        """Leave out columns until the table is as wide as the terminal."""
+        for name in names:
+            if self.missing(width) > 0 and name in self.shown:
+                self.shown.remove(name)
 
     def narrow(self, name: str, least: int, width: int) -> None:
         """Take from a column the cells by which the table is too wide, but leave it so many."""
@@ -191,7 +212,7 @@ class TableWriter:
                 text = rounded(value)
             text = cut_start(text, width) if name in ENDS else cut_end(text, width)
         shown = self.look.colour(text, COLUMN_COLOURS[name]) if name in COLUMN_COLOURS else text
-        if name == "path" and self.look.links and row[name]:
+        if name == "path" and self.look.links and text:
             shown = f"\x1b]8;;{link_of(row[name])}\x1b\\{shown}\x1b]8;;\x1b\\"
         return self.pad(name, text, shown)
 
@@ -225,7 +246,7 @@ def text_of(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+        return in_zone(value).replace(tzinfo=None).isoformat(" ", "seconds")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

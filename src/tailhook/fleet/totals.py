@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from tailhook._core import ArrowBatch
 from tailhook.fleet.columns import TOKEN_COLUMNS
+from tailhook.fleet.local_time import in_zone
 from tailhook.fleet.prices import PriceList, Tokens
 
 HOUR_CHARS = len("2026-11-22T09")
@@ -60,8 +61,8 @@ class TimeNames:
         return self.hours[hour] or self.name_of(datetime.fromisoformat(f"{time[:-1]}+00:00"))
 
     def name_of(self, time: datetime) -> str:
-        """Return the name of an aware time's group."""
-        return self.key(time.astimezone(self.zone))
+        """Return the name of an aware time's group. One at the edge of the calendar is named in UTC: see `in_zone`."""
+        return self.key(in_zone(time, self.zone))
 
 
 def week_of(time: datetime) -> str:
@@ -71,13 +72,13 @@ def week_of(time: datetime) -> str:
     '2026-W53'
     """
     year, week, _ = time.isocalendar()
-    return f"{year}-W{week:02}"
+    return f"{year:04}-W{week:02}"
 
 
 TIME_KEYS: dict[str, Callable[[datetime], str]] = {
-    "day": lambda time: f"{time:%Y-%m-%d}",
+    "day": lambda time: time.date().isoformat(),
     "week": week_of,
-    "month": lambda time: f"{time:%Y-%m}",
+    "month": lambda time: time.date().isoformat()[:7],
 }
 GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id", "agent": "agent_id"}
 

@@ -233,14 +233,16 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
     """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, a new file gets 0600.
 
-    A process that reads at the same time sees the old or the new bytes. Raises OSError; the old file is then unchanged.
+    A process that reads at the same time sees the old or the new bytes. A link is replaced by a new file.
+    Raises OSError; the old file is then unchanged.
     """
-    try:
-        mode = posix.lstat(name, dir_fd=folder).st_mode & 0o7777
-    except FileNotFoundError:
-        mode = None
     draft = f"{name}.{posix.getpid()}.tmp"
-    fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
+    try:
+        mode = old_mode(name, folder)
+        fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
+    except OSError as error:
+        error.filename = name
+        raise
     try:
         try:
             for piece in pieces:
@@ -259,6 +261,15 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
         raise
     if folder is not None:
         sync(folder)
+
+
+def old_mode(name: str, folder: int | None) -> int | None:
+    """Return the mode of a file that is there, and None without one, and for a link, whose mode has no meaning."""
+    try:
+        mode = posix.lstat(name, dir_fd=folder).st_mode
+    except FileNotFoundError:
+        return None
+    return None if mode & 0o170000 == 0o120000 else mode & 0o7777
 
 
 def sync(fd: int) -> None:
