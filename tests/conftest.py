@@ -45,9 +45,9 @@ def cold_argv(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="session")
 def warm_argv() -> Iterator[list[str]]:
     """Yield the argv of the hook that a pool answers; the pool runs until the session's end."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as home:  # a socket's path has at most 107 bytes
-        with Pool(Path(home)) as pool:
-            yield [*pool.argv, "idle"]
+    # A socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as home, Pool(Path(home)) as pool:
+        yield [*pool.argv, "idle"]
 
 
 @pytest.fixture

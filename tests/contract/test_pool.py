@@ -59,7 +59,9 @@ def files_below(folder: Path) -> dict[str, tuple[int, bytes]]:
     found = {}
     for path in sorted(folder.rglob("*")):
         data = path.read_bytes() if path.is_file() else b""
-        data = re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\"(ts|mono|pid_started|pid|created_at)\": ?\d+", b"#", data)
+        data = re.sub(
+            rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\"(ts|mono|pid_started|pid|created_at)\": ?\d+", b"#", data
+        )
         data = re.sub(rb"\b[0-9A-Z]{26}\b|\b[0-9a-f]{32}\b", b"#", data)
         name = re.sub(r"-[0-9a-f]+-[0-9a-f]+-(?=[0-9a-f]{16}\.)", "-#-#-", str(path.relative_to(folder)))  # an inode
         found[name] = path.lstat().st_mode, data
@@ -80,7 +82,7 @@ def triage_in(project: Project) -> None:
 
 def memory_in(project: Project) -> None:
     project.argv = [*project.argv[:-1], "memory"]
-    project.write(assistant(MEMORABLE))
+    project.write(assistant(MEMORABLE, at=1_795_000_000))
 
 
 def plates_in(project: Project) -> None:
@@ -238,28 +240,28 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
 # ---- processes that are killed or stopped ----------------------------------------
 
 
-@pytest.mark.parametrize("who", ["parent", "workers", "all"])
-def test_after_a_kill_the_answer_is_right(home, pool, who):
+@pytest.mark.parametrize("ended", ["parent", "workers", "all"])
+def test_after_a_kill_the_answer_is_right(home, pool, ended):
     project = looping_project(home)
     pool.stop_until_warm(cwd=project)
     before = iteration(project)
-    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[who]
+    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[ended]
     for pid in processes:
         os.kill(pid, signal.SIGKILL)
     for number in range(1, 4):
         done = pool.hook(STOP, cwd=project)
         assert done.returncode == 2, done.stderr
         assert iteration(project) == before + number
-    if who == "parent":
+    if ended == "parent":
         wait_until(lambda: not any(map(is_alive, processes)))
 
 
-@pytest.mark.parametrize("who", ["parent", "workers", "all"])
-def test_a_stopped_process_delays_no_answer(home, pool, who):
+@pytest.mark.parametrize("ended", ["parent", "workers", "all"])
+def test_a_stopped_process_delays_no_answer(home, pool, ended):
     project = looping_project(home)
     pool.stop_until_warm(cwd=project)
     before = iteration(project)
-    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[who]
+    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[ended]
     for pid in processes:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -275,7 +277,9 @@ def test_a_stopped_process_delays_no_answer(home, pool, who):
 
 def waiting_hook(pool: Pool) -> subprocess.Popen:
     """Return a warm hook that has a worker, which waits for the end of the payload."""
-    hook = subprocess.Popen([*pool.argv, "idle"], env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    hook = subprocess.Popen(
+        [*pool.argv, "idle"], env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     hook.stdin.write("{")
     hook.stdin.flush()
     return hook
@@ -446,7 +450,7 @@ def test_stdin_may_be_closed_a_directory_or_a_terminal(home, pool):
         os.close(theirs)
 
 
-def test_a_folder_that_is_gone_and_a_file_that_is_named_badly_are_no_obstacle(home, pool):
+def test_a_folder_may_be_gone_or_have_a_name_that_is_not_utf_8(home, pool):
     gone = home / "gone"
     gone.mkdir()
     script = f'cd {gone}; rmdir {gone}; exec "$@"'

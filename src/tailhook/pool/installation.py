@@ -1,8 +1,8 @@
 """Where the pool of this installation has its files, and the client that hosts run.
 
 An installation is one package with one interpreter. The client is copied out of the package into the private state
-folder, with a file beside it that has the paths of the socket and of the cold hook. So it is still there, and can let the
-agent go, when the package's environment has been removed.
+folder, with a file beside it that has the paths of the socket and of the cold hook. So it is still there, and can let
+the agent go, when the package's environment has been removed.
 """
 
 import posix

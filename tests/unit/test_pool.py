@@ -1,0 +1,211 @@
+"""The parts of the pool: requests, the workers' table, the times of hooks, and what a request leaves in the modules."""
+
+import contextlib
+import json
+import os
+import posix
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.host import looping
+from support.oracles import jwz
+
+from tailhook.doctor.pool import describe_hooks, p99_of
+from tailhook.hook.machines import MACHINES
+from tailhook.pool.worker import DESCRIPTORS, HEADER_BYTES, REQUEST_MAGIC, parse_request
+from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
+from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record_cold, record_hook
+
+# ---- requests --------------------------------------------------------------------
+
+
+def request_of(arguments, variables, magic=REQUEST_MAGIC, more=0, count=None):
+    """Return the bytes of a request.  more: added to its size."""
+    strings = b"".join(one + b"\0" for one in (*arguments, *variables))
+    numbers = (magic, 8), (7, 8), (len(strings) + more, 4), (len(arguments) if count is None else count, 4)
+    head = b"".join(number.to_bytes(size, sys.byteorder) for number, size in (*numbers, (0o22, 4), (99, 4)))
+    return head + strings
+
+
+@pytest.fixture
+def descriptors():
+    """Yield as many open descriptors as a request has; those that are left are closed."""
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(DESCRIPTORS)]
+    given = list(fds)
+    yield fds
+    for fd in given:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def test_a_request_has_what_a_process_gets(descriptors):
+    data = request_of([b"hook", b"caf\xe9"], [b"A=1", b"B=x=y", b"A=2", b"EMPTY=", b"odd"])
+    request = parse_request(data, descriptors)
+    assert request.arguments == ["hook", "caf\udce9"]
+    assert request.environment == {b"A": b"1", b"B": b"x=y", b"EMPTY": b""}  # as in `posix.environ`
+    assert (request.started_ns, request.umask, request.parent) == (7, 0o22, 99)
+    assert len(request.descriptors) == DESCRIPTORS
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        request_of([b"hook"], [])[: HEADER_BYTES - 1],
+        request_of([b"hook"], [], magic=1),
+        request_of([b"hook"], [], more=1),
+        request_of([b"hook"], [b"A=1"])[:-1],
+        request_of([], [b"A=1"]),
+        request_of([b"hook"], [], count=2),
+        request_of([b"hook"], [], count=2**32 - 1),
+    ],
+)
+def test_what_is_not_a_whole_request_is_refused_and_its_descriptors_closed(descriptors, data):
+    given = list(descriptors)
+    assert parse_request(data, descriptors) is None
+    for fd in given:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+
+
+def test_a_request_with_fewer_descriptors_is_refused(descriptors):
+    os.close(descriptors.pop())
+    assert parse_request(request_of([b"hook"], []), descriptors) is None
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_no_bytes_raise_another_thing_than_a_refusal(data, with_head):
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(DESCRIPTORS)]
+    request = parse_request(request_of([b"hook"], [])[:16] + data if with_head else data, fds)
+    for fd in [] if request is None else request.descriptors:
+        os.close(fd)
+
+
+# ---- the table and the times ------------------------------------------------------
+
+
+def test_a_worker_only_writes_its_own_entry():
+    table = WorkerTable(3)
+    assert table.states() == bytes([FREE, FREE, FREE])
+    table.set_state(1, BUSY)
+    table.set_state(2, IDLE)
+    assert table.states() == bytes([FREE, BUSY, IDLE])
+    assert table.count_request(1, 50) == 1
+    assert table.count_request(1, 40) == 2
+    assert table.count_request(2, 45) == 1
+    assert (table.last_request_ns(), table.count_requests()) == (45, 3)
+    assert table.states() == bytes([FREE, BUSY, IDLE])
+
+
+def test_only_the_last_hooks_of_each_event_are_kept(tmp_path):
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    for number in range(RECORDS + 5):
+        record_hook(str(tmp_path), "Stop", now - number, b"w")
+    record_hook(str(tmp_path), "PreToolUse", now, b"n")
+    times = read_times(str(tmp_path))
+    assert {event: len(records) for event, records in times.items()} == {"PreToolUse": 1, "Stop": RECORDS}
+    assert (tmp_path / "times-Stop").stat().st_size == RECORDS * RECORD_BYTES
+    assert times["PreToolUse"][0][2] == b"n"
+    assert times["Stop"] == sorted(times["Stop"])
+
+
+@pytest.mark.parametrize("event", ["../evil", "", "x" * 41, "caf\u00e9", "a/b", "a b"])
+def test_an_event_with_an_odd_name_is_among_the_others(tmp_path, event):
+    record_hook(str(tmp_path), event, 0, b"w")
+    assert os.listdir(tmp_path) == ["times-other"]
+
+
+def test_a_torn_or_foreign_file_of_times_is_overwritten(tmp_path):
+    (tmp_path / "times-Stop").write_bytes(b"x" * (RECORD_BYTES + 3))
+    record_hook(str(tmp_path), "Stop", 0, b"w")
+    assert len(read_times(str(tmp_path))["Stop"]) == 2
+
+
+@pytest.mark.parametrize("mark", ["", "x", "12", "12n", "n/tmp", "12n/nowhere/at/all"])
+def test_a_mark_that_cannot_be_used_changes_nothing(mark):
+    record_cold(mark, "Stop")
+
+
+def test_the_ways_of_the_last_hooks_are_described():
+    finding = describe_hooks("Stop", [(1.0, b"w")] * 98 + [(3.0, b"w"), (20.0, b"n")])
+    assert finding.status == "ok"
+    assert "warm 99, median 1.0 ms, p99 3.0 ms" in finding.what
+    assert "cold 1, median 20.0 ms, p99 20.0 ms (no pool ran: 1)" in finding.what
+    assert describe_hooks("Stop", [(1.0, b"w")] * 9 + [(20.0, b"b")] * 11).status == "warning"
+    assert describe_hooks("Stop", [(20.0, b"b")] * 11).status == "ok"
+    assert p99_of(list(range(1, 101))) == 99
+
+
+# ---- nothing stays in the modules ---------------------------------------------------
+
+ISOLATED = """
+import json, os, posix, sys
+sys.path.insert(0, {path!r})
+from tailhook.pool.serve import load_hook_modules
+load_hook_modules()
+from tailhook.hook.process import run_hook
+from tailhook.stores.atomic import forget_folder
+
+def states():
+    return {{
+        (name, key): (id(value), len(value) if isinstance(value, (list, dict, set)) else repr(value))
+        for name, module in sys.modules.items() if name.startswith("tailhook")
+        for key, value in vars(module).items()
+        if not key.startswith("__")
+    }}
+
+modules, before = set(sys.modules), states()
+for machine, payload, env in json.loads(sys.stdin.read()):
+    read, write = posix.pipe()
+    posix.write(write, json.dumps(payload).encode())
+    posix.close(write)
+    posix.dup2(read, 0)
+    posix.close(read)
+    posix.environ = {{name.encode(): value.encode() for name, value in env.items()}}
+    run_hook([machine], 1)
+    forget_folder()
+posix.write(2, json.dumps([sorted(map(str, set(states().items()) ^ set(before.items()))),
+                           sorted(set(sys.modules) - modules)]).encode())
+"""
+
+
+def test_a_request_leaves_nothing_in_the_modules(tmp_path):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / ".claude").mkdir()
+    (project / ".claude" / "tailhook.json").write_text('{"gate": {"rules": [{"edited": "*.py", "run": "make test"}]}}')
+    jwz.post(project, json.dumps(looping()))
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_text(
+        '{"type": "assistant", "message": {"role": "assistant", "content": "We chose A because of B."}}\n'
+    )
+    env = {"HOME": str(tmp_path), "TAILHOOK_NO_AUTOSTART": "1", "TAILHOOK_LOG": str(tmp_path / "log")}
+    payload = {"session_id": "s", "cwd": str(project), "transcript_path": str(transcript), "hook_event_name": "Stop"}
+    tool = {
+        **payload,
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "x --password=hunter2"},
+    }
+    requests = [[machine, payload, env] for machine in MACHINES] + [["plates", tool, env]]
+    code = ISOLATED.format(path=os.path.dirname(os.path.dirname(sys.modules["tailhook"].__file__)))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code],
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    changed, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert changed == []
+    assert loaded == []
+    assert [line.split("\t")[1] for line in (tmp_path / "log").read_text().splitlines()] == ["idle", "memory", "gate"]
+
+
+def test_the_posix_environment_is_what_the_hooks_read():
+    """A worker replaces it; the C library's own environment stays."""
+    assert isinstance(posix.environ, dict)
