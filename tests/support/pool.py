@@ -83,7 +83,8 @@ class Pool:
         tailhook("pool", "stop", env={"HOME": str(self.home)}, cwd=self.home)  # one that a client started
         if self.package is not None and self.finds_socket():
             for pid in pids_of(str(self.package / "pool" / "entry.py")):
-                os.kill(pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
 
     @property
     def path(self) -> Path:

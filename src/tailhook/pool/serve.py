@@ -149,11 +149,11 @@ class Pool:
         if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES:
             return True
         if has_watched or self.sources.watch < 0:
+            self.table.is_suspicious = True
+            self.sources.read_events()
             if self.sources.have_changed() or not self.has_socket():
                 return True
-            if has_watched:
-                self.sources.read_events()
-                return self.sources.have_changed() or not self.has_socket()
+            self.table.is_suspicious = False
         return False
 
     def has_socket(self) -> bool:

@@ -27,16 +27,18 @@ class Sources:
         if self.watch >= 0:
             self.polling.register(self.watch, select.POLLIN)
 
+    def may_have_changed(self) -> bool:
+        """Return whether something has changed in a folder, or the system cannot find out."""
+        return self.watch < 0 or bool(self.polling.poll(0))
+
     def have_changed(self) -> bool:
         """Return whether a file was replaced, written or removed."""
-        if self.watch >= 0 and not self.polling.poll(0):
-            return False
         return any(stamp(path) != known for path, known in self.stamps.items())
 
     def read_events(self) -> None:
         """Forget the changes that were noticed so far: they were not of these files."""
         try:
-            while posix.read(self.watch, EVENT_BYTES):
+            while self.watch >= 0 and posix.read(self.watch, EVENT_BYTES):
                 pass
         except BlockingIOError:
             pass

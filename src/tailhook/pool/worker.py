@@ -161,7 +161,7 @@ class Worker:
         finally:
             connection.close()
             self.clear()
-        if self.sources.have_changed() or list_open_files() != self.open_files:
+        if self.is_outdated() or list_open_files() != self.open_files:
             return False
         self.table.set_state(self.number, IDLE)
         return stays
@@ -171,7 +171,7 @@ class Worker:
 
         Returns None if this worker must not answer: the client then runs the cold hook. Raises OSError.
         """
-        if not is_own_peer(connection) or self.sources.have_changed():
+        if not is_own_peer(connection) or self.is_outdated():
             return None
         connection.settimeout(REQUEST_TIMEOUT_S)
         connection.send(self.ready)
@@ -216,6 +216,11 @@ class Worker:
             with suppress(OSError):  # doctor then shows less
                 record_hook(self.folder, event.name, request.started_ns, WARM)
         return failure is None and total % MAX_REQUESTS != 0 and peak_bytes() - self.first_peak < MAX_GROWTH
+
+    def is_outdated(self) -> bool:
+        """Return whether the package is no longer the one that this process has loaded."""
+        is_possible = self.table.is_suspicious or self.sources.may_have_changed()
+        return is_possible and self.sources.have_changed()
 
     def clear(self) -> None:
         """Keep nothing of a request."""

@@ -1,6 +1,6 @@
 """What the pool's processes know of each other: one entry for each worker, in memory that they share.
 
-A worker only writes its own entry, so no lock is needed.
+A worker only writes its own entry, and the last byte belongs to the parent, so no lock is needed.
 """
 
 import mmap
@@ -17,7 +17,7 @@ class WorkerTable:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.memory = mmap.mmap(-1, count * ENTRY_BYTES)
+        self.memory = mmap.mmap(-1, count * ENTRY_BYTES + 1)
 
     def state(self, number: int) -> int:
         """Return the state of a worker."""
@@ -29,7 +29,16 @@ class WorkerTable:
 
     def states(self) -> bytes:
         """Return the state of each worker, one byte each."""
-        return self.memory[::ENTRY_BYTES]
+        return self.memory[: self.count * ENTRY_BYTES : ENTRY_BYTES]
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the parent has read of changes, and has not yet found out which: each worker looks for itself."""
+        return self.memory[-1] != 0
+
+    @is_suspicious.setter
+    def is_suspicious(self, value: bool) -> None:
+        self.memory[-1] = value
 
     def count_request(self, number: int, now_ns: int) -> int:
         """Note the end of a request; return how many requests this entry has had."""
