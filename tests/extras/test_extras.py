@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,28 @@ def test_an_extra_is_enough_for_what_it_is_for(extra, installed, folder, tmp_pat
         assert (tmp_path / "rows.parquet").exists()
         assert (tmp_path / "kept" / "rows.parquet").exists()
         assert run([programs / "python", "-c", "import rich.progress"], tmp_path).returncode == 0
+
+
+def test_the_wheel_alone_gives_a_warm_hook(installed, wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        client = archive.getinfo("tailhook/pool/tailhook-hook")
+    assert client.external_attr >> 16 & 0o111 == 0o111
+    assert client.file_size < 1 << 20
+    programs = installed("")
+    done = run([programs / "python", PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "The pool was stopped" in done.stdout
+
+
+def test_the_source_distribution_builds_the_client(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "build"], check=True)
+    subprocess.run([python, "-m", "build", "--sdist", "--outdir", tmp_path, PROJECT], check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", archive], check=True)
+    done = run([python, PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_an_extra_the_message_names_the_one_that_is_missing(installed, folder, tmp_path):

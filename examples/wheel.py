@@ -1,0 +1,55 @@
+"""Tries an installed wheel in an empty home: a hook answers warm, and nothing is left when the pool is ended.
+
+usage: python examples/wheel.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TIMEOUT_S = 30.0
+PAYLOAD = {"hook_event_name": "Stop", "session_id": "s", "last_assistant_message": "Hm."}
+LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
+
+
+def main() -> None:
+    """Run hooks until a worker answers one; exit with a message if that does not happen."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+        project = Path(folder, "project")
+        (project / ".git").mkdir(parents=True)
+        (project / ".claude").mkdir()
+        (project / ".claude" / "idle-loop.local.md").write_text(LOOP, encoding="utf-8")
+        environment = {**os.environ, "HOME": folder, "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}
+
+        def tailhook(*words: str) -> str:
+            argv = [sys.executable, "-m", "tailhook", *words]
+            return subprocess.run(argv, cwd=project, env=environment, check=True, capture_output=True, text=True).stdout
+
+        argv = json.loads(tailhook("hook-command", "--warm", "idle"))
+        deadline = time.monotonic() + TIMEOUT_S
+        try:
+            while b"w" not in last_ways(Path(argv[0]).parent / "times-Stop"):
+                payload = json.dumps(PAYLOAD).encode()
+                done = subprocess.run(
+                    argv, cwd=project, env=environment, input=payload, capture_output=True, check=False
+                )
+                if done.returncode != 2 or b'"block"' not in done.stdout:
+                    sys.exit(f"the hook did not block: exit code {done.returncode}, {done.stderr!r}")
+                if time.monotonic() > deadline:
+                    sys.exit(f"no worker answered: {tailhook('pool', 'status')}")
+        finally:
+            sys.stdout.write(tailhook("pool", "status"))
+            sys.stdout.write(tailhook("pool", "stop"))
+
+
+def last_ways(times: Path) -> bytes:
+    """Return which way each of the last hooks went, as `tailhook.stores.hook_times` records it."""
+    return times.read_bytes()[15::16] if times.exists() else b""
+
+
+if __name__ == "__main__":
+    main()
