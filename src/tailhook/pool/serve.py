@@ -19,7 +19,7 @@ from tailhook.hook.payload import user_config
 from tailhook.pool.installation import PACKAGE, POOL_START_FILE, client_folder_of, write_installation
 from tailhook.pool.sources import Sources
 from tailhook.pool.worker import Worker
-from tailhook.pool.workers import FREE, IDLE, WorkerTable
+from tailhook.pool.workers import FREE, IDLE, RESIDENT_WORKERS, WorkerTable
 from tailhook.stores.atomic import SAFE, remove_file
 
 IDLE_EXIT_S = 1800.0
@@ -28,7 +28,7 @@ WORKER_END_TIMEOUT_S = 10.0  # in which a worker ends its request when the pool 
 START_TIMEOUT_S = 2.0  # how long another start may take
 BACKLOG = 128  # connections that wait for a worker
 MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
-MAX_SHORT_LIVES = 10  # workers in a row that ended without a request
+MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
 ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
@@ -78,7 +78,7 @@ class Pool:
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
         self.workers: dict[int, int] = {}  # process id: number in the table
         self.answered = 0  # requests, when a worker last ended
-        self.short_lives = 0  # how many workers have ended since then
+        self.short_lives = 0  # how many workers have failed since then
         self.is_ending = False
 
     def listen(self) -> bool:
@@ -118,8 +118,9 @@ class Pool:
         polling.register(self.growth, select.POLLIN)
         if self.sources.watch >= 0:
             polling.register(self.sources.watch, select.POLLIN)
-        self.grow()
         while not self.is_ending:
+            while len(self.workers) < RESIDENT_WORKERS:
+                self.grow()
             found = dict(polling.poll(self.wait_s() * 1000))
             if self.growth in found:
                 posix.read(self.growth, 1 << 12)
@@ -196,7 +197,8 @@ class Pool:
             number = self.workers.pop(pid, None)
             if number is not None:
                 answered = self.table.count_requests()
-                self.short_lives = self.short_lives + 1 if answered == self.answered else 0
+                has_failed = status != 0 and answered == self.answered
+                self.short_lives = self.short_lives + 1 if has_failed else 0
                 self.answered = answered
                 self.table.set_state(number, FREE)
 

@@ -19,7 +19,7 @@ from tailhook._core import caller_identity
 from tailhook.hook.answer import describe, write_output
 from tailhook.hook.process import run_hook
 from tailhook.pool.sources import Sources
-from tailhook.pool.workers import BUSY, IDLE, WorkerTable
+from tailhook.pool.workers import BUSY, IDLE, RESIDENT_WORKERS, WorkerTable
 from tailhook.stores.atomic import forget_folder
 from tailhook.stores.hook_times import WARM, record_hook
 
@@ -34,7 +34,7 @@ FIRST_BYTES = 1 << 15  # read at first; most requests are smaller
 MAX_REQUEST_BYTES = 128 << 10
 DESCRIPTORS = 4  # stdin, stdout, stderr and the working folder
 REQUEST_TIMEOUT_S = 1.0  # in which a client sends its request, once the worker is ready
-QUIET_S = 10.0  # after which a worker leaves, unless it is the last one
+QUIET_S = 10.0  # after which a worker leaves, unless it is one of the last
 MAX_REQUESTS = 1000  # after which a worker is replaced
 MAX_GROWTH = 32 << 20  # bytes of memory by which a worker may have grown
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # of `ru_maxrss`
@@ -128,7 +128,7 @@ class Worker:
         self.table.set_state(self.number, IDLE)
 
     def wait(self, poll: "Callable[[float | None], list[tuple[int, int]]]") -> bool:
-        """Wait for a connection; return whether to stay. Of workers that have nothing to do, one stays."""
+        """Wait for a connection; return whether to stay. Of workers that have nothing to do, RESIDENT_WORKERS stay."""
         seconds: float | None = QUIET_S
         while True:
             found = poll(seconds)
@@ -136,7 +136,7 @@ class Worker:
                 return False
             if found:
                 return True
-            if any(self.table.states()[: self.number]):
+            if sum(map(bool, self.table.states()[: self.number])) >= RESIDENT_WORKERS:
                 return False
             seconds = None
 

@@ -5,6 +5,7 @@ A worker only writes its own entry, and the last byte belongs to the parent, so 
 
 import mmap
 
+RESIDENT_WORKERS = 2  # that stay: while one answers, the other is ready, and no request waits for a fork
 FREE, IDLE, BUSY = 0, 1, 2  # no worker has the entry; its worker waits for a request; it answers one
 ENTRY_BYTES = 24  # the state (8), when it last ended a request (8, ns), how many it has answered (8)
 
