@@ -215,7 +215,7 @@ def test_the_modules_of_the_current_folder_do_not_count(installed, daemon):
 
 def argv_left(project, *words, **env):
     """Run `tailhook hook-command`; returns what it printed, and whether it left what starts the daemon."""
-    done = tailhook("hook-command", *words, env={**project.env, **env}, cwd=project.folder)
+    done = tailhook("hook-command", "--cold", *words, env={**project.env, **env}, cwd=project.folder)
     assert done.returncode == 0
     assert isinstance(json.loads(done.stdout), list)
     return done.stderr, (project.state / "daemon-argv").exists()

@@ -269,7 +269,7 @@ class Surroundings:
             posix.environ.clear()
             posix.environ.update(environment)
             os.chdir(self.project)
-            code = process.answer_event(argv)
+            code, _ = process.answer_event(argv, 1)
         finally:
             os.chdir(cwd)
             posix.environ.clear()
