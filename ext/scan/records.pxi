@@ -1,10 +1,10 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace; scan_own_text, scan_role; scan_put_origin, scan_put_record, scan_put_usage,
-# scan_put_tool_halves, scan_put_line.
-# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_* and
-# rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip (json/grammar.pxi),
-# utf8_bad_length (text/utf8.pxi), scan/tools.h.
+# Gives: ScanPlace; scan_own_text; scan_put_origin, scan_put_record, scan_put_usage, scan_put_tool_halves,
+# scan_put_line.
+# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_*,
+# rec_role and rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan/tools.h.
 
 # Where a record stands, and what it may leave out.
 cdef struct ScanPlace:
@@ -47,15 +47,6 @@ cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
     while rec_next_text(&texts, &part):
         size += (size != 0) + scan_string_bytes(part.start, part.end)
     return size
-
-
-cdef inline RecSlice* scan_role(RecFields* fields) noexcept nogil:
-    """Return the value with the role: the message's, or the type of a flat record. NULL for records of other types."""
-    if not rec_is_spoken(fields):
-        return NULL
-    if fields.message[FIELD_ROLE].start == NULL:
-        return &fields.top[FIELD_TYPE]
-    return &fields.message[FIELD_ROLE]
 
 
 cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratch) noexcept nogil:
@@ -108,8 +99,7 @@ cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcep
 cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
     """Put what rows of all tables have: where the record stands, and whose it is. Returns 0, or -1: no memory."""
     cdef RecSlice* top = fields.top
-    cdef RecSlice* role = scan_role(fields)
-    cdef RecSlice nothing = RecSlice(NULL, NULL)
+    cdef RecSlice role = rec_role(fields)
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
@@ -121,7 +111,7 @@ cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* pla
         or scan_put_name(columns, SCAN_AGENT_ID, &top[FIELD_AGENT_ID], scratch) < 0
         or scan_put_name(columns, SCAN_PROJECT, &top[FIELD_CWD], scratch) < 0
         or scan_put_name(columns, SCAN_GIT_BRANCH, &top[FIELD_GIT_BRANCH], scratch) < 0
-        or scan_put_name(columns, SCAN_ROLE, role if role != NULL else &nothing, scratch) < 0
+        or scan_put_name(columns, SCAN_ROLE, &role, scratch) < 0
         or scan_put_time(columns, SCAN_TIMESTAMP, &top[FIELD_TIMESTAMP]) < 0
         or scan_put_name(columns, SCAN_MESSAGE_ID, &fields.message[FIELD_ID], scratch) < 0
         or scan_put_name(columns, SCAN_REQUEST_ID, &top[FIELD_REQUEST_ID], scratch) < 0

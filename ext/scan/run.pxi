@@ -97,13 +97,10 @@ cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint
 
 
 cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory.
-
-    value: may be NULL.
-    """
+    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory."""
     if texts.count == 0:
         return 1
-    if value == NULL or not scan_is_name(value):
+    if not scan_is_name(value):
         return 0
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
@@ -116,7 +113,8 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
-    cdef int wanted = scan_is_wanted(&question.roles, scan_role(fields), False, &run.scratch)
+    cdef RecSlice role = rec_role(fields)
+    cdef int wanted = scan_is_wanted(&question.roles, &role, False, &run.scratch)
     if wanted == 1 and question.has_times:
         if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return 0

@@ -37,9 +37,9 @@ cdef object rec_newest_message(WinWindow* window):
         seen = True
         if texts and rec_value_string(&fields.message[FIELD_ID]) != message:
             break
-        if not rec_has_text(&fields):
+        if not rec_has_text(&fields, False):
             continue
-        texts.append((rec_utf8(&fields), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
+        texts.append((rec_utf8(&fields, False), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
         message = rec_value_string(&fields.message[FIELD_ID])
         if not message:
             break

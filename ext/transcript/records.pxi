@@ -1,6 +1,6 @@
 # A record of a transcript, and its properties.
 #
-# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
+# Gives: rec_value_*, rec_is_*, rec_role, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
 # rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result.
 # For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
@@ -16,11 +16,12 @@ cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
 
 
 cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
-    """Return whether the record has one of the types that hold words."""
+    """Return whether the record has one of the types that hold words, or is a queued prompt."""
     return (
         rec_is_assistant(fields)
         or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
         or rec_value_is(&fields.top[FIELD_TYPE], b"human", 5)
+        or fields.is_queued_prompt
     )
 
 
@@ -46,13 +47,14 @@ cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
     return fields.message
 
 
-cdef object rec_role(RecFields* fields):
-    """Return the message's role, or the type of a flat record; None for records of other types."""
+cdef inline RecSlice rec_role(RecFields* fields) noexcept nogil:
+    """Return the value with the role: the message's, or the type of a flat record. Absent in records of other types."""
+    cdef const char* user = b'"user"'
+    if fields.is_queued_prompt:
+        return RecSlice(<Cursor>user, <Cursor>user + 6)
     if not rec_is_spoken(fields):
-        return None
-    if fields.message[FIELD_ROLE].start == NULL:
-        return rec_value_string(&fields.top[FIELD_TYPE])
-    return rec_value_string(&fields.message[FIELD_ROLE])
+        return RecSlice(NULL, NULL)
+    return fields.top[FIELD_TYPE] if fields.message[FIELD_ROLE].start == NULL else fields.message[FIELD_ROLE]
 
 
 cdef inline void rec_slice_move(RecSlice* value, Cursor old, Cursor new) noexcept nogil:
@@ -102,7 +104,7 @@ cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noe
                 return REC_STRING
 
 
-cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
+cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=True) noexcept nogil:
     """Set `text` to the next text that is not only white space, without its quotation marks. False: none is left.
 
     Texts are those of text blocks and, with `strings`, the strings among the blocks.
@@ -129,7 +131,7 @@ cdef object rec_value_string(RecSlice* value):
 
 
 cdef unicode rec_text(RecFields* fields):
-    """Return the content, or its text blocks joined by newlines, without those of only white space."""
+    """Return the content, or its texts joined by newlines, without those of only white space."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
@@ -141,7 +143,7 @@ cdef unicode rec_text(RecFields* fields):
     return "\n".join(parts)
 
 
-cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
+cdef bint rec_has_text(RecFields* fields, bint strings) noexcept nogil:
     """Return whether there is text other than white space. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
@@ -151,8 +153,8 @@ cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
     return rec_next_text(&texts, &text, strings)
 
 
-cdef bytes rec_utf8(RecFields* fields, bint strings=False):
-    """Return what rec_text returns, in UTF-8. strings: strings among the content's blocks are texts, too."""
+cdef bytes rec_utf8(RecFields* fields, bint strings):
+    """Return what rec_text returns, in UTF-8. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice first, text
@@ -312,33 +314,38 @@ cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:
     return False
 
 
+cdef bint rec_is_of_person(RecSlice* origin) noexcept nogil:
+    """Return whether a message with this `origin` may be a person's; it may be absent."""
+    cdef RecSlice kind
+    return not rec_find_member(origin, b"kind", 4, &kind) or rec_value_is(&kind, b"human", 5)
+
+
+cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
+    """Return whether this is the role of a person."""
+    return rec_value_is(role, b"user", 4) or rec_value_is(role, b"human", 5)
+
+
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
-    cdef RecSlice text
-    if rec_is_assistant(fields) or not rec_is_spoken(fields) or rec_is_foreign(fields):
-        return False
-    if speech[FIELD_RESULTS].start != NULL:
-        return False
-    if rec_find_member(&fields.top[FIELD_ORIGIN], b"kind", 4, &text) and not rec_value_is(&text, b"human", 5):
-        return False
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
-            return False
-        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    elif not rec_next_text(&texts, &text, True):
-        return False
-    return not rec_is_host_written(&text)
+    cdef RecSlice role = rec_role(fields)
+    return (
+        rec_is_persons(&role)
+        and rec_speech(fields)[FIELD_RESULTS].start == NULL
+        and not rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
+        and rec_is_of_person(&fields.top[FIELD_ORIGIN])
+        and rec_is_own_words(fields)
+    )
 
 
 cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     """Return whether the agent or a person said what is in the record, and not the host in their name."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
+    cdef bint is_persons = rec_is_persons(&role)
     if (
-        not rec_is_spoken(fields)
+        not (is_persons or rec_value_is(&role, b"assistant", 9))
         or rec_value_is_true(&fields.top[FIELD_META])
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
         or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
@@ -350,7 +357,7 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
         text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
     elif not rec_next_text(&texts, &text):
         return False
-    return rec_is_assistant(fields) or not rec_is_host_written(&text)
+    return not is_persons or not rec_is_host_written(&text)
 
 
 cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
@@ -442,7 +449,8 @@ cdef class Record:
 
     @property
     def role(self):
-        return rec_role(&self.fields)
+        cdef RecSlice role = rec_role(&self.fields)
+        return rec_value_string(&role)
 
     @property
     def text(self):

@@ -212,10 +212,14 @@ class Record:
     @property
     def text(self) -> str:
         """`message.content`, or the flat `content` of a human, user or assistant record: the string, or its text blocks
-        joined by newlines, without those of only white space; "" otherwise."""
+        and bare strings joined by newlines, without those of only white space; "" otherwise.
+
+        A prompt that a person typed while the agent worked (Claude Code 2.1.222) is an attachment, whose `prompt` is
+        the content.
+        """
     @property
     def role(self) -> str | None:
-        """The message's role, or the type of a flat record; None in records of other types."""
+        """The message's role, or the type of a flat record; "user" of a queued prompt; None in other records."""
     @property
     def type(self) -> str | None: ...
     @property
@@ -335,7 +339,7 @@ def reverse_messages(
     """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
 
     There is one for each record of `reverse_records` that belongs to the main conversation and has words or tools. The
-    text is UTF-8 (a lone surrogate takes three bytes): `Record.text`, and the strings in a content list; b"" for none.
+    text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
     max_lines: the largest number of lines to read.
     """
 

@@ -19,6 +19,11 @@ def user(text, **fields):
     return {"type": "user", "message": {"role": "user", "content": text}, **fields}
 
 
+def queued(text, **fields):
+    attachment = {"type": "queued_command", "prompt": text, "commandMode": "prompt", **fields}
+    return {"type": "attachment", "attachment": attachment}
+
+
 @pytest.fixture
 def memory(project):
     """Return a project whose hook asks the memory machine, with a transcript in which something was decided."""
@@ -131,12 +136,19 @@ def test_without_a_transcript_the_agent_may_stop(memory, path):
         {"type": "assistant", "message": {"content": [{"type": "thinking", "thinking": MEMORABLE}]}},
         {"type": "system", "content": MEMORABLE},
         {"type": "progress", "data": assistant(MEMORABLE)},
+        queued(MEMORABLE, commandMode="task-notification"),
     ],
 )
 def test_what_no_person_and_no_agent_said_does_not_count(memory, record):
     memory.transcript.write_text("")
     memory.write(assistant("Hello."), record, user("Bye."))
     assert memory.stop("Bye.").allowed
+
+
+def test_a_prompt_that_was_queued_while_the_agent_worked_counts(memory):
+    memory.transcript.write_text("")
+    memory.write(queued(MEMORABLE), assistant("ok"))
+    assert reported(memory.stop("ok"))
 
 
 def test_the_flat_shape_counts(memory):

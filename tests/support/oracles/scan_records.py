@@ -161,7 +161,8 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
     whole = json.loads(source, parse_int=whole_number)
     record = read_claude_code(whole, source) if head.host == "claude-code" else read_other_host(whole, head)
     record.has_own_words = has_own_words(record, head.host)
-    record.is_prompt = record.has_own_words and record.role in ("user", "human") and not record.is_sidechain
+    is_persons = record.role in ("user", "human") and not record.is_sidechain and not record.tool_results
+    record.is_prompt = record.has_own_words and is_persons and is_of_person(whole)
     return record, is_broken
 
 
@@ -203,6 +204,15 @@ DECODER = json.JSONDecoder(parse_constant=refuse, parse_int=whole_number)
 
 
 def object_in(line: bytes) -> tuple[str | None, bool]:
+    """Return what `find_object` returns, but no record if it is a queued prompt whose text is not UTF-8."""
+    source, is_broken = find_object(line)
+    record = {} if source is None else json.loads(source, parse_int=whole_number)
+    if holds_queued_prompt(record) and is_damaged({"content": record["attachment"].get("prompt")}):
+        return None, True
+    return source, is_broken
+
+
+def find_object(line: bytes) -> tuple[str | None, bool]:
     """Return the JSON text of the object that is a line's record, None without one, and whether the line is broken.
 
     A byte order mark at the start of a line is ignored. In a broken line it is the last complete object that starts the
@@ -434,24 +444,43 @@ def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
     return "claude-code", {}
 
 
+def holds_queued_prompt(record: dict[str, Any]) -> bool:
+    """Return whether a record is an attachment with what a person typed while the agent worked."""
+    attachment = mapping(record.get("attachment"))
+    is_typed = attachment.get("type") == "queued_command" and attachment.get("commandMode") == "prompt"
+    is_typed = is_typed and attachment.get("isMeta") is not True and is_of_person(attachment)
+    return record.get("type") == "attachment" and is_typed
+
+
+def is_of_person(record: dict[str, Any]) -> bool:
+    """Return whether the `origin` of a record, if it has one with a kind, is a person."""
+    return mapping(record.get("origin")).get("kind", "human") == "human"
+
+
 def read_claude_code(record: dict[str, Any], source: str) -> Record:
     """Return the record of a Claude Code transcript, nested or flat ({"type": "human" | "assistant", "content": …}).
 
-    `text` is `message.content`, or the flat content of a human, user or assistant record: the string, or its text
-    blocks that are not blank, joined by newlines. `role` is the message's, otherwise the type; of these types only.
+    `text` is `message.content`, or the flat content of a human, user or assistant record: the string, or its strings
+    and text blocks that are not blank, joined by newlines. `role` is the message's, otherwise the type; of these types
+    only. A prompt that was queued while the agent worked is an attachment: `prompt` is its content, "user" its role.
     `is_error`: an API error (`isApiErrorMessage`, or subtype `api_error`), or one of its tool results has `is_error`.
     """
     kind = short_string(record.get("type"))
     message = mapping(record.get("message"))
     is_talk = kind in ("human", "user", "assistant")
-    if "content" in message:
+    is_queued = holds_queued_prompt(record)
+    if is_queued:
+        message = {"role": "user"}
+        content = record["attachment"].get("prompt")
+        raw = raw_member(raw_member(source, "attachment"), "prompt")
+    elif "content" in message:
         content, raw = message["content"], raw_member(raw_member(source, "message"), "content")
     else:
         content = record.get("content") if is_talk else None
         raw = raw_member(source, "content") if is_talk else None
     blocks = sequence(content)
-    texts = [block.get("text") for block in blocks if mapping(block).get("type") == "text"]
-    role = short_string(message.get("role", kind)) if is_talk else None
+    texts = [block.get("text") if mapping(block).get("type") == "text" else block for block in blocks]
+    role = short_string(message.get("role", kind)) if is_talk or is_queued else None
     found = Record(
         session_id=short_string(record.get("sessionId")),
         host_version=short_string(record.get("version")),
