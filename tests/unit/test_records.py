@@ -233,6 +233,8 @@ def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
         ("<b", True),
         ("<task-notificatio", True),
         ("<task-notification", False),
+        ("<ci-monitor-event>CI check failed", False),
+        ("<create-pr-command>\n## Overview", False),
         ("[Request interrupted by user for tool use]", False),
         ("Stop hook feedback:\nno", False),
     ],

@@ -836,7 +836,7 @@ def test_the_responses_of_copilot_are_its_usage_records():
 
 
 TRANSLATED = {
-    "codex": ["session_meta", "response_item", "user", "user", "user", "assistant", "assistant", "user", "event_msg"],
+    "codex": ["session_meta", "response_item", *["user"] * 7, "assistant", "assistant", "user", "event_msg"],
     "gemini": [None, None, "user", "user", "assistant", "assistant", "user", None, "assistant"],
     "copilot": [
         "session.start",

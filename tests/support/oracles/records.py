@@ -143,6 +143,8 @@ HOST_WRITTEN = (
     "<bash-",
     "<system-reminder",
     "<user-memory-input",
+    "<ci-monitor-event",
+    "<create-pr-command",
     "[Request interrupted",
     "Stop hook feedback:",
     "Caveat: The messages below",
