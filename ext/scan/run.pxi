@@ -116,7 +116,7 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
     cdef RecSlice role = rec_role(fields)
     cdef int wanted = scan_is_wanted(&question.roles, &role, False, &run.scratch)
     if wanted == 1 and question.has_times:
-        if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
+        if not rec_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return 0
     if wanted == 1 and question.sessions.count:
         if scan_is_name(session) and session.end - session.start > 2:

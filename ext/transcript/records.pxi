@@ -1,11 +1,11 @@
 # A record of a transcript, and its properties.
 #
 # Gives: rec_value_*, rec_is_*, rec_role, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
-# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result.
+# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result, rec_read_count, rec_read_time.
 # For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
 # (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
-# (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_time (text/iso8601.pxi).
+# (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_microseconds (text/iso8601.pxi).
 
 cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c"t"
@@ -360,18 +360,38 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     return not is_persons or not rec_is_host_written(&text)
 
 
-cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
-    """Return the whole number that a member of an object has, or 0 if it has none of 0 to 10**18 - 1."""
+cdef bint rec_read_count(RecSlice* container, const char* name, Py_ssize_t size, int64_t* count) noexcept nogil:
+    """Set `count` to the whole number from 0 to 2**63 - 1 that a member of an object has. Returns False without one."""
     cdef RecSlice value
-    cdef int64_t number = 0
-    if not rec_find_member(container, name, size, &value) or value.end - value.start > 18:
-        return 0
+    cdef uint64_t number = 0
+    count[0] = 0
+    if not rec_find_member(container, name, size, &value) or value.end - value.start > 19:
+        return False
     while value.start != value.end:
         if not c"0" <= value.start[0] <= c"9":
-            return 0
+            return False
         number = 10 * number + value.start[0] - c"0"
         value.start += 1
-    return number
+    if number > INT64_MAX:
+        return False
+    count[0] = <int64_t>number
+    return True
+
+
+cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
+    """Return what rec_read_count finds, or 0."""
+    cdef int64_t count
+    rec_read_count(container, name, size, &count)
+    return count
+
+
+cdef bint rec_read_time(RecSlice* value, int64_t* microseconds) noexcept nogil:
+    """Return whether a JSON value is a time in the years 1 to 9999. microseconds: set to it."""
+    return (
+        rec_value_is_string(value)
+        and iso_read_microseconds(value.start + 1, value.end - 1, microseconds)
+        and -62_135_596_800_000_000LL <= microseconds[0] < 253_402_300_800_000_000LL  # 0001-01-01, 10000-01-01
+    )
 
 
 # ---- for Python ---------------------------------------------------------------
@@ -470,12 +490,11 @@ cdef class Record:
 
     @property
     def time(self):
-        cdef RecSlice* stamp = &self.fields.top[FIELD_TIMESTAMP]
-        cdef double seconds
-        if not rec_value_is_string(stamp) or not iso_read_time(stamp.start + 1, stamp.end - 1, &seconds):
+        cdef int64_t microseconds
+        if not rec_read_time(&self.fields.top[FIELD_TIMESTAMP], &microseconds):
             return None
         from tailhook.records import utc_time
-        return utc_time(seconds)
+        return utc_time(microseconds)
 
     @property
     def session_id(self):

@@ -33,7 +33,7 @@ BLOCKS = st.fixed_dictionaries(
 CONTENTS = STRINGS | st.deferred(lambda: HOST_WRITTEN) | st.lists(BLOCKS | ANYTHING, max_size=4) | ANYTHING
 FLAGS = st.sampled_from([True, False, None, "true"])
 TIMES = st.datetimes().map(lambda time: time.isoformat() + "Z")
-COUNTS = st.integers(-1, 10**18) | st.sampled_from([1.5, "5", None])
+COUNTS = st.integers(-1, 2**64) | st.sampled_from([1.5, "5", None])
 USAGES = st.dictionaries(st.sampled_from([*oracle.TOKENS, "service_tier"]), COUNTS) | ANYTHING
 ROLES = STRINGS | st.sampled_from(["user", "user", "assistant", "human", None])
 MESSAGES = st.fixed_dictionaries(

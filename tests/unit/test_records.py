@@ -5,6 +5,8 @@ from datetime import datetime, timezone
 
 import pytest
 from support.oracles import records as oracle
+from support.oracles.scan import Question
+from support.scans import scan_rows
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
@@ -211,7 +213,23 @@ def test_a_record_without_what_it_is_asked_for_gives_none():
     assert (record.tool_results, record.is_prompt, record.is_error) == ([], False, False)
 
 
-@pytest.mark.parametrize("count", [-1, 1.0, 1e3, "7", None, [], {}, True, 10**18, 10**40])
+@pytest.mark.parametrize(
+    "stamp", ["0001-01-01T00:00:00.000001Z", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z"]
+)
+def test_a_time_at_the_edge_of_the_years_has_its_microseconds(stamp):
+    assert parse_record(line_of({"timestamp": stamp})).time == datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+
+
+@pytest.mark.parametrize("count", [0, 10**18, 2**62, 2**63 - 1])
+def test_a_count_may_have_63_bits_as_in_the_table(count):
+    usage = {"input_tokens": count, "output_tokens": count}
+    record = {"type": "assistant", "message": {"usage": usage}}
+    assert parse_record(line_of(record)).usage == (count, count, 0, 0)
+    (row,) = scan_rows("usage", [("/t/s.jsonl", line_of(record))], Question())
+    assert (row["input_tokens"], row["output_tokens"]) == (count, count)
+
+
+@pytest.mark.parametrize("count", [-1, 1.0, 1e3, "7", None, [], {}, True, 2**63, 10**40])
 def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
     record = parse_record(json.dumps({"message": {"usage": {"input_tokens": count, "output_tokens": 7}}}).encode())
     assert record.usage == (0, 7, 0, 0)

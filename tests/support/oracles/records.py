@@ -1,9 +1,8 @@
 """The fields of a record, found with the json module: the oracle of the record tests."""
 
 import json
-from datetime import datetime, timedelta, timezone
 
-from tailhook._core import unix_time
+from support.oracles.scan_records import parse_time
 
 
 def is_object(line):
@@ -157,11 +156,7 @@ def member(record, name):
 
 
 def time(record):
-    seconds = unix_time(record["timestamp"]) if isinstance(record.get("timestamp"), str) else None
-    try:
-        return None if seconds is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
+    return parse_time(record.get("timestamp"))
 
 
 def usage(record):
@@ -169,7 +164,7 @@ def usage(record):
     if not isinstance(whole, dict):
         return None
     counts = (whole.get(name) for name in TOKENS)
-    return tuple(count if type(count) is int and 0 <= count < 10**18 else 0 for count in counts)
+    return tuple(count if type(count) is int and 0 <= count < 2**63 else 0 for count in counts)
 
 
 def results(record):
