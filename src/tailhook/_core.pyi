@@ -631,7 +631,7 @@ class ScanProgram:
     context: characters around a match, up to 65,536.
     since, until: microseconds since 1970; None for no limit.
     all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
-    known_types: records of other types are counted; none are if this is empty.
+    known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
 
     Threads can share it: it does not change.
 
@@ -656,7 +656,7 @@ class ScanProgram:
         sessions: Sequence[str] = (),
         all_text: bool = False,
         sidechains: bool = False,
-        known_types: Sequence[str] = (),
+        known_types: Sequence[tuple[str, str]] = (),
     ) -> ScanProgram: ...
 
 @final
