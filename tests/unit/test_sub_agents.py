@@ -7,6 +7,7 @@ import os
 
 import pytest
 from support.host_records import RECORDS
+from support.range_server import served
 
 from tailhook import transcript
 
@@ -110,3 +111,7 @@ def test_other_hosts_have_none_of_their_own(tmp_path):
 def test_without_a_path_they_cannot_be_found():
     with pytest.raises(ValueError, match="path"):
         transcript.open(io.BytesIO(b"")).sub_agents()
+    with served({"/s.jsonl": b""}) as (address, _):
+        session = transcript.open(f"{address}/s.jsonl")
+        with pytest.raises(ValueError, match=f"{address}/s.jsonl is a URL"):
+            session.sub_agents()
