@@ -25,14 +25,18 @@ cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
     )
 
 
-cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
-    """Return whether the record is a sub-agent's, or written by the host in the agent's name."""
+cdef inline bint rec_is_host_made(RecFields* fields) noexcept nogil:
+    """Return whether the record is marked as written by the host in the name of the agent or of a person."""
     return (
-        rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
-        or rec_value_is_true(&fields.top[FIELD_META])
+        rec_value_is_true(&fields.top[FIELD_META])
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
         or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
     )
+
+
+cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
+    """Return whether the record is a sub-agent's, or marked as written by the host."""
+    return rec_value_is_true(&fields.top[FIELD_SIDECHAIN]) or rec_is_host_made(fields)
 
 
 cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
@@ -344,12 +348,7 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
     cdef bint is_persons = rec_is_persons(&role)
-    if (
-        not (is_persons or rec_value_is(&role, b"assistant", 9))
-        or rec_value_is_true(&fields.top[FIELD_META])
-        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
-    ):
+    if not (is_persons or rec_value_is(&role, b"assistant", 9)) or rec_is_host_made(fields):
         return False
     if rec_value_is_string(&speech[FIELD_CONTENT]):
         if rec_value_is_white_space(&speech[FIELD_CONTENT]):

@@ -365,12 +365,14 @@ def last_message(
     max_bytes: int | None = None,
     max_line: int | None = None,
     max_lines: int | None = None,
+    sidechains: bool = False,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
     """Return the newest message of the assistant, not of a sub-agent, that has text: (outcome, texts).
 
     max_bytes: how far to read back from the end of the file. None: no limit.
     max_line: bytes; longer lines are skipped. None: no limit.
     max_lines: how many lines to read. None: no limit.
+    sidechains: messages of sub-agents count, too.
 
     A message is all records with its id that have text. texts: for each record, oldest first, its text and its
     timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone surrogate takes three bytes): a

@@ -261,6 +261,17 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
     return sorted(found)
 
 
+def begins_with_sub_agent(file: SeekableFile) -> bool | None:
+    """Return whether the first message of Claude Code's transcript is a sub-agent's; None if it begins with no message.
+
+    A session of an older version has its sub-agents' records, too, without the id of an agent.
+    """
+    for record in forward_records(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
+        if record.role is not None:
+            return record.is_sidechain and bool(record.agent_id)
+    return None
+
+
 def read_session_id(path: str) -> str:
     """Return the session that the first records of a transcript name, "" if it cannot be read or names none."""
     try:

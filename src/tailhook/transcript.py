@@ -49,6 +49,7 @@ class Transcript:
         self._closed = False
         self._host_records: HostRecords | None = None
         self._is_recognized = False
+        self._is_of_sub_agent: bool | None = None  # None: not known yet
         self._followers: list[Follower] = []
         self._sub_agents: list[Transcript] = []
 
@@ -112,6 +113,19 @@ class Transcript:
         from tailhook.host_records import name_of_host
 
         return name_of_host(self._translated())
+
+    @property
+    def is_of_sub_agent(self) -> bool:
+        """Whether it is the transcript of a sub-agent, as Claude Code writes them: a sub-agent's message is the first.
+
+        `last_message`, `findall` and `find_last` leave out sub-agents in the transcript of a session, and take the
+        sub-agent's own messages in such a transcript.
+        """
+        if self._is_of_sub_agent is None and self._translated() is None:
+            from tailhook.host_records import begins_with_sub_agent
+
+            self._is_of_sub_agent = begins_with_sub_agent(self._file)
+        return self._is_of_sub_agent is True
 
     def __iter__(self) -> Iterator[Record]:
         translated = self._translated()
@@ -196,7 +210,8 @@ class Transcript:
     def sub_agents(self) -> list[Transcript]:
         """Return the transcripts of this session's sub-agents, in the order of their paths.
 
-        They are opened when they are first read, and closed with this one. Claude Code (2.1.2 and later) keeps them in
+        They are opened when they are first read, and closed with this one. In each, `last_message`, `findall` and
+        `find_last` take the sub-agent's own messages. Claude Code (2.1.2 and later) keeps them in
         `SESSION/subagents/` beside `SESSION.jsonl`; older versions keep all of a project's beside the sessions', and
         each names its session. Other hosts write sub-agents into the session's own file, or nowhere.
 
@@ -221,7 +236,8 @@ class Transcript:
     def last_message(self) -> str | None:
         """Return the newest text message of the assistant, as the hooks see it, or None.
 
-        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count.
+        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count,
+        unless it is the transcript of a sub-agent: then its messages count.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.last_message()
@@ -230,14 +246,14 @@ class Transcript:
         translated = self._translated()
         if translated is not None:
             return translated.last_message(self._file)
-        outcome, texts = last_message(self._file)
+        outcome, texts = last_message(self._file, sidechains=self.is_of_sub_agent)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
         """Return the last match in the newest record that has one, or None. Takes and raises what `findall` does."""
         check_patterns(patterns)
         for record in self.reversed(roles):
-            if is_own_text(record) and (found := patterns.findall(record.text)):
+            if is_own_text(record, self.is_of_sub_agent) and (found := patterns.findall(record.text)):
                 return found[-1].with_record(record)
         return None
 
@@ -245,13 +261,14 @@ class Transcript:
         """Yield every match in the texts of the records, oldest first.
 
         patterns: PatternSet.
-        roles: whose records are searched. Sub-agents', API errors and what the host wrote are left out.
+        roles: whose records are searched. Sub-agents' (but in the transcript of a sub-agent), API errors and what the
+            host wrote are left out.
 
         Raises TypeError if `patterns` is anything else, and for a single str as `roles`.
         """
         check_patterns(patterns)
-        wanted = check_strings("roles", roles)
-        own = (record for record in self if record.role in wanted and is_own_text(record))
+        wanted, in_sub_agent = check_strings("roles", roles), self.is_of_sub_agent
+        own = (record for record in self if record.role in wanted and is_own_text(record, in_sub_agent))
         return (found.with_record(record) for record in own for found in patterns.findall(record.text))
 
 
@@ -280,9 +297,12 @@ def check_patterns(patterns: PatternSet) -> None:
         raise TypeError(f"patterns is {patterns!r}: give a PatternSet, as of PatternSet(['TODO'])")
 
 
-def is_own_text(record: Record) -> bool:
-    """Return whether the agent or a person, and not the host in their name, said this in the main conversation."""
-    return record.has_own_words and not record.is_sidechain
+def is_own_text(record: Record, in_sub_agent: bool = False) -> bool:
+    """Return whether the agent or a person, and not the host in their name, said this in the main conversation.
+
+    in_sub_agent: the record is in the transcript of a sub-agent, whose conversation is the main one there.
+    """
+    return record.has_own_words and (in_sub_agent or not record.is_sidechain)
 
 
 def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's own verb
