@@ -146,7 +146,8 @@ cdef class ScanProgram:
         scan_fill_texts(&self.question.roles, self.arguments["roles"])
         scan_fill_texts(&self.question.projects, self.arguments["projects"])
         scan_fill_texts(&self.question.sessions, self.arguments["sessions"])
-        scan_fill_texts(&self.question.known_types, self.arguments["known_types"])
+        pairs = self.arguments["known_types"]
+        scan_fill_texts(&self.question.known_types, [text for host, kind in pairs for text in (host, kind)])
 
     def __dealloc__(self):
         PyMem_RawFree(self.question.searches)

@@ -1,9 +1,9 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
 # Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_finish_batch, scan_end_row;
-# scan_put_*, scan_is_name, scan_string_bytes, scan_read_time; ScanText, scan_text_*.
+# scan_put_*, scan_is_name, scan_string_bytes; ScanText, scan_text_*.
 # Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
-# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), iso_read_microseconds (text/iso8601.pxi), scan_drop_responses
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses
 # (scan/responses.pxi), array_grow (array.pxi).
 #
 # All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
@@ -343,12 +343,3 @@ cdef int scan_put_string(ScanColumns* columns, int field, RecSlice* value, ScanT
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
         return -1
     return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
-
-
-cdef bint scan_read_time(RecSlice* value, int64_t* microseconds) noexcept nogil:
-    """Return whether a JSON value is a time in the years 1 to 9999. microseconds: set to it."""
-    return (
-        rec_value_is_string(value)
-        and iso_read_microseconds(value.start + 1, value.end - 1, microseconds)
-        and -62_135_596_800_000_000LL <= microseconds[0] < 253_402_300_800_000_000LL  # 0001-01-01, 10000-01-01
-    )

@@ -1,10 +1,10 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace; scan_own_text, scan_role; scan_put_origin, scan_put_record, scan_put_usage,
-# scan_put_tool_halves, scan_put_line.
-# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_* and
-# rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip (json/grammar.pxi),
-# utf8_bad_length (text/utf8.pxi), scan/tools.h.
+# Gives: ScanPlace; scan_own_text; scan_put_origin, scan_put_record, scan_put_usage, scan_put_tool_halves,
+# scan_put_line.
+# Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_*,
+# rec_role, rec_read_* and rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan/tools.h.
 
 # Where a record stands, and what it may leave out.
 cdef struct ScanPlace:
@@ -49,15 +49,6 @@ cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
     return size
 
 
-cdef inline RecSlice* scan_role(RecFields* fields) noexcept nogil:
-    """Return the value with the role: the message's, or the type of a flat record. NULL for records of other types."""
-    if not rec_is_spoken(fields):
-        return NULL
-    if fields.message[FIELD_ROLE].start == NULL:
-        return &fields.top[FIELD_TYPE]
-    return &fields.message[FIELD_ROLE]
-
-
 cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratch) noexcept nogil:
     """Add a JSON string to the list that is begun in a column. Returns 0, or -1: no memory."""
     scratch.size = 0
@@ -100,7 +91,7 @@ cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcep
     cdef int64_t microseconds
     if not columns.wanted[field]:
         return 0
-    if scan_read_time(value, &microseconds):
+    if rec_read_time(value, &microseconds):
         return arrow_add_int(&columns.items[field], microseconds)
     return arrow_add_null(&columns.items[field])
 
@@ -108,8 +99,7 @@ cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcep
 cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
     """Put what rows of all tables have: where the record stands, and whose it is. Returns 0, or -1: no memory."""
     cdef RecSlice* top = fields.top
-    cdef RecSlice* role = scan_role(fields)
-    cdef RecSlice nothing = RecSlice(NULL, NULL)
+    cdef RecSlice role = rec_role(fields)
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
@@ -121,7 +111,7 @@ cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* pla
         or scan_put_name(columns, SCAN_AGENT_ID, &top[FIELD_AGENT_ID], scratch) < 0
         or scan_put_name(columns, SCAN_PROJECT, &top[FIELD_CWD], scratch) < 0
         or scan_put_name(columns, SCAN_GIT_BRANCH, &top[FIELD_GIT_BRANCH], scratch) < 0
-        or scan_put_name(columns, SCAN_ROLE, role if role != NULL else &nothing, scratch) < 0
+        or scan_put_name(columns, SCAN_ROLE, &role, scratch) < 0
         or scan_put_time(columns, SCAN_TIMESTAMP, &top[FIELD_TIMESTAMP]) < 0
         or scan_put_name(columns, SCAN_MESSAGE_ID, &fields.message[FIELD_ID], scratch) < 0
         or scan_put_name(columns, SCAN_REQUEST_ID, &top[FIELD_REQUEST_ID], scratch) < 0
@@ -166,20 +156,12 @@ cdef int scan_put_record(
 
 cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, const char* name, size_t size) noexcept nogil:
     """Put a member of an object if it is a whole number from 0 to 2**63 - 1, otherwise null."""
-    cdef RecSlice value
-    cdef uint64_t number = 0
+    cdef int64_t count
     if not columns.wanted[field]:
         return 0
-    if not rec_find_member(usage, name, size, &value) or value.end - value.start > 19:
-        return arrow_add_null(&columns.items[field])
-    while value.start != value.end:
-        if not c"0" <= value.start[0] <= c"9":
-            return arrow_add_null(&columns.items[field])
-        number = 10 * number + value.start[0] - c"0"
-        value.start += 1
-    if number > INT64_MAX:
-        return arrow_add_null(&columns.items[field])
-    return arrow_add_int(&columns.items[field], number)
+    if rec_read_count(usage, name, size, &count):
+        return arrow_add_int(&columns.items[field], count)
+    return arrow_add_null(&columns.items[field])
 
 
 cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept nogil:
@@ -221,7 +203,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
             if scan_is_name(&nested_agent) and nested_agent.end - nested_agent.start > 2:
                 agent = nested_agent
-        if not scan_read_time(time, &at):
+        if not rec_read_time(time, &at):
             time = &fields.top[FIELD_TIMESTAMP]
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
@@ -395,7 +377,7 @@ cdef int scan_put_result(
     """Put the half of a tool's row that its result has. Returns 0, or -1: no memory."""
     cdef RecSlice* ended = &fields.top[FIELD_TIMESTAMP]
     cdef int64_t at
-    if scan_read_time(&result.timestamp, &at):
+    if rec_read_time(&result.timestamp, &at):
         ended = &result.timestamp
     if (
         scan_put_origin(columns, fields, place, scratch) < 0

@@ -50,7 +50,7 @@ cdef struct ScanQuestion:
     ArrowTexts roles       # which count; all if there are none
     ArrowTexts projects    # the same; folders below them count too
     ArrowTexts sessions    # the same
-    ArrowTexts known_types  # records of other types are counted; none are if there are no known ones
+    ArrowTexts known_types  # two texts each: a host and a type; records of other types are counted, if any is known
 
 cdef struct ScanRun:
     const ScanQuestion* question
@@ -97,13 +97,10 @@ cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint
 
 
 cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory.
-
-    value: may be NULL.
-    """
+    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory."""
     if texts.count == 0:
         return 1
-    if value == NULL or not scan_is_name(value):
+    if not scan_is_name(value):
         return 0
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
@@ -116,9 +113,10 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
-    cdef int wanted = scan_is_wanted(&question.roles, scan_role(fields), False, &run.scratch)
+    cdef RecSlice role = rec_role(fields)
+    cdef int wanted = scan_is_wanted(&question.roles, &role, False, &run.scratch)
     if wanted == 1 and question.has_times:
-        if not scan_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
+        if not rec_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return 0
     if wanted == 1 and question.sessions.count:
         if scan_is_name(session) and session.end - session.start > 2:
@@ -144,21 +142,30 @@ cdef int scan_add_unknown_text(ScanRun* run, RecSlice* value) noexcept nogil:
     return arrow_texts_add(&run.unknown_types, run.scratch.data, size)
 
 
+cdef bint scan_is_known_type(ScanRun* run, Cursor start, size_t size) noexcept nogil:
+    """Return whether the host of the file has records of a type."""
+    cdef const ArrowTexts* known = &run.question.known_types
+    cdef size_t i
+    for i in range(0, known.count, 2):
+        if arrow_text_is(known, i + 1, start, size) and arrow_text_is(known, i, run.place.host, run.place.host_bytes):
+            return True
+    return False
+
+
 cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
     """Count a record's type if it is not known. Returns 0, or -1: no memory."""
-    cdef const ArrowTexts* known = &run.question.known_types
     cdef ArrowTexts* texts = &run.unknown_types
     cdef RecSlice* kind = &fields.top[FIELD_TYPE]
     cdef size_t i, last
-    cdef int is_known
-    if known.count == 0 or not rec_value_is_string(kind):
+    if run.question.known_types.count == 0 or not rec_value_is_string(kind):
         return 0
-    for i in range(known.count):
-        if arrow_text_is(known, i, kind.start + 1, kind.end - kind.start - 2):
-            return 0
-    is_known = scan_is_wanted(known, kind, False, &run.scratch)  # with escapes
-    if is_known:
-        return min(is_known, 0)
+    if scan_is_known_type(run, kind.start + 1, kind.end - kind.start - 2):
+        return 0
+    run.scratch.size = 0
+    if scan_text_add(&run.scratch, kind.start + 1, kind.end - 1) < 0:
+        return -1
+    if scan_is_known_type(run, run.scratch.data, run.scratch.size):  # it was written with escapes
+        return 0
     if scan_add_unknown_text(run, kind) < 0 or scan_add_unknown_text(run, &fields.top[FIELD_VERSION]) < 0:
         return -1
     last = texts.count - 2  # the pair that was added stays only if it is new

@@ -1,7 +1,7 @@
 # Finds the record in a line that is not one JSON text.
 #
 # Gives: rec_find.
-# Needs: rec_walk (transcript/fields.pxi), json_skip (json/grammar.pxi).
+# Needs: rec_walk and rec_read_attachment (transcript/fields.pxi), json_skip (json/grammar.pxi).
 #
 # A writer that was killed, or two that wrote at once, leave such lines. Of these a line yields the last complete
 # object that starts the line, follows another complete object, or ends where the line ends. An object at the line's
@@ -108,8 +108,8 @@ cdef Cursor rec_last_of_objects(Cursor p, Cursor end) noexcept nogil:
     return last if p == end else NULL
 
 
-cdef bint rec_find(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
-    """Find the record in the line: the line itself, or the last one in a bad line. Returns False if there is none."""
+cdef bint rec_find_object(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
+    """Find the object of the record in the line. Returns False if there is none."""
     cdef Cursor last = NULL
     cdef Cursor stop
     p = rec_skip_space_and_nul(p, end)
@@ -132,3 +132,11 @@ cdef bint rec_find(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
         if stop != NULL and rec_skip_space_and_nul(stop, end) == end:
             return True
     return last != NULL and rec_walk(last, end, fields) != NULL
+
+
+cdef bint rec_find(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
+    """Find the record in the line: the line itself, or the last one in a bad line. Returns False if there is none."""
+    cdef JsonFault fault
+    if not rec_find_object(p, end, fields):
+        return False
+    return fields.top[FIELD_ATTACHMENT].start == NULL or rec_read_attachment(fields, &fault)

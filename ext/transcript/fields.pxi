@@ -1,12 +1,14 @@
 # Finds the members of a transcript's record that may be asked for, without building objects.
 #
 # Gives: FIELD_* and FIELDS, REC_BLOCK_FIELDS, REC_MESSAGE_FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members,
-# REC_LEVEL_BLOCK; rec_value_is, rec_value_is_string, rec_value_is_utf8, rec_value_is_white_space.
-# Needs: the grammar (json/grammar.pxi).
+# REC_LEVEL_BLOCK; rec_read_attachment; rec_value_is, rec_value_is_string, rec_value_is_utf8, rec_value_is_white_space.
+# Needs: the grammar (json/grammar.pxi), rec_find_member and rec_is_of_person (transcript/records.pxi).
 #
 # One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
 # (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings that hooks
 # decode; the other fields are checked when they are decoded.
+#
+# A queued prompt is an attachment. Its content is found afterwards, so that other records cost nothing more.
 #
 # To add a field: FIELD_* in the part of the list that its comment names (the order decides what rec_field_belongs and
 # rec_field_is_checked return), rec_field_named here, a property of Record (transcript/records.pxi), and _core.pyi.
@@ -52,6 +54,7 @@ cdef enum:
     FIELD_VERSION
     FIELD_SUBTYPE
     FIELD_ORIGIN          # an object: what a user's message comes from
+    FIELD_ATTACHMENT      # an object: what the host gives the agent beside the messages
     FIELDS
     FIELD_OTHER = FIELDS
 
@@ -68,7 +71,8 @@ cdef struct RecFields:
     Cursor start  # the record's object
     Cursor end
     RecSlice top[FIELDS]                  # JSON values of its own members, the last of a name
-    RecSlice message[REC_MESSAGE_FIELDS]  # and of its message
+    RecSlice message[REC_MESSAGE_FIELDS]  # and of its message; of a queued prompt, those of the attachment
+    bint is_queued_prompt                 # see rec_read_attachment
 
 
 cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
@@ -158,8 +162,11 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_GIT_BRANCH
         if memcmp(name, b"requestId", 9) == 0:
             return FIELD_REQUEST_ID
-    elif size == 10 and memcmp(name, b"parentUuid", 10) == 0:
-        return FIELD_PARENT_UUID
+    elif size == 10:
+        if memcmp(name, b"parentUuid", 10) == 0:
+            return FIELD_PARENT_UUID
+        if memcmp(name, b"attachment", 10) == 0:
+            return FIELD_ATTACHMENT
     elif size == 11 and memcmp(name, b"isSidechain", 11) == 0:
         return FIELD_SIDECHAIN
     elif size == 16 and memcmp(name, b"isCompactSummary", 16) == 0:
@@ -183,7 +190,7 @@ cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
 
 cdef inline bint rec_field_is_checked(int field) noexcept nogil:
     """Return whether a field with invalid UTF-8 makes its record invalid."""
-    return field < FIELD_SESSION_ID and field != FIELD_MODEL
+    return field < FIELD_SESSION_ID and field != FIELD_MODEL and field != FIELD_USAGE
 
 
 cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
@@ -296,6 +303,37 @@ cdef Cursor rec_walk_members(
         if p[0] == c"}":
             return p + 1
         p = json_skip_space(p + 1, end)
+
+
+cdef bint rec_read_attachment(RecFields* fields, JsonFault* fault) noexcept nogil:
+    """Make an attachment a message if it is what a person typed while the agent worked. Returns False for bad UTF-8.
+
+    Claude Code (2.1.222) gives such a prompt to the agent between two of its steps, and writes no other record for it:
+    {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt", "prompt": CONTENT}}
+    """
+    cdef RecSlice* attachment = &fields.top[FIELD_ATTACHMENT]
+    cdef Py_ssize_t size = attachment.end - attachment.start
+    cdef RecSlice value
+    if (
+        not rec_value_is(&fields.top[FIELD_TYPE], b"attachment", 10)
+        or (
+            memmem(attachment.start, size, b"queued_command", 14) == NULL
+            and memmem(attachment.start, size, b"\\u", 2) == NULL
+        )
+        or not rec_find_member(attachment, b"type", 4, &value) or not rec_value_is(&value, b"queued_command", 14)
+        or not rec_find_member(attachment, b"commandMode", 11, &value) or not rec_value_is(&value, b"prompt", 6)
+        or (rec_find_member(attachment, b"isMeta", 6, &value) and value.start[0] == c"t")
+        or (rec_find_member(attachment, b"origin", 6, &value) and not rec_is_of_person(&value))
+    ):
+        return True
+    fields.is_queued_prompt = True
+    memset(fields.message, 0, sizeof(fields.message))
+    if not rec_find_member(attachment, b"prompt", 6, &value):
+        return True
+    fields.message[FIELD_CONTENT] = value
+    if value.start[0] == c"[":
+        return rec_walk_blocks(value.start, value.end, fields.message, fault) != NULL
+    return value.start[0] != c'"' or utf8_stop(value.start, value.end) == value.end
 
 
 cdef Cursor rec_walk(Cursor p, Cursor end, RecFields* fields) noexcept nogil:

@@ -18,7 +18,7 @@ cdef enum:
     REC_MAX_MESSAGE_SPREAD_BYTES = 262144
 
 
-cdef object rec_newest_message(WinWindow* window):
+cdef object rec_newest_message(WinWindow* window, bint sidechains):
     """Return (outcome, texts), as _core.pyi documents for last_message."""
     cdef WinLine line
     cdef RecFields fields
@@ -32,14 +32,14 @@ cdef object rec_newest_message(WinWindow* window):
             break
         if not rec_may_hold_assistant(line.start, line.end) or not rec_find(line.start, line.end, &fields):
             continue
-        if not rec_is_assistant(&fields) or rec_is_foreign(&fields):
+        if not rec_is_assistant(&fields) or (rec_is_host_made(&fields) if sidechains else rec_is_foreign(&fields)):
             continue
         seen = True
         if texts and rec_value_string(&fields.message[FIELD_ID]) != message:
             break
-        if not rec_has_text(&fields):
+        if not rec_has_text(&fields, False):
             continue
-        texts.append((rec_utf8(&fields), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
+        texts.append((rec_utf8(&fields, False), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
         message = rec_value_string(&fields.message[FIELD_ID])
         if not message:
             break
@@ -54,7 +54,7 @@ cdef object rec_newest_message(WinWindow* window):
 
 # ---- for Python ---------------------------------------------------------------
 
-def last_message(file, max_bytes=None, max_line=None, max_lines=None):
+def last_message(file, max_bytes=None, max_line=None, max_lines=None, bint sidechains=False):
     cdef WinWindow window
     try:
         win_open(&window, file, 0, None, max_line, False)
@@ -62,6 +62,6 @@ def last_message(file, max_bytes=None, max_line=None, max_lines=None):
         if max_bytes is not None:
             window.lower = max(window.upper - <int64_t>max_bytes, 0)
             window.finished = window.finished or window.lower >= window.upper
-        return rec_newest_message(&window)
+        return rec_newest_message(&window, sidechains)
     finally:
         win_close(&window)

@@ -1,11 +1,11 @@
 # A record of a transcript, and its properties.
 #
-# Gives: rec_value_*, rec_is_*, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
-# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result.
+# Gives: rec_value_*, rec_is_*, rec_role, rec_has_text, rec_utf8; rec_message, rec_may_hold_message, rec_copy;
+# rec_speech, rec_next_text, rec_next_element, rec_find_member, rec_next_result, rec_read_count, rec_read_time.
 # For Python: Record, ToolUse, parse_record.
 # Needs: the fields (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find
 # (transcript/bad_lines.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), parse_json
-# (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_time (text/iso8601.pxi).
+# (json/read.pxi), bytes_between and bytes_cut (text/view.pxi), iso_read_microseconds (text/iso8601.pxi).
 
 cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c"t"
@@ -16,22 +16,27 @@ cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
 
 
 cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
-    """Return whether the record has one of the types that hold words."""
+    """Return whether the record has one of the types that hold words, or is a queued prompt."""
     return (
         rec_is_assistant(fields)
         or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
         or rec_value_is(&fields.top[FIELD_TYPE], b"human", 5)
+        or fields.is_queued_prompt
+    )
+
+
+cdef inline bint rec_is_host_made(RecFields* fields) noexcept nogil:
+    """Return whether the record is marked as written by the host in the name of the agent or of a person."""
+    return (
+        rec_value_is_true(&fields.top[FIELD_META])
+        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
+        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
     )
 
 
 cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
-    """Return whether the record is a sub-agent's, or written by the host in the agent's name."""
-    return (
-        rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
-        or rec_value_is_true(&fields.top[FIELD_META])
-        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
-    )
+    """Return whether the record is a sub-agent's, or marked as written by the host."""
+    return rec_value_is_true(&fields.top[FIELD_SIDECHAIN]) or rec_is_host_made(fields)
 
 
 cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
@@ -46,13 +51,14 @@ cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
     return fields.message
 
 
-cdef object rec_role(RecFields* fields):
-    """Return the message's role, or the type of a flat record; None for records of other types."""
+cdef inline RecSlice rec_role(RecFields* fields) noexcept nogil:
+    """Return the value with the role: the message's, or the type of a flat record. Absent in records of other types."""
+    cdef const char* user = b'"user"'
+    if fields.is_queued_prompt:
+        return RecSlice(<Cursor>user, <Cursor>user + 6)
     if not rec_is_spoken(fields):
-        return None
-    if fields.message[FIELD_ROLE].start == NULL:
-        return rec_value_string(&fields.top[FIELD_TYPE])
-    return rec_value_string(&fields.message[FIELD_ROLE])
+        return RecSlice(NULL, NULL)
+    return fields.top[FIELD_TYPE] if fields.message[FIELD_ROLE].start == NULL else fields.message[FIELD_ROLE]
 
 
 cdef inline void rec_slice_move(RecSlice* value, Cursor old, Cursor new) noexcept nogil:
@@ -102,7 +108,7 @@ cdef int rec_next_element(RecSlice* elements, RecSlice* block, bint strings) noe
                 return REC_STRING
 
 
-cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=False) noexcept nogil:
+cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=True) noexcept nogil:
     """Set `text` to the next text that is not only white space, without its quotation marks. False: none is left.
 
     Texts are those of text blocks and, with `strings`, the strings among the blocks.
@@ -129,7 +135,7 @@ cdef object rec_value_string(RecSlice* value):
 
 
 cdef unicode rec_text(RecFields* fields):
-    """Return the content, or its text blocks joined by newlines, without those of only white space."""
+    """Return the content, or its texts joined by newlines, without those of only white space."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
@@ -141,7 +147,7 @@ cdef unicode rec_text(RecFields* fields):
     return "\n".join(parts)
 
 
-cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
+cdef bint rec_has_text(RecFields* fields, bint strings) noexcept nogil:
     """Return whether there is text other than white space. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
@@ -151,8 +157,8 @@ cdef bint rec_has_text(RecFields* fields, bint strings=False) noexcept nogil:
     return rec_next_text(&texts, &text, strings)
 
 
-cdef bytes rec_utf8(RecFields* fields, bint strings=False):
-    """Return what rec_text returns, in UTF-8. strings: strings among the content's blocks are texts, too."""
+cdef bytes rec_utf8(RecFields* fields, bint strings):
+    """Return what rec_text returns, in UTF-8. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice first, text
@@ -312,37 +318,37 @@ cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:
     return False
 
 
+cdef bint rec_is_of_person(RecSlice* origin) noexcept nogil:
+    """Return whether a message with this `origin` may be a person's; it may be absent."""
+    cdef RecSlice kind
+    return not rec_find_member(origin, b"kind", 4, &kind) or rec_value_is(&kind, b"human", 5)
+
+
+cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
+    """Return whether this is the role of a person."""
+    return rec_value_is(role, b"user", 4) or rec_value_is(role, b"human", 5)
+
+
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
-    cdef RecSlice text
-    if rec_is_assistant(fields) or not rec_is_spoken(fields) or rec_is_foreign(fields):
-        return False
-    if speech[FIELD_RESULTS].start != NULL:
-        return False
-    if rec_find_member(&fields.top[FIELD_ORIGIN], b"kind", 4, &text) and not rec_value_is(&text, b"human", 5):
-        return False
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
-            return False
-        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    elif not rec_next_text(&texts, &text, True):
-        return False
-    return not rec_is_host_written(&text)
+    cdef RecSlice role = rec_role(fields)
+    return (
+        rec_is_persons(&role)
+        and rec_speech(fields)[FIELD_RESULTS].start == NULL
+        and not rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
+        and rec_is_of_person(&fields.top[FIELD_ORIGIN])
+        and rec_is_own_words(fields)
+    )
 
 
 cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     """Return whether the agent or a person said what is in the record, and not the host in their name."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
-    if (
-        not rec_is_spoken(fields)
-        or rec_value_is_true(&fields.top[FIELD_META])
-        or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is_true(&fields.top[FIELD_COMPACT_SUMMARY])
-    ):
+    cdef bint is_persons = rec_is_persons(&role)
+    if not (is_persons or rec_value_is(&role, b"assistant", 9)) or rec_is_host_made(fields):
         return False
     if rec_value_is_string(&speech[FIELD_CONTENT]):
         if rec_value_is_white_space(&speech[FIELD_CONTENT]):
@@ -350,21 +356,41 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
         text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
     elif not rec_next_text(&texts, &text):
         return False
-    return rec_is_assistant(fields) or not rec_is_host_written(&text)
+    return not is_persons or not rec_is_host_written(&text)
+
+
+cdef bint rec_read_count(RecSlice* container, const char* name, Py_ssize_t size, int64_t* count) noexcept nogil:
+    """Set `count` to the whole number from 0 to 2**63 - 1 that a member of an object has. Returns False without one."""
+    cdef RecSlice value
+    cdef uint64_t number = 0
+    count[0] = 0
+    if not rec_find_member(container, name, size, &value) or value.end - value.start > 19:
+        return False
+    while value.start != value.end:
+        if not c"0" <= value.start[0] <= c"9":
+            return False
+        number = 10 * number + value.start[0] - c"0"
+        value.start += 1
+    if number > INT64_MAX:
+        return False
+    count[0] = <int64_t>number
+    return True
 
 
 cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
-    """Return the whole number that a member of an object has, or 0 if it has none of 0 to 10**18 - 1."""
-    cdef RecSlice value
-    cdef int64_t number = 0
-    if not rec_find_member(container, name, size, &value) or value.end - value.start > 18:
-        return 0
-    while value.start != value.end:
-        if not c"0" <= value.start[0] <= c"9":
-            return 0
-        number = 10 * number + value.start[0] - c"0"
-        value.start += 1
-    return number
+    """Return what rec_read_count finds, or 0."""
+    cdef int64_t count
+    rec_read_count(container, name, size, &count)
+    return count
+
+
+cdef bint rec_read_time(RecSlice* value, int64_t* microseconds) noexcept nogil:
+    """Return whether a JSON value is a time in the years 1 to 9999. microseconds: set to it."""
+    return (
+        rec_value_is_string(value)
+        and iso_read_microseconds(value.start + 1, value.end - 1, microseconds)
+        and -62_135_596_800_000_000LL <= microseconds[0] < 253_402_300_800_000_000LL  # 0001-01-01, 10000-01-01
+    )
 
 
 # ---- for Python ---------------------------------------------------------------
@@ -442,7 +468,8 @@ cdef class Record:
 
     @property
     def role(self):
-        return rec_role(&self.fields)
+        cdef RecSlice role = rec_role(&self.fields)
+        return rec_value_string(&role)
 
     @property
     def text(self):
@@ -462,12 +489,11 @@ cdef class Record:
 
     @property
     def time(self):
-        cdef RecSlice* stamp = &self.fields.top[FIELD_TIMESTAMP]
-        cdef double seconds
-        if not rec_value_is_string(stamp) or not iso_read_time(stamp.start + 1, stamp.end - 1, &seconds):
+        cdef int64_t microseconds
+        if not rec_read_time(&self.fields.top[FIELD_TIMESTAMP], &microseconds):
             return None
         from tailhook.records import utc_time
-        return utc_time(seconds)
+        return utc_time(microseconds)
 
     @property
     def session_id(self):

@@ -212,10 +212,14 @@ class Record:
     @property
     def text(self) -> str:
         """`message.content`, or the flat `content` of a human, user or assistant record: the string, or its text blocks
-        joined by newlines, without those of only white space; "" otherwise."""
+        and bare strings joined by newlines, without those of only white space; "" otherwise.
+
+        A prompt that a person typed while the agent worked (Claude Code 2.1.222) is an attachment, whose `prompt` is
+        the content.
+        """
     @property
     def role(self) -> str | None:
-        """The message's role, or the type of a flat record; None in records of other types."""
+        """The message's role, or the type of a flat record; "user" of a queued prompt; None in other records."""
     @property
     def type(self) -> str | None: ...
     @property
@@ -335,7 +339,7 @@ def reverse_messages(
     """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
 
     There is one for each record of `reverse_records` that belongs to the main conversation and has words or tools. The
-    text is UTF-8 (a lone surrogate takes three bytes): `Record.text`, and the strings in a content list; b"" for none.
+    text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
     max_lines: the largest number of lines to read.
     """
 
@@ -361,12 +365,14 @@ def last_message(
     max_bytes: int | None = None,
     max_line: int | None = None,
     max_lines: int | None = None,
+    sidechains: bool = False,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
     """Return the newest message of the assistant, not of a sub-agent, that has text: (outcome, texts).
 
     max_bytes: how far to read back from the end of the file. None: no limit.
     max_line: bytes; longer lines are skipped. None: no limit.
     max_lines: how many lines to read. None: no limit.
+    sidechains: messages of sub-agents count, too.
 
     A message is all records with its id that have text. texts: for each record, oldest first, its text and its
     timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone surrogate takes three bytes): a
@@ -627,7 +633,7 @@ class ScanProgram:
     context: characters around a match, up to 65,536.
     since, until: microseconds since 1970; None for no limit.
     all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
-    known_types: records of other types are counted; none are if this is empty.
+    known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
 
     Threads can share it: it does not change.
 
@@ -652,7 +658,7 @@ class ScanProgram:
         sessions: Sequence[str] = (),
         all_text: bool = False,
         sidechains: bool = False,
-        known_types: Sequence[str] = (),
+        known_types: Sequence[tuple[str, str]] = (),
     ) -> ScanProgram: ...
 
 @final

@@ -14,7 +14,12 @@ from pathlib import Path
 from tailhook._core import Record, forward_lines, forward_records, parse_record, reverse_lines, write_json
 from tailhook.errors import RecordError
 from tailhook.hook.hosts import DEFAULT, claude_code
-from tailhook.hook.hosts.transcripts import MAX_FIRST_RECORD_BYTES, recognize_record
+from tailhook.hook.hosts.transcripts import (
+    MAX_FIRST_RECORD_BYTES,
+    MAX_START_BYTES,
+    is_host_written,
+    recognize_record,
+)
 from tailhook.sources import open_source
 
 TYPE_CHECKING = False
@@ -126,7 +131,7 @@ class HostRecords:
             message["content"] = content = plain_content(message.get("content"))
             if translated["type"] == "assistant" and "model" not in message:
                 message["model"] = context.get("model")
-            if translated["type"] == "user" and is_host_written(content, self.host.HOST_WRITTEN):
+            if translated["type"] == "user" and is_host_written(first_text(content), self.host.HOST_WRITTEN):
                 translated["isMeta"] = True
         try:
             return write_json(translated)
@@ -176,12 +181,12 @@ def plain_content(content: object) -> object:
     ]
 
 
-def is_host_written(content: object, starts: tuple[bytes, ...]) -> bool:
-    """Return whether the first text of a message begins as one that the host wrote."""
-    blocks = content if isinstance(content, list) else [{"text": content}]
-    texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+def first_text(content: object) -> bytes:
+    """Return the first text of a message that is not blank, in UTF-8, b"" if there is none."""
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
     words = next((text.lstrip() for text in texts if isinstance(text, str) and text.strip()), "")
-    return words.startswith(tuple(start.decode() for start in starts))
+    return words[:MAX_START_BYTES].encode("utf-8", "replace")
 
 
 def recognize(file: SeekableFile) -> HostRecords | None:
@@ -254,6 +259,17 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
             if "{session}" in pattern or (not is_sub_agent and read_session_id(str(agent)) in sessions):
                 found.add(str(agent))
     return sorted(found)
+
+
+def begins_with_sub_agent(file: SeekableFile) -> bool | None:
+    """Return whether the first message of Claude Code's transcript is a sub-agent's; None if it begins with no message.
+
+    A session of an older version has its sub-agents' records, too, without the id of an agent.
+    """
+    for record in forward_records(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
+        if record.role is not None:
+            return record.is_sidechain and bool(record.agent_id)
+    return None
 
 
 def read_session_id(path: str) -> str:

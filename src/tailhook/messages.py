@@ -18,7 +18,7 @@ MAX_MESSAGE_GAP_BYTES = 1 << 18  # from a message's record to its next one: 75 K
 class TranscriptMessage:
     """One message of the model's API, or of a user: one or more records of a transcript.
 
-    records: all of the message's records, oldest first.
+    records: all of the message's records, oldest first. A line that is repeated, with the same uuid, is one record.
     """
 
     __slots__ = ("_said", "records")
@@ -78,6 +78,7 @@ class OpenMessage:
     """A message that more records may belong to.
 
     is_whole: whether it is a message by itself.
+    uuids: of its records.
     last_offset: of its last record.
     is_followed: whether its agent has begun another message since.
     """
@@ -85,8 +86,16 @@ class OpenMessage:
     def __init__(self, record: Record, is_whole: bool) -> None:
         self.records = [record]
         self.is_whole = is_whole
+        self.uuids = {record.uuid}
         self.last_offset = record.offset
         self.is_followed = False
+
+    def add(self, record: Record, is_restated: bool) -> None:
+        """Add a record, unless its line is repeated.  is_restated: as for TranscriptMessage."""
+        self.last_offset = record.offset
+        if is_restated or record.uuid is None or record.uuid not in self.uuids:
+            self.records.append(record)
+            self.uuids.add(record.uuid)
 
 
 def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[TranscriptMessage]:
@@ -107,8 +116,7 @@ def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[Tran
             continue
         name = record.message_id if record.role == "assistant" else None
         if name is not None and name in known and not is_over(known[name], record.offset):
-            known[name].records.append(record)
-            known[name].last_offset = record.offset
+            known[name].add(record, is_restated)
         else:
             message = OpenMessage(record, name is None)
             waiting.append(message)

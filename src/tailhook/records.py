@@ -12,7 +12,7 @@ class Usage(NamedTuple):
     """Tokens that one response of the API used.
 
     The input is what was neither read from the cache nor written to it. A count that is missing, or that is not a whole
-    number, is 0.
+    number from 0 to 2**63 - 1, is 0.
 
     >>> Usage(input=3, output=120, cache_read=9000, cache_creation=0)
     Usage(input=3, output=120, cache_read=9000, cache_creation=0)
@@ -47,9 +47,6 @@ class ToolResult:
         return f"ToolResult(tool_use_id={self.tool_use_id!r}, is_error={self.is_error})"
 
 
-def utc_time(seconds: float) -> datetime | None:
-    """Return a Unix time as an aware datetime in UTC, to the microsecond, or None outside of the years 1 to 9999."""
-    try:
-        return EPOCH + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
+def utc_time(microseconds: int) -> datetime:
+    """Return a Unix time in the years 1 to 9999 as an aware datetime in UTC."""
+    return EPOCH + timedelta(microseconds=microseconds)

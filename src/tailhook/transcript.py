@@ -10,10 +10,12 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from tailhook._core import Record, ToolUse, forward_lines, forward_records, last_message, parse_record, reverse_records
+from tailhook.arguments import check_strings, check_whole_number
 from tailhook.errors import SourceError
-from tailhook.sources import open_source
+from tailhook.sources import is_url, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from tailhook.sources import OpenSource, SeekableFile, TranscriptSource
 
 __all__ = ["Record", "ToolUse", "Transcript", "open"]
+
+MAX_OFFSET = (1 << 63) - 1  # of a file
 
 
 class Transcript:
@@ -45,6 +49,8 @@ class Transcript:
         self._closed = False
         self._host_records: HostRecords | None = None
         self._is_recognized = False
+        self._is_of_sub_agent: bool | None = None  # None: not known yet
+        self._version = 0  # of the content in which host and sub-agent were recognized
         self._followers: list[Follower] = []
         self._sub_agents: list[Transcript] = []
 
@@ -75,23 +81,27 @@ class Transcript:
             agent.close()
 
     def _open(self) -> OpenSource:
+        if self._closed:
+            raise ValueError("the transcript is closed")
         if self._opened is None:
-            if self._closed:
-                raise ValueError("the transcript is closed")
             self._opened = open_source(self._source)
         return self._opened
 
     @property
     def _file(self) -> SeekableFile:
-        return self._open().file
+        opened = self._open()
+        if opened.version != self._version:  # a follower has found new content
+            self._version, self._is_recognized, self._is_of_sub_agent = opened.version, False, None
+        return opened.file
 
     def _translated(self) -> HostRecords | None:
         """Return what translates the records of another host than Claude Code; None for Claude Code's."""
+        file = self._file
         if not self._is_recognized:
             from tailhook.host_records import recognize
 
-            self._host_records = recognize(self._file)
-            self._is_recognized = self._host_records is not None or self._file.seek(0, os.SEEK_END) > 0
+            self._host_records = recognize(file)
+            self._is_recognized = self._host_records is not None or file.seek(0, os.SEEK_END) > 0
         return self._host_records
 
     @property
@@ -108,6 +118,19 @@ class Transcript:
 
         return name_of_host(self._translated())
 
+    @property
+    def is_of_sub_agent(self) -> bool:
+        """Whether it is the transcript of a sub-agent, as Claude Code writes them: a sub-agent's message is the first.
+
+        `last_message`, `findall` and `find_last` leave out sub-agents in the transcript of a session, and take the
+        sub-agent's own messages in such a transcript.
+        """
+        if self._translated() is None and self._is_of_sub_agent is None:
+            from tailhook.host_records import begins_with_sub_agent
+
+            self._is_of_sub_agent = begins_with_sub_agent(self._file)
+        return self._is_of_sub_agent is True
+
     def __iter__(self) -> Iterator[Record]:
         translated = self._translated()
         return forward_records(self._file) if translated is None else translated.forward(self._file)
@@ -118,31 +141,30 @@ class Transcript:
         roles: only records with one of these roles ("assistant", "user"; "human" in flat transcripts).
         limit: at most so many records.
 
+        Raises TypeError for a single str as `roles`, and ValueError for a limit below 0.
+
         >>> with open("session.jsonl") as transcript:
         ...     [record.text for record in transcript.reversed(roles={"assistant"}, limit=1)]
         ['Done.']
         """
-        left = limit
+        wanted = None if roles is None else check_strings("roles", roles)
+        most = None if limit is None else min(check_whole_number("limit", limit, 0), MAX_OFFSET)
         translated = self._translated()
-        for record in reverse_records(self._file) if translated is None else translated.reverse(self._file):
-            if left == 0:
-                return
-            if roles is None or record.role in roles:
-                yield record
-                if left is not None:
-                    left -= 1
+        records = reverse_records(self._file) if translated is None else translated.reverse(self._file)
+        return islice((record for record in records if wanted is None or record.role in wanted), most)
 
     def at(self, offset: int) -> Record:
         """Return the record whose line begins at an offset: bytes from the start, decompressed, as in `Record.offset`.
 
-        Raises ValueError if no record begins there.
+        Raises ValueError if no record begins there, and TypeError for what is not a whole number.
 
         >>> with open("session.jsonl") as transcript:
         ...     [transcript.at(record.offset).role for record in transcript]
         ['user', 'assistant']
         """
+        offset = check_whole_number("offset", offset, 0)
         translated = self._translated()
-        for found, line in forward_lines(self._file, offset, offset + 1):
+        for found, line in forward_lines(self._file, offset, offset + 1) if offset < MAX_OFFSET else ():
             if found == offset:
                 if translated is not None:
                     translated.read_changes(self._file, offset)
@@ -170,8 +192,8 @@ class Transcript:
         """Yield all records, oldest first, and then waits for more and yields them as they are written.
 
         Looks for more ten times a second. Continues if the file is truncated, overwritten, or replaced by another one
-        at its path: with the records from the beginning of the new content. Ends on `break`, or when `close` is called,
-        also by another thread.
+        at its path: with the records from the beginning of the new content, which the transcript's other methods then
+        read, too. Ends on `break`, or when `close` is called, also by another thread.
 
         Raises SourceError for what no program is still writing: a compressed file or a URL.
 
@@ -183,8 +205,6 @@ class Transcript:
         from tailhook.following import Follower
 
         opened = self._open()
-        if self._closed:
-            raise ValueError("the transcript is closed")
         if not opened.is_live:
             raise SourceError(f"{opened.path or 'the transcript'} cannot be followed: it is compressed, or at a URL")
         follower = Follower(opened)
@@ -194,11 +214,12 @@ class Transcript:
     def sub_agents(self) -> list[Transcript]:
         """Return the transcripts of this session's sub-agents, in the order of their paths.
 
-        They are opened when they are first read, and closed with this one. Claude Code (2.1.2 and later) keeps them in
+        They are opened when they are first read, and closed with this one. In each, `last_message`, `findall` and
+        `find_last` take the sub-agent's own messages. Claude Code (2.1.2 and later) keeps them in
         `SESSION/subagents/` beside `SESSION.jsonl`; older versions keep all of a project's beside the sessions', and
         each names its session. Other hosts write sub-agents into the session's own file, or nowhere.
 
-        Raises ValueError if the transcript was not opened by a path.
+        Raises ValueError if the transcript was not opened by the path of a file.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.sub_agents()
@@ -207,8 +228,10 @@ class Transcript:
         from tailhook.host_records import sub_agent_files
 
         opened = self._open()
-        if opened.path is None or "://" in opened.path:
+        if opened.path is None:
             raise ValueError("sub-agents are found beside a transcript's path, and this one has none")
+        if is_url(opened.path):
+            raise ValueError(f"sub-agents are found beside a transcript's file, and {opened.path} is a URL")
         paths = sub_agent_files(opened.path, self._translated(), next(iter(self), None))
         agents = [Transcript(path) for path in paths]
         self._sub_agents += agents
@@ -217,7 +240,8 @@ class Transcript:
     def last_message(self) -> str | None:
         """Return the newest text message of the assistant, as the hooks see it, or None.
 
-        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count.
+        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count,
+        unless it is the transcript of a sub-agent: then its messages count.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.last_message()
@@ -226,13 +250,14 @@ class Transcript:
         translated = self._translated()
         if translated is not None:
             return translated.last_message(self._file)
-        outcome, texts = last_message(self._file)
+        outcome, texts = last_message(self._file, sidechains=self.is_of_sub_agent)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
-        """Return the last match in the newest record that has one, or None. Takes what `findall` takes."""
+        """Return the last match in the newest record that has one, or None. Takes and raises what `findall` does."""
+        check_patterns(patterns)
         for record in self.reversed(roles):
-            if is_own_text(record) and (found := patterns.findall(record.text)):
+            if is_own_text(record, self.is_of_sub_agent) and (found := patterns.findall(record.text)):
                 return found[-1].with_record(record)
         return None
 
@@ -240,12 +265,15 @@ class Transcript:
         """Yield every match in the texts of the records, oldest first.
 
         patterns: PatternSet.
-        roles: whose records are searched. Sub-agents', API errors and what the host wrote are left out.
+        roles: whose records are searched. Sub-agents' (but in the transcript of a sub-agent), API errors and what the
+            host wrote are left out.
+
+        Raises TypeError if `patterns` is anything else, and for a single str as `roles`.
         """
-        for record in self:
-            if record.role in roles and is_own_text(record):
-                for found in patterns.findall(record.text):
-                    yield found.with_record(record)
+        check_patterns(patterns)
+        wanted, in_sub_agent = check_strings("roles", roles), self.is_of_sub_agent
+        own = (record for record in self if record.role in wanted and is_own_text(record, in_sub_agent))
+        return (found.with_record(record) for record in own for found in patterns.findall(record.text))
 
 
 def measured_lines(transcript: Transcript) -> Iterator[tuple[int, int, bool, Record | None]]:
@@ -265,9 +293,20 @@ def measured_lines(transcript: Transcript) -> Iterator[tuple[int, int, bool, Rec
         yield previous[0], size - previous[0], *previous[1:]
 
 
-def is_own_text(record: Record) -> bool:
-    """Return whether the agent or a person, and not the host in their name, said this in the main conversation."""
-    return record.has_own_words and not record.is_sidechain
+def check_patterns(patterns: PatternSet) -> None:
+    """Raise TypeError for anything but a PatternSet."""
+    from tailhook.patterns import PatternSet
+
+    if not isinstance(patterns, PatternSet):
+        raise TypeError(f"patterns is {patterns!r}: give a PatternSet, as of PatternSet(['TODO'])")
+
+
+def is_own_text(record: Record, in_sub_agent: bool = False) -> bool:
+    """Return whether the agent or a person, and not the host in their name, said this in the main conversation.
+
+    in_sub_agent: the record is in the transcript of a sub-agent, whose conversation is the main one there.
+    """
+    return record.has_own_words and (in_sub_agent or not record.is_sidechain)
 
 
 def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's own verb

@@ -33,22 +33,33 @@ BLOCKS = st.fixed_dictionaries(
 CONTENTS = STRINGS | st.deferred(lambda: HOST_WRITTEN) | st.lists(BLOCKS | ANYTHING, max_size=4) | ANYTHING
 FLAGS = st.sampled_from([True, False, None, "true"])
 TIMES = st.datetimes().map(lambda time: time.isoformat() + "Z")
-COUNTS = st.integers(-1, 10**18) | st.sampled_from([1.5, "5", None])
+COUNTS = st.integers(-1, 2**64) | st.sampled_from([1.5, "5", None])
 USAGES = st.dictionaries(st.sampled_from([*oracle.TOKENS, "service_tier"]), COUNTS) | ANYTHING
+ROLES = STRINGS | st.sampled_from(["user", "user", "assistant", "human", None])
 MESSAGES = st.fixed_dictionaries(
-    {}, optional={"id": IDS, "role": STRINGS, "content": CONTENTS, "model": STRINGS | ANYTHING, "usage": USAGES}
+    {}, optional={"id": IDS, "role": ROLES, "content": CONTENTS, "model": STRINGS | ANYTHING, "usage": USAGES}
 )
 RESULT = st.just("tool_result")
 MEMBERS = [name for name in oracle.STRINGS.values() if name not in ("type", "timestamp")]
 HOST_WRITTEN = st.sampled_from(oracle.HOST_WRITTEN).map(lambda text: f" \n{text} more")
+ORIGINS = st.fixed_dictionaries({}, optional={"kind": st.sampled_from(["human", "task-notification", 5])})
+ATTACHMENTS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["queued_command", "queued_command", "file"]), "prompt": CONTENTS},
+    optional={
+        "commandMode": st.sampled_from(["prompt", "prompt", "prompt", "task-notification", None]),
+        "origin": ORIGINS | ANYTHING,
+        "isMeta": FLAGS,
+    },
+)
 RECORDS = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["assistant", "assistant", "user", "user", "human", "system", "progress"]) | RESULT,
+        "type": st.sampled_from(["assistant", "assistant", "user", "user", "human", "system", "attachment"]) | RESULT,
+        "attachment": ATTACHMENTS | ANYTHING,
         "message": MESSAGES | ANYTHING,
         "content": CONTENTS,
         "timestamp": TIMES | ANYTHING,
-        "origin": st.fixed_dictionaries({}, optional={"kind": st.sampled_from(["human", "task-notification", 5])}),
+        "origin": ORIGINS,
         **dict.fromkeys(MEMBERS, STRINGS | ANYTHING),
         "subtype": st.sampled_from(["api_error", "compact_boundary", 5]),
         "tool_use_id": IDS,

@@ -20,6 +20,10 @@ RECORDS = {
             (codex_text("developer", "input_text", "<skills_instructions>"), None),
             (codex_text("user", "input_text", "<environment_context>\n  <cwd>/p</cwd>"), None),
             (codex_text("user", "input_text", "# AGENTS.md instructions for /p\n\nBe brief."), None),
+            (codex_text("user", "input_text", "\n<ENVIRONMENT_CONTEXT>\n  <cwd>/p</cwd>"), None),  # of older versions
+            (codex_text("user", "input_text", '<subagent_notification>\n{"agent_id":"a"}'), None),
+            (codex_text("user", "input_text", "<user_shell_command>\n<command>ls</command>"), None),
+            (codex_text("user", "input_text", "<skill>\n<name>release</name>"), None),
             (codex_text("user", "input_text", "Do the work."), (False, b"Do the work.", [])),
             (codex_item(type="function_call", name="exec_command", arguments="{}"), (True, b"", ["exec_command"])),
             (codex_item(type="custom_tool_call", name="apply_patch", input=""), (True, b"", ["apply_patch"])),

@@ -128,9 +128,18 @@ class Grower:
 
     def prompt(self, file: Transcript) -> None:
         words = self.random.choice((*SENTENCES, *HOST_WORDS))
-        content: Any = self.random.choice((words, [{"type": "text", "text": words}]))
+        content: Any = self.random.choice((words, [{"type": "text", "text": words}], [words]))
         extra = {"isMeta": True} if self.chance(0.1) else {"isCompactSummary": True} if self.chance(0.05) else {}
+        if self.chance(0.15):
+            self.add(file, "attachment", attachment=self.queued(content), **extra)
+            return
         self.add(file, "user", message={"role": "user", "content": content}, **extra)
+
+    def queued(self, content: Any) -> Record:
+        """Return the attachment with a prompt that was typed while the agent worked, or with a notification."""
+        origin = self.random.choice(({}, {"origin": {"kind": "human"}}, {"origin": {"kind": "other"}}))
+        mode = self.random.choice(("prompt", "prompt", "task-notification"))
+        return {"type": "queued_command", "prompt": content, "commandMode": mode, **origin}
 
     def respond(self, file: Transcript, nested_in: Transcript | None = None) -> None:
         """Write a response of the model: one record for each block, with output tokens that never become fewer.

@@ -74,6 +74,13 @@ def test_records_without_an_id_are_messages_by_themselves():
     assert shown(said(5, "number"), said(5, "again")) == [(None, "assistant", "number"), (None, "assistant", "again")]
 
 
+def test_a_line_that_is_repeated_is_one_record_of_its_message():
+    first, second = said("a", "one", uuid="u1"), said("a", use("t1"), uuid="u2")
+    (found,) = messages(first, first, second, said("a", "two", uuid="u3"), second, first, said("a", "one"))
+    assert (found.text, [tool.id for tool in found.tools]) == ("one\ntwo\none", ["t1"])
+    assert [record.uuid for record in found.records] == ["u1", "u2", "u3", None]
+
+
 def test_a_message_that_is_repeated_much_later_is_another_one():
     filler = asked("x" * (MAX_MESSAGE_GAP_BYTES + 1))
     assert [name for name, _, _ in shown(said("a", "1"), said("b", "2"), filler, said("a", "1"))] == [

@@ -5,6 +5,8 @@ from datetime import datetime, timezone
 
 import pytest
 from support.oracles import records as oracle
+from support.oracles.scan import Question
+from support.scans import scan_rows
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
@@ -58,6 +60,12 @@ RECORDS = [
     {"type": "user", "message": {"content": "a notification"}, "origin": {"kind": "task-notification"}},
     {"type": "user", "message": {"content": "a prompt"}, "origin": {"kind": "human"}},
     {"type": "user", "message": {"content": "a prompt"}, "origin": "elsewhere"},
+    {"type": "user", "message": {"role": "assistant", "content": "no prompt"}},
+    {"type": "assistant", "message": {"role": "user", "content": "a prompt"}},
+    {"type": "user", "message": {"role": "system", "content": "whose?"}},
+    {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt"}},
+    {"attachment": {"type": "queued_command", "prompt": "x", "commandMode": "prompt"}, "message": {"content": "y"}},
+    {"type": "user", "attachment": {"type": "queued_command", "prompt": "x", "commandMode": "prompt"}, "content": "y"},
     {"type": "user", "message": {"content": "a\\b\\u003c/\b\f\r\x00\x7f\u2028"}},
 ]
 
@@ -143,6 +151,8 @@ def test_a_line_whose_grammar_is_broken_holds_no_record(line):
         b'{"type":"user","message":{"content":"\xc3"}}',
         b'{"type":"user","message":{"content":[{"type":"text","text":"\xed\xa0\x80"}]}}',
         b'{"uuid":"\xc0\xaf"}',
+        b'{"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"\xff"}}',
+        b'{"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":["\xff"]}}',
     ],
 )
 def test_invalid_utf8_in_what_may_be_asked_for_makes_a_bad_line(line):
@@ -151,7 +161,7 @@ def test_invalid_utf8_in_what_may_be_asked_for_makes_a_bad_line(line):
 
 def test_invalid_utf8_elsewhere_is_replaced_and_harms_only_the_whole_object():
     record = parse_record(
-        b'{"type":"user","cwd":"/\xff\\u00e9","message":{"model":"\xc3","content":["fine",'
+        b'{"type":"user","cwd":"/\xff\\u00e9","message":{"model":"\xc3","usage":"\xff","content":["fine",'
         b'{"type":"tool_result","tool_use_id":"\xff","content":[{"type":"text","text":"\xed\xa0\x80!"}]}]}}'
     )
     assert (record.cwd, record.model) == ("/\ufffdé", "\ufffd")
@@ -203,7 +213,23 @@ def test_a_record_without_what_it_is_asked_for_gives_none():
     assert (record.tool_results, record.is_prompt, record.is_error) == ([], False, False)
 
 
-@pytest.mark.parametrize("count", [-1, 1.0, 1e3, "7", None, [], {}, True, 10**18, 10**40])
+@pytest.mark.parametrize(
+    "stamp", ["0001-01-01T00:00:00.000001Z", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z"]
+)
+def test_a_time_at_the_edge_of_the_years_has_its_microseconds(stamp):
+    assert parse_record(line_of({"timestamp": stamp})).time == datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+
+
+@pytest.mark.parametrize("count", [0, 10**18, 2**62, 2**63 - 1])
+def test_a_count_may_have_63_bits_as_in_the_table(count):
+    usage = {"input_tokens": count, "output_tokens": count}
+    record = {"type": "assistant", "message": {"usage": usage}}
+    assert parse_record(line_of(record)).usage == (count, count, 0, 0)
+    (row,) = scan_rows("usage", [("/t/s.jsonl", line_of(record))], Question())
+    assert (row["input_tokens"], row["output_tokens"]) == (count, count)
+
+
+@pytest.mark.parametrize("count", [-1, 1.0, 1e3, "7", None, [], {}, True, 2**63, 10**40])
 def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
     record = parse_record(json.dumps({"message": {"usage": {"input_tokens": count, "output_tokens": 7}}}).encode())
     assert record.usage == (0, 7, 0, 0)
@@ -225,6 +251,8 @@ def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
         ("<b", True),
         ("<task-notificatio", True),
         ("<task-notification", False),
+        ("<ci-monitor-event>CI check failed", False),
+        ("<create-pr-command>\n## Overview", False),
         ("[Request interrupted by user for tool use]", False),
         ("Stop hook feedback:\nno", False),
     ],
@@ -232,9 +260,55 @@ def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
 def test_a_prompt_is_what_a_person_typed(content, is_prompt):
     assert parse_record(line_of({"type": "user", "message": {"content": content}})).is_prompt is is_prompt
     assert parse_record(line_of({"type": "human", "content": content})).is_prompt is is_prompt
+    assert parse_record(line_of({"type": "user", "content": content})).has_own_words >= is_prompt
+    assert parse_record(line_of({"type": "user", "content": content})).text.strip() or not is_prompt
     for flag in ("isMeta", "isSidechain", "isCompactSummary"):
         assert not parse_record(line_of({"type": "user", "content": content, flag: True})).is_prompt
     assert not parse_record(line_of({"type": "assistant", "message": {"content": content}})).is_prompt
+
+
+def queued(prompt, mode="prompt", **members):
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": mode, **members}
+    return {"type": "attachment", "uuid": "u", "attachment": attachment}
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (queued("and commit it"), "and commit it"),
+        (queued("and commit it", origin={"kind": "human"}), "and commit it"),
+        (queued([said("look:"), {"type": "image", "source": {}}, "here"]), "look:\nhere"),
+        (queued("and commit it") | {"message": {"role": "assistant", "content": "no"}}, "and commit it"),
+    ],
+)
+@pytest.mark.parametrize("order", [dict, lambda record: dict(reversed(record.items()))], ids=["", "backwards"])
+def test_what_a_person_typed_while_the_agent_worked_is_a_prompt(written, text, order):
+    oracle.assert_same(parse_record(line_of(order(written))), written)
+    record = parse_record(line_of(order(written)))
+    assert (record.type, record.role, record.text) == ("attachment", "user", text)
+    assert (record.is_prompt, record.has_own_words) == (True, True)
+    assert not parse_record(line_of(order(written) | {"isSidechain": True})).is_prompt
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        queued("<task-notification>done", "task-notification"),
+        queued("ls", "bash"),
+        queued("x", origin={"kind": "task-notification"}),
+        queued("x", isMeta=True),
+        queued("x") | {"type": "progress"},
+        {"type": "attachment", "attachment": {"type": "file", "prompt": "x", "commandMode": "prompt"}},
+    ],
+)
+def test_an_attachment_that_no_person_typed_is_not_a_message(written):
+    record = parse_record(line_of(written))
+    assert (record.role, record.text, record.is_prompt, record.has_own_words) == (None, "", False, False)
+
+
+def test_a_queued_prompt_that_the_host_wrote_is_not_a_persons():
+    record = parse_record(line_of(queued("<system-reminder>x</system-reminder>")))
+    assert (record.role, record.is_prompt, record.has_own_words) == ("user", False, False)
 
 
 def test_an_error_is_a_failed_tool_or_request():

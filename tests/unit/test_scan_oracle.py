@@ -51,6 +51,11 @@ def typed(text, seconds=0, **members):
     return record("user", text, seconds, **members)
 
 
+def queued(prompt, **members):
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **members}
+    return record("attachment", attachment=attachment)
+
+
 def response(message_id, output, seconds=0, request=None, **members):
     message = {"usage": {"input_tokens": 1, "output_tokens": output}, "model": "m"}
     message |= {} if message_id is None else {"id": message_id}
@@ -301,8 +306,8 @@ NOT_OWN = {
     "thinking": record("assistant", [{"type": "thinking", "thinking": "TODO"}]),
     "a system record": {"type": "system", "content": "TODO"},
     "a progress record": nested(said("TODO")),
-    "an unknown type": record("attachment", attachment={"prompt": "TODO"}),
-    "a bare string in a list": record("assistant", ["TODO"]),
+    "an attachment": record("attachment", attachment={"prompt": "TODO"}),
+    "a task's notification in the queue": queued("TODO", commandMode="task-notification"),
 }
 ONLY_WITH_ALL_TEXT = {
     "meta": typed("TODO", isMeta=True),
@@ -343,9 +348,26 @@ def test_the_flat_shape_and_a_string_as_content_are_words():
     )
 
 
-def test_text_beside_a_tools_result_is_words():
+def test_a_bare_string_in_a_list_of_blocks_is_words():
+    assert found(record("assistant", ["TODO", {"type": "text", "text": "TODO"}])) == [
+        (0, 4, 1, False),
+        (5, 9, 2, False),
+    ]
+
+
+def test_text_beside_a_tools_result_is_words_but_not_a_prompt():
     both = record("user", [{"type": "tool_result", "content": "TODO"}, {"type": "text", "text": "TODO"}])
     assert found(both) == [(0, 4, 1, False)]
+    assert [row["is_prompt"] for row in scanned("records", both)] == [False]
+
+
+def test_a_prompt_that_was_queued_while_the_agent_worked_is_a_persons_own_words():
+    written = queued("Then: TODO") | {"uuid": "u"}
+    assert found(written) == found(written, roles=("user",)) == [(6, 10, 1, False)]
+    (row,) = scanned("records", written)
+    assert (row["type"], row["role"], row["is_prompt"], row["text"]) == ("attachment", "user", True, "Then: TODO")
+    (row,) = scanned("sessions", typed("a", uuid="v"), said("b"), written, written)
+    assert (row["prompts"], row["messages"]) == (2, 3)
 
 
 def test_a_prompt_is_a_persons_own_words():
@@ -356,8 +378,10 @@ def test_a_prompt_is_a_persons_own_words():
         typed("agent", isSidechain=True),
         said("b"),
         record("user", [{"type": "tool_result", "content": "c"}]),
+        typed("d", message={"role": "assistant"}),
+        typed("e", origin={"kind": "task-notification"}),
     ]
-    assert [row["is_prompt"] for row in scanned("records", *records)] == [True] + [False] * 5
+    assert [row["is_prompt"] for row in scanned("records", *records)] == [True] + [False] * 7
 
 
 # ---- matches -------------------------------------------------------------------
@@ -812,7 +836,7 @@ def test_the_responses_of_copilot_are_its_usage_records():
 
 
 TRANSLATED = {
-    "codex": ["session_meta", "response_item", "user", "user", "user", "assistant", "assistant", "user", "event_msg"],
+    "codex": ["session_meta", "response_item", *["user"] * 7, "assistant", "assistant", "user", "event_msg"],
     "gemini": [None, None, "user", "user", "assistant", "assistant", "user", None, "assistant"],
     "copilot": [
         "session.start",

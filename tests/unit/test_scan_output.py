@@ -334,6 +334,19 @@ def test_records_of_unknown_types_are_counted_by_the_version_of_the_host(tmp_pat
     }
 
 
+def test_a_type_of_one_host_is_unknown_in_a_transcript_of_another_one(tmp_path):
+    codex = [{"type": "session_meta", "payload": {"cli_version": "9"}}, {"type": "session.start"}, {"type": "summary"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in codex))
+    write_types(tmp_path / "b.jsonl", ["user", "turn_context"])
+    scan = tailhook.scan(tmp_path, "records")
+    list(scan)
+    assert scan.report.unknown_types == {
+        ("session.start", "9"): 1,
+        ("summary", "9"): 1,
+        ("turn_context", "2.1.329"): 1,
+    }
+
+
 def test_types_beyond_those_that_are_kept_are_counted_together(tmp_path):
     write_types(tmp_path / "a.jsonl", [f"kind-{number % 100}" for number in range(300)])
     scan = tailhook.scan(tmp_path, "records")

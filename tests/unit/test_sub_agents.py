@@ -7,8 +7,10 @@ import os
 
 import pytest
 from support.host_records import RECORDS
+from support.range_server import served
 
 from tailhook import transcript
+from tailhook.patterns import PatternSet
 
 
 def write(path, *records, session="s-1", agent=None, compress=bytes):
@@ -33,9 +35,38 @@ def test_the_sub_agents_of_a_session_are_in_its_folder(tmp_path):
     (tmp_path / "s-1" / "subagents" / "agent-a.meta.json").write_text("{}")
     (tmp_path / "s-1" / "subagents" / "agent-a.jsonl.lock").write_text("")
     with transcript.open(tmp_path / "s-1.jsonl") as session:
-        assert [agent.last_message() for agent in session.sub_agents()] == [None, None]
+        assert [agent.last_message() for agent in session.sub_agents()] == ["a", "b"]
+        assert (session.last_message(), session.is_of_sub_agent) == ("main", False)
         assert [[record.text for record in agent] for agent in session.sub_agents()] == [["a"], ["b"]]
         assert [[record.agent_id for record in agent] for agent in session.sub_agents()] == [["a"], ["b"]]
+
+
+def test_what_a_sub_agent_said_is_its_own_in_its_transcript(tmp_path):
+    write(tmp_path / "agent-a.jsonl", "first DONE", "DONE or not", agent="a")
+    with transcript.open(tmp_path / "agent-a.jsonl") as agent:
+        assert agent.is_of_sub_agent
+        assert agent.last_message() == "DONE or not"
+        assert [match.start for match in agent.findall(PatternSet(["DONE"]))] == [6, 0]
+        assert agent.find_last(PatternSet(["DONE"])).record.text == "DONE or not"
+        assert [(message.role, message.text) for message in agent.messages()][1:] == [("assistant", "DONE or not")]
+
+
+@pytest.mark.parametrize("agent", [{"isSidechain": True}, {"agentId": "a"}])
+def test_a_session_that_begins_with_a_sub_agents_record_of_an_older_version_is_not_a_sub_agents(agent):
+    inner = {"type": "assistant", "message": {"content": "inner"}} | agent
+    said = {"type": "assistant", "message": {"content": "DONE"}}
+    lines = [json.dumps(line).encode() + b"\n" for line in (inner, said, inner | {"isSidechain": True})]
+    with transcript.open(io.BytesIO(b"".join(lines))) as session:
+        assert not session.is_of_sub_agent
+        assert session.last_message() == "DONE"
+
+
+def test_an_api_error_and_what_the_host_wrote_are_not_a_sub_agents_last_message(tmp_path):
+    write(tmp_path / "agent-a.jsonl", "DONE", agent="a")
+    lines = (tmp_path / "agent-a.jsonl").read_bytes()
+    for flag in ("isApiErrorMessage", "isMeta"):
+        lines += json.dumps(json.loads(lines.split(b"\n")[0]) | {flag: True, "content": "no"}).encode() + b"\n"
+    assert transcript.open(io.BytesIO(lines)).last_message() == "DONE"
 
 
 def test_older_versions_keep_them_beside_the_session_and_each_names_it(tmp_path):
@@ -110,3 +141,7 @@ def test_other_hosts_have_none_of_their_own(tmp_path):
 def test_without_a_path_they_cannot_be_found():
     with pytest.raises(ValueError, match="path"):
         transcript.open(io.BytesIO(b"")).sub_agents()
+    with served({"/s.jsonl": b""}) as (address, _):
+        session = transcript.open(f"{address}/s.jsonl")
+        with pytest.raises(ValueError, match=f"{address}/s.jsonl is a URL"):
+            session.sub_agents()

@@ -115,11 +115,59 @@ def test_a_file_of_the_callers_stays_open(path):
         assert not file.closed
 
 
-def test_a_closed_transcript_is_not_read(path):
+@pytest.mark.parametrize("is_recognized", [True, False])
+@pytest.mark.parametrize(
+    "read",
+    [
+        list,
+        lambda session: session.host,
+        lambda session: session.at(0),
+        lambda session: session.follow(),
+        lambda session: session.messages(),
+        lambda session: session.reversed(),
+        lambda session: session.sub_agents(),
+        lambda session: session.last_message(),
+        lambda session: list(session.findall(PatternSet(["DONE"]))),
+        lambda session: session.find_last(PatternSet(["DONE"])),
+    ],
+)
+def test_a_closed_transcript_is_not_read(path, read, is_recognized):
     session = transcript.open(str(path))
+    if is_recognized:
+        assert session.host == "claude-code"
     session.close()
-    with pytest.raises(ValueError, match="closed"):
-        session.last_message()
+    with pytest.raises(ValueError, match="the transcript is closed"):
+        read(session)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda session: session.reversed(roles="user"), "roles is 'user': give a list of strings"),
+        (lambda session: session.reversed(roles=5), "roles is 5: give a list of strings"),
+        (lambda session: session.reversed(roles=[None]), "roles is .None.: give a list of strings"),
+        (lambda session: session.reversed(limit="2"), "limit is '2': give a whole number"),
+        (lambda session: session.findall(PatternSet(["DONE"]), roles="user"), "roles is 'user'"),
+        (lambda session: session.find_last(PatternSet(["DONE"]), roles="user"), "roles is 'user'"),
+        (lambda session: session.findall("DONE"), "patterns is 'DONE': give a PatternSet"),
+        (lambda session: session.find_last(["DONE"]), "give a PatternSet"),
+        (lambda session: session.at(None), "offset is None: give a whole number"),
+        (lambda session: session.at(1.0), "offset is 1.0: give a whole number"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_refused_at_the_call(session, call, error):
+    with pytest.raises(TypeError, match=error):
+        call(session)
+
+
+def test_a_limit_or_an_offset_that_no_file_has_is_refused_at_the_call(session):
+    with pytest.raises(ValueError, match="limit is -1: give 0 or more"):
+        session.reversed(limit=-1)
+    with pytest.raises(ValueError, match="offset is -1: give 0 or more"):
+        session.at(-1)
+    for offset in (1, 10**6, 2**63 - 1, 2**63, 2**200):
+        with pytest.raises(ValueError, match=f"no record begins at byte {offset}"):
+            session.at(offset)
 
 
 def test_a_missing_file_is_file_not_found(tmp_path):

@@ -1,4 +1,4 @@
-"""The types of records that tailhook knows. A scan counts all others, by the version of their host."""
+"""The types of records that tailhook knows, of each host. A scan counts all others, by the version of their host."""
 
 # Those that are most frequent come first: each record's type is compared with them in this order.
 CLAUDE_CODE = (  # 2.1.329 and before
@@ -6,10 +6,19 @@ CLAUDE_CODE = (  # 2.1.329 and before
     *("mode", "permission-mode", "ai-title", "queue-operation", "bridge-session", "custom-title", "pr-link"),
     *("file-history-delta", "summary", "human", "tool_use", "tool_result"),
 )
-OTHER_HOSTS = (  # what is not translated to the types above
-    *("session_meta", "turn_context", "response_item", "event_msg", "token_usage_record"),  # Codex 0.169.0
-    *("info", "error", "warning"),  # Gemini 0.61.0
-    *("session.start", "session.context_changed", "session.usage_record", "session.error"),  # Copilot 1.0.102
-    *("assistant.turn_start", "assistant.turn_end", "system.message", "tool.execution_start", "hook.start", "hook.end"),
+TRANSLATED = ("assistant", "user", "system")  # types of Claude Code's that other hosts' records are given
+NOT_TRANSLATED = {
+    "codex": ("session_meta", "turn_context", "response_item", "event_msg", "token_usage_record"),  # 0.169.0
+    "gemini": ("info", "error", "warning"),  # 0.61.0
+    "copilot": (  # 1.0.102
+        *("session.start", "session.context_changed", "session.usage_record", "session.error"),
+        *("assistant.turn_start", "assistant.turn_end", "system.message", "tool.execution_start"),
+        *("hook.start", "hook.end"),
+    ),
+    "cursor": (),
+}
+# Pairs of a host and a type.
+KNOWN_TYPES = (
+    *(("claude-code", kind) for kind in CLAUDE_CODE),
+    *((host, kind) for host, kinds in NOT_TRANSLATED.items() for kind in (*TRANSLATED, *kinds)),
 )
-KNOWN_TYPES = (*CLAUDE_CODE, *OTHER_HOSTS)

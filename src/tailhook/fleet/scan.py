@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
+from tailhook.arguments import check_strings
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
@@ -279,7 +280,7 @@ def scan(
     """
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
-    roles, sessions = tuple_of("roles", roles), tuple_of("sessions", sessions)
+    roles, sessions = check_strings("roles", roles), check_strings("sessions", sessions)
     chosen = check_columns(table, columns)
     searches = []
     if patterns:
@@ -368,20 +369,12 @@ def user_search(
     return search
 
 
-def tuple_of(name: str, values: Iterable[str]) -> tuple[str, ...]:
-    """Return an argument that has several strings. Raises TypeError for anything else.  name: of the argument."""
-    found = () if isinstance(values, str | bytes) else tuple(values)
-    if isinstance(values, str | bytes) or not all(isinstance(value, str) for value in found):
-        raise TypeError(f"{name} is {values!r}: give a list of strings")
-    return found
-
-
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns to build. Raises ValueError if the table lacks one, and TypeError for a single str."""
     known = TABLE_COLUMNS[table]
     if columns is None:
         return tuple(name for name in known if name not in LARGE)
-    columns = tuple_of("columns", columns)
+    columns = check_strings("columns", columns)
     if unknown := [name for name in columns if name not in known]:
         raise ValueError(f"the table {table} has no column {', '.join(unknown)}. It has {', '.join(known)}")
     return columns

@@ -189,7 +189,7 @@ class TranslatedHost(Host, Protocol):
     LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
     RECORD_MARK: what a line of the transcript contains if it has words of the agent.
     OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
-    HOST_WRITTEN: how a message begins that the host wrote in the person's name.
+    HOST_WRITTEN: how a message begins that the host wrote in the person's name, in lower case: versions differ in it.
     CONTEXT_MARKS: one of them is in a line in which `read_context` may find something; empty if only the first has it.
     RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
     """

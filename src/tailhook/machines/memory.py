@@ -24,7 +24,8 @@ DEFAULT_MESSAGES, MIN_MESSAGES, MAX_MESSAGES = 50, 10, 200
 MAX_TEXT_BYTES = 256 << 10  # of the messages that are scored, the newest first
 FLAG_SECONDS = 300  # within which a second stop is let go
 MAX_LINE_CHARS = 120  # of a line that is shown
-# What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback.
+# What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback, and what
+# the buttons and monitors of their apps send.
 NOT_WORDS = (
     b"<command-",
     b"<local-command-",
@@ -32,6 +33,8 @@ NOT_WORDS = (
     b"<bash-",
     b"<system-reminder",
     b"<user-memory-input",
+    b"<ci-monitor-event",
+    b"<create-pr-command",
     b"[Request interrupted",
     b"Stop hook feedback:",
     b"Caveat: The messages below",

@@ -40,7 +40,7 @@ def newest_message(transcript: Transcript) -> ChosenMessage:
     text = transcript.last_message()
     if text is not None:
         for record in transcript.reversed(roles={"assistant"}):
-            if is_own_text(record) and record.text.strip():
+            if is_own_text(record, transcript.is_of_sub_agent) and record.text.strip():
                 return describe_records("The newest message", text, [record])
     if next(iter(transcript), None) is None:
         raise MessageNotFoundError("there is no record in it")

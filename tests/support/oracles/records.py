@@ -1,9 +1,8 @@
 """The fields of a record, found with the json module: the oracle of the record tests."""
 
 import json
-from datetime import datetime, timedelta, timezone
 
-from tailhook._core import unix_time
+from support.oracles.scan_records import parse_time
 
 
 def is_object(line):
@@ -34,20 +33,42 @@ def string(value):
     return value if isinstance(value, str) else None
 
 
+def is_queued_prompt(record):
+    """Return whether a record is what a person typed while the agent worked."""
+    attachment = record.get("attachment")
+    if record.get("type") != "attachment" or not isinstance(attachment, dict):
+        return False
+    is_typed = (attachment.get("type"), attachment.get("commandMode")) == ("queued_command", "prompt")
+    return is_typed and attachment.get("isMeta") is not True and is_of_person(attachment)
+
+
+def is_of_person(record):
+    origin = record.get("origin")
+    return not isinstance(origin, dict) or "kind" not in origin or origin["kind"] == "human"
+
+
 def content(record):
+    if is_queued_prompt(record):
+        return record["attachment"].get("prompt")
     message = record.get("message")
     if isinstance(message, dict) and "content" in message:
         return message["content"]
     return record.get("content") if record.get("type") in ("human", "user", "assistant") else None
 
 
-def text(record):
+def text(record, strings=True):
+    """Return the text of a record.  strings: the strings in a list of blocks belong to it."""
+    return "\n".join(texts(record, strings)) if not isinstance(content(record), str) else content(record)
+
+
+def texts(record, strings=True):
+    """Return the texts of a record that are not blank."""
     whole = content(record)
-    if isinstance(whole, str):
-        return whole
-    blocks = whole if isinstance(whole, list) else []
-    texts = [block["text"] for block in blocks if is_block(block, "text") and isinstance(block.get("text"), str)]
-    return "\n".join(piece for piece in texts if piece.strip())
+    blocks = [whole] if isinstance(whole, str) else whole if isinstance(whole, list) else []
+    found = [block.get("text") if is_block(block, "text") else block for block in blocks]
+    if not strings and isinstance(whole, list):
+        found = [block.get("text") for block in blocks if is_block(block, "text")]
+    return [piece for piece in found if isinstance(piece, str) and piece.strip()]
 
 
 def is_block(block, kind):
@@ -55,6 +76,8 @@ def is_block(block, kind):
 
 
 def role(record):
+    if is_queued_prompt(record):
+        return "user"
     if record.get("type") not in ("human", "user", "assistant"):
         return None
     message = record.get("message")
@@ -69,8 +92,7 @@ def tools(record):
 
 
 def message_id(record):
-    message = record.get("message")
-    return message.get("id") if isinstance(message, dict) else None
+    return member(record, "id")
 
 
 FLAGS = {
@@ -93,8 +115,8 @@ def last_message(records):
             continue
         if texts and (newest is None or message_id(record) != newest):
             break
-        if text(record).strip():
-            texts.append(text(record))
+        if text(record, strings=False).strip():
+            texts.append(text(record, strings=False))
             newest = message_id(record)
     return "\n".join(reversed(texts)) if texts else None
 
@@ -120,6 +142,8 @@ HOST_WRITTEN = (
     "<bash-",
     "<system-reminder",
     "<user-memory-input",
+    "<ci-monitor-event",
+    "<create-pr-command",
     "[Request interrupted",
     "Stop hook feedback:",
     "Caveat: The messages below",
@@ -127,16 +151,12 @@ HOST_WRITTEN = (
 
 
 def member(record, name):
-    message = record.get("message")
+    message = None if is_queued_prompt(record) else record.get("message")
     return message.get(name) if isinstance(message, dict) else None
 
 
 def time(record):
-    seconds = unix_time(record["timestamp"]) if isinstance(record.get("timestamp"), str) else None
-    try:
-        return None if seconds is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
+    return parse_time(record.get("timestamp"))
 
 
 def usage(record):
@@ -144,7 +164,7 @@ def usage(record):
     if not isinstance(whole, dict):
         return None
     counts = (whole.get(name) for name in TOKENS)
-    return tuple(count if type(count) is int and 0 <= count < 10**18 else 0 for count in counts)
+    return tuple(count if type(count) is int and 0 <= count < 2**63 else 0 for count in counts)
 
 
 def results(record):
@@ -157,16 +177,16 @@ def result_text(result):
     return text({"message": {"content": result.get("content")}})
 
 
+def has_own_words(record):
+    hosts = any(flag for name, flag in flags(record).items() if name != "is_sidechain")
+    if role(record) not in ("human", "user", "assistant") or hosts or not texts(record):
+        return False
+    return role(record) == "assistant" or not texts(record)[0].lstrip(" \t\n\r\v\f").startswith(HOST_WRITTEN)
+
+
 def is_prompt(record):
-    if record.get("type") not in ("human", "user") or any(flags(record).values()) or results(record):
-        return False
-    origin, whole = record.get("origin"), content(record)
-    if isinstance(origin, dict) and "kind" in origin and origin["kind"] != "human":
-        return False
-    blocks = [whole] if isinstance(whole, str) else whole if isinstance(whole, list) else []
-    texts = [block if isinstance(block, str) else is_block(block, "text") and block.get("text") for block in blocks]
-    words = [words.lstrip(" \t\n\r\v\f") for words in texts if isinstance(words, str) and words.strip()]
-    return bool(words) and not words[0].startswith(HOST_WRITTEN)
+    is_persons = role(record) in ("human", "user") and not flags(record)["is_sidechain"]
+    return is_persons and has_own_words(record) and is_of_person(record) and not results(record)
 
 
 def is_error(record):
@@ -177,7 +197,7 @@ def is_error(record):
 ATTRIBUTES = (
     *STRINGS,
     *FLAGS,
-    *("role", "text", "message_id", "model", "time", "usage", "is_prompt", "is_error", "offset"),
+    *("role", "text", "message_id", "model", "time", "usage", "is_prompt", "has_own_words", "is_error", "offset"),
 )
 
 
@@ -201,6 +221,7 @@ def assert_same(ours, record):
     assert ours.time == time(record)
     assert ours.usage == usage(record)
     assert (ours.is_prompt, ours.is_error) == (is_prompt(record), is_error(record))
+    assert ours.has_own_words == has_own_words(record)
     assert [(one.tool_use_id, one.is_error, one.text) for one in ours.tool_results] == [
         (string(one.get("tool_use_id")), one.get("is_error") is True, result_text(one)) for one in results(record)
     ]

@@ -21,7 +21,10 @@ HOST_WRITTEN = (
     b"<user_instructions",
     b"<hook_prompt",
     b"<turn_aborted",
-    b"# AGENTS.md instructions",
+    b"<subagent_notification",
+    b"<user_shell_command",
+    b"<skill>",
+    b"# agents.md instructions",
 )
 CONTEXT_MARKS = b'"turn_context"', b'"session_meta"'
 RESTATES_MESSAGES = False

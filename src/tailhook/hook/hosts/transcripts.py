@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tailhook.hook.protocols import TranslatedHost
 
 MAX_FIRST_RECORD_BYTES = 1 << 20  # that are read to recognize a host
+MAX_START_BYTES = 64  # of a message, in which is seen that the host wrote it
 
 
 def recognize_host(fd: int) -> "TranslatedHost | None":
@@ -60,11 +61,20 @@ def reverse_host_messages(
         seen.add(name)
         is_agents, content, tools = message
         words = join_texts(content).encode("utf-8", "surrogatepass")
-        if not words.strip() or (not is_agents and words.lstrip().startswith(host.HOST_WRITTEN)):
+        if not words.strip() or (not is_agents and is_host_written(words, host.HOST_WRITTEN)):
             words = b""
         names = [tool for tool in tools if isinstance(tool, str)]
         if words or names:
             yield is_agents, words, names, unix_time(get_text(record, "timestamp"))
+
+
+def is_host_written(words: bytes, starts: "tuple[bytes, ...]") -> bool:
+    """Return whether words in a person's name begin as the host's do.  starts: in lower case.
+
+    >>> is_host_written(b" <ENVIRONMENT_CONTEXT>", (b"<environment_context",))
+    True
+    """
+    return words.lstrip()[:MAX_START_BYTES].lower().startswith(starts)
 
 
 def read_count(counts: "Mapping[str, Any]", name: str) -> "int | None":
