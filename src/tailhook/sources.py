@@ -34,7 +34,7 @@ class OpenSource:
     is_owned: whether `close` closes the file.
     path: the path or URL that it was opened by, or None.
     is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
-    version: how often its content has begun anew, as far as `begin_anew` was called.
+    version: how often its content has begun again, as far as `start_over` was called.
     """
 
     def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
@@ -42,8 +42,8 @@ class OpenSource:
         self.version = 0
         self._replaced: list[SeekableFile] = []  # which an iteration may still read
 
-    def begin_anew(self, file: SeekableFile | None = None) -> None:
-        """Note that the content has begun anew.  file: the one that has taken the path; it belongs to this object."""
+    def start_over(self, file: SeekableFile | None = None) -> None:
+        """Note that the content has begun again.  file: the one that has taken the path; it belongs to this object."""
         if file is not None:
             if self.file.closed or os.path.samestat(os.fstat(file.fileno()), os.fstat(self.file.fileno())):
                 file.close()
