@@ -12,9 +12,7 @@ there are none, it prints so.
 
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +21,8 @@ from pathlib import Path
 from worst_cases import CASES as WORST_CASES
 from worst_cases import Worst, WorstStop
 
-from tailhook.cli.bench import CASES, Stop, memory_folder
+from tailhook.bench.cases import CASES, Stop, memory_folder
+from tailhook.bench.processes import count_instructions
 from tailhook.pool.installation import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
@@ -88,15 +87,7 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
 def instructions(argv: list[str], stop: Stop) -> int:
     """Return how many instructions the process executes from its start to its end."""
     stop.reset()
-    done = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *argv],
-        stdin=stop.payload.open("rb"),
-        env={**stop.env, "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+    return count_instructions(argv, stop.payload, stop.env)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ First the right answer, then the time: each case returns whether the hook must b
 import pytest
 from worst_cases import CASES, WorstStop
 
-from tailhook.cli.bench import spawn
+from tailhook.bench.processes import run_once
 from tailhook.pool.installation import real_interpreter
 
 
@@ -28,8 +28,10 @@ def test_hook_worst_case(benchmark, stop, engine):
         """Run the other engine first, so that other work on the computer slows both alike."""
         for other, argv in argvs.items():
             if other != engine:
-                spawn(argv, stop)
+                run_once(argv, stop.payload, stop.env)
         stop.reset()
 
-    benchmark.pedantic(spawn, (argvs[engine], stop), setup=others_turn, rounds=41, warmup_rounds=1, iterations=1)
+    benchmark.pedantic(
+        run_once, (argvs[engine], stop.payload, stop.env), setup=others_turn, rounds=41, warmup_rounds=1, iterations=1
+    )
     benchmark.extra_info["case"] = stop.case.about

@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from tailhook.cli.bench import Case, Stop, nothing, spawn
+from tailhook.bench.cases import Case, Stop, nothing
+from tailhook.bench.processes import run_once
 from tailhook.pool.installation import real_interpreter
 
 
@@ -53,5 +54,5 @@ def event(request, tmp_path_factory):
 @pytest.mark.parametrize("engine", ["tailhook", "bare python"])
 def test_plates_hook(benchmark, event, engine):
     argv = event.hook if engine == "tailhook" else [real_interpreter(), "-I", "-S", "-c", "pass"]
-    benchmark.pedantic(spawn, (argv, event), rounds=41, warmup_rounds=1, iterations=1)
+    benchmark.pedantic(run_once, (argv, event.payload, event.env), rounds=41, warmup_rounds=1, iterations=1)
     benchmark.extra_info["case"] = event.case.about

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from tailhook._core import iso_time
-from tailhook.cli.bench import (
+from tailhook.bench.cases import (
     DONE,
     Case,
     Stop,
@@ -252,7 +252,7 @@ class Worst:
     machine: the machine that is asked.
     begin: writes the state, as in `Case`.
     blocks: whether the agent must continue.
-    size: the size of the transcript before `write`, one of `tailhook.cli.bench.SIZES`.
+    size: the size of the transcript before `write`, one of `tailhook.bench.cases.SIZES`.
     profile: the profile of the memory machine.
     """
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from tailhook.cli.bench import write_transcript
+from tailhook.bench.cases import write_transcript
 from tailhook.cli.output import coloured, print_lines
 from tailhook.install.command import hook_command
 from tailhook.pool.installation import real_interpreter

@@ -7,13 +7,11 @@ import time
 from functools import partial
 
 import pytest
-from support.host import SANITIZER, frame, looping
+from support.host import frame, looping
 from support.oracles import jwz
 
-from tailhook.cli.bench import CASES
 from tailhook.machines.idle import SIGNALS
 
-needs_bare_hooks = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
 
 
@@ -451,25 +449,6 @@ def test_a_wrong_command_is_a_usage_error(project):
     for words in ([], ["nonsense"], ["loop"], ["loop", "nonsense"]):
         done = project.tailhook(*words)
         assert (done.returncode, done.stdout) == (2, "")
-
-
-@needs_bare_hooks
-def test_bench_measures_every_case_beside_bare_python(project):
-    done = project.tailhook("bench", "--rounds", "2", "--json", "--against", "/bin/true")
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
-    cases = {(row["case"], row["transcript"]) for row in facts["hooks"]}
-    assert len(cases) == 3 * len(CASES)
-    assert {case for case, _ in cases} == {case.name for case in CASES}
-    assert all(row["median_ms"] > 0 and row["against_ms"] > 0 for row in facts["hooks"])
-
-
-@needs_bare_hooks
-def test_bench_fails_over_the_limit(project):
-    done = project.tailhook("bench", "--rounds", "1", "--max-ratio", "0.01")
-    assert done.returncode == 1
-    assert done.stderr.count("over the limit of 0.01") == 3 * len(CASES)
-    assert "bare python" in done.stdout
 
 
 def test_status_of_a_finished_loop_shows_how_it_ended(project, loop):

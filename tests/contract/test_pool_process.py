@@ -16,12 +16,13 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, MEMORABLE, Project, assistant, looping, tailhook
+from support.host import ENVIRONMENT, MEMORABLE, SANITIZER, Project, assistant, looping, tailhook
 from support.oracles import jwz
 from support.pool import STARTS, Pool, is_alive, wait_until
 
 PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
 STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
+pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="a client starts pools without a sanitizer's runtime")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 

@@ -41,7 +41,7 @@ PAGES = [
     *sorted((ROOT / "plugin").rglob("*.md")),
 ]
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "benches" / "results" / "README.md"]
-FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OWN_FOLDERS = ("src", "tests", "benches", "docs", "ext", "plugin", "examples", ".ci")
 # `tailhook run` sets the first for its command, the native client the second for the cold hook; no person does.
 INTERNAL_VARIABLES = {"TAILHOOK_RUN_ID", "TAILHOOK_CLIENT"}

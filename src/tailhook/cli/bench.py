@@ -1,136 +1,37 @@
-"""`tailhook bench`: how long the hooks take on this computer, beside bare Python."""
+"""`tailhook bench`: how long hooks take on this computer, beside programs that do nothing; a gate for CI."""
 
 import argparse
+import fnmatch
 import json
-import os
+import math
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import iso_time
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, positive, print_json, print_lines
-from tailhook.hook import triage
-from tailhook.hook.machines import MACHINES, machines_with
-from tailhook.hook.memory import FLAG_NAME
-from tailhook.install.command import hook_command
-from tailhook.pool.installation import real_interpreter
-from tailhook.stores import RALPH_FILE
-from tailhook.stores.jwz import MESSAGES_FILE, Store
-from tailhook.stores.loop import TOPIC
-
-DEFAULT_ROUNDS = 200
-ATTEMPTS = 3  # how often a hook is timed before it counts as too slow: what else a machine does slows some at random
-SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
-COMPARED = ("10 KB", "100 MB", "10 GB")
-DONE = "<loop-done>COMPLETE</loop-done>"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One case of the benchmark.
-
-    machine: the machines that are asked, comma-separated.
-    about: the case's description in the table.
-    said: the agent's last words.
-    blocks: whether the machine blocks.
-    begin: makes the machine's state in a project folder; returns the file that a stop changes or makes there, None if
-        it changes nothing but the state folder.
-    tools: the last uses of tools before those words: the tool and its input.
-    label: what the table calls the machines, if not by their names.
-    """
-
-    machine: str
-    about: str
-    said: str
-    blocks: bool
-    begin: Callable[[Path], Path | None]
-    tools: tuple[tuple[str, dict[str, str]], ...] = ()
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """Machine and case. benches/instructions.json has it, so it does not change when a machine is added."""
-        return f"{self.label or self.machine}, {self.about}"
-
-
-def nothing(folder: Path) -> None:
-    """Leave the project without a state."""
-
-
-def idle_loop(age: int) -> Callable[[Path], Path]:
-    """Return a function that makes a loop which changed `age` seconds ago."""
-
-    def begin(folder: Path) -> Path:
-        now = time.time()
-        frame = {"id": "bench", "mode": "loop", "iter": 3, "max": 10, "session_id": "bench"}
-        # A stop of a later round must find it as old as the first one did: the time is far from every limit.
-        state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso_time(now - age), "stack": [frame]}
-        store = Store.make(str(folder))
-        with store.lock():
-            store.post(TOPIC, json.dumps(state, separators=(",", ":")), now - age)
-        return Path(store.path) / MESSAGES_FILE
-
-    return begin
-
-
-def ralph_loop(folder: Path) -> Path:
-    """Make a ralph loop."""
-    path = folder / ".claude" / RALPH_FILE
-    path.parent.mkdir()
-    path.write_text("---\niteration: 3\nmax_iterations: 10\ncompletion_promise: GREEN\n---\n\nMake the tests pass.\n")
-    return path
-
-
-def triage_pipeline(folder: Path) -> Path:
-    """Make a pipeline with entries to investigate."""
-    path = folder / next(iter(MACHINES["triage"].get("marker_files", ()))) / f"bench{triage.ENDING}"
-    path.parent.mkdir(parents=True)
-    entries = [{"name": f"f{n}", "route": "llm-triage", "status": "pending", "result": None} for n in range(20)]
-    path.write_text(json.dumps({"phase": "triage", "batch_size": 5, "entries": entries}, indent=2))
-    return path
-
-
-def memory_folder(folder: Path) -> Path:
-    """Make what the memory machine keeps: its flag."""
-    (folder / ".claude").mkdir()
-    return folder / ".claude" / FLAG_NAME
-
-
-def gate_rules(folder: Path) -> None:
-    """Make a configuration with a rule."""
-    (folder / ".claude").mkdir()
-    rules = {"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}
-    (folder / ".claude" / "tailhook.json").write_text(json.dumps(rules))
-
-
-EDIT_USE = ("Edit", {"file_path": "/project/src/app.py", "old_string": "a", "new_string": "b"})
-CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1 | tail -5"})
-WORKING = "Still at work: `make test` fails in two places."
-DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
-CASES = (
-    *(Case(name, "no state", WORKING, False, nothing) for name in DECIDING),
-    Case("idle", "active", WORKING, True, idle_loop(60)),
-    Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
-    Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
-    Case("ralph", "active", WORKING, True, ralph_loop),
-    Case("ralph", "promise kept", "All tests pass: <promise>GREEN</promise>", False, ralph_loop),
-    Case("triage", "waiting", WORKING, True, triage_pipeline),
-    Case("memory", "nothing to save", WORKING, False, memory_folder),
-    Case("memory", "reporting", "We chose A because of B.\nWe picked C over D.", True, memory_folder),
-    Case("gate", "checked", WORKING, False, gate_rules, (EDIT_USE, CHECK_USE)),
-    Case("gate", "not checked", WORKING, True, gate_rules, (CHECK_USE, EDIT_USE)),
-    Case("plates", "reporting", WORKING, False, nothing),
-    Case(",".join(DECIDING), "no state", WORKING, False, nothing, label="every machine that decides"),
-    Case(",".join(MACHINES), "no state", WORKING, False, nothing, label="every machine"),
+from tailhook.bench.cases import CASES, COMPARED, EVENT_FIELDS, SIZES, WORKING, Case, Stop, nothing
+from tailhook.bench.intervals import FAIL, NOISY
+from tailhook.bench.processes import can_count_instructions
+from tailhook.bench.report import BENCH_FORMATS, bench_facts, compare_runs, read_saved, write_as
+from tailhook.bench.rounds import (
+    Limits,
+    Subject,
+    count_all_instructions,
+    measure_until_clear,
 )
+from tailhook.bench.warm import NoPoolError, pool_of_bench
+from tailhook.cli.output import CommandError, Commands, UsageError, command, positive, print_lines
+from tailhook.hook.machines import MACHINES
+from tailhook.install.command import hook_command
+from tailhook.stores.atomic import replace_file
+
+DEFAULT_ROUNDS = 100
+ATTEMPTS = 4  # how often a hook is measured before it is clear whether it is too slow
+TOO_NOISY = 3  # the exit code
 
 
 def add(commands: Commands) -> None:
@@ -139,230 +40,195 @@ def add(commands: Commands) -> None:
         commands,
         "bench",
         bench,
-        "compare the time of the hooks with bare Python on this computer",
-        "tailhook bench --max-ratio 1.35",
+        "measure how long hooks take on this computer, beside bare Python and /bin/true",
+        "tailhook bench --max-ratio 1.35 --format markdown -o hooks.md",
     )
-    parser.add_argument("--against", metavar="CMD", help="another hook command to time on the same payloads")
-    parser.add_argument(
-        "--max-ratio", type=float, metavar="R", help="fail if a hook takes more than R times as long as bare Python"
+    what = parser.add_argument_group("what is measured")
+    what.add_argument("--case", metavar="GLOB", help="only cases whose name matches, such as 'idle*'")
+    what.add_argument("--machine", choices=[*MACHINES], help="only cases of this machine")
+    what.add_argument(
+        "--size", choices=[*SIZES], help=f"only transcripts of this size (default: {', '.join(COMPARED)})"
     )
-    parser.add_argument(
-        "--rounds",
-        type=positive,
-        default=DEFAULT_ROUNDS,
-        metavar="N",
-        help=f"how often each hook is started (default: {DEFAULT_ROUNDS})",
+    what.add_argument("--hook", metavar="CMD", help="any hook command, with the usual payloads of an event")
+    what.add_argument(
+        "--event",
+        type=event_names,
+        default=["Stop"],
+        metavar="NAMES",
+        help=f"the events of --hook, separated by commas (default: Stop; known: {', '.join(EVENT_FIELDS)})",
     )
-    add_json(parser)
+    what.add_argument("--against", metavar="ENV", help="a virtual environment with another tailhook, case by case")
+    what.add_argument("--against-command", metavar="CMD", help="another hook command, on the same payloads")
+    what.add_argument(
+        "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help="runs of each hook (default: 100)"
+    )
+    gate = parser.add_argument_group("limits; exit code 1 if one is exceeded, 3 if it is too noisy to decide")
+    gate.add_argument("--max-ratio", type=limit, metavar="R", help="of the median to that of bare Python")
+    gate.add_argument("--max-ms", type=limit, metavar="MS", help="of the median")
+    gate.add_argument("--max-p99-ms", type=limit, metavar="MS", help="of the 99th percentile")
+    gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's (needs valgrind)")
+    output = parser.add_argument_group("what is written")
+    output.add_argument(
+        "--format", choices=BENCH_FORMATS, default="text", help="bmf: Bencher; github: github-action-benchmark"
+    )
+    output.add_argument("--json", action="store_true", help="the same as --format json")
+    output.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
+    output.add_argument("--save", metavar="FILE", help="keep the figures for --compare")
+    output.add_argument("--compare", metavar="FILE", help="print what has changed since --save")
+
+
+def limit(word: str) -> float:
+    """Parse a limit: a finite number above 0. Raises ArgumentTypeError."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number <= 0:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number above 0")
+    return number
+
+
+def event_names(word: str) -> list[str]:
+    """Parse names of events, separated by commas. Raises ArgumentTypeError."""
+    names = [name for name in word.split(",") if name]
+    unknown = [name for name in names if name not in EVENT_FIELDS]
+    if unknown or not names:
+        what = f"unknown event: {', '.join(unknown)}" if unknown else "no event is named"
+        raise argparse.ArgumentTypeError(f"{what}. The events are: {', '.join(EVENT_FIELDS)}")
+    return names
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Run the rounds, print the table; 1 when a ratio is over the limit."""
-    against = shlex.split(arguments.against) if arguments.against else None
-    with tempfile.TemporaryDirectory(prefix="tailhook-bench-") as folder:
-        stops = waiting_stops(Path(folder))
-        facts = measure(stops, arguments.rounds, against)
-        slow = over(facts["hooks"], arguments.max_ratio)
-        for _ in range(ATTEMPTS - 1):
-            if not slow:
-                break
-            again = measure([stops[number] for number in slow], arguments.rounds, against)
-            for number, row in zip(slow, again["hooks"], strict=True):
-                facts["hooks"][number] = row
-            slow = over(facts["hooks"], arguments.max_ratio)
-    if arguments.json:
-        print_json(facts)
-    else:
-        print_lines(*format_times(facts, arguments.max_ratio))
-    for row in (facts["hooks"][number] for number in slow):
-        sys.stderr.write(
-            f"tailhook: {row['case']} at {row['transcript']} takes {row['ratio']:.2f} times bare Python, "
-            f"over the limit of {arguments.max_ratio:g}\n"
-        )
-    return 1 if slow else 0
+    """Run the rounds, write the figures, and judge them: returns 0, 1 or TOO_NOISY."""
+    check_arguments(arguments)
+    before = read_saved(arguments.compare) if arguments.compare else None
+    limits = Limits(arguments.max_ratio, arguments.max_ms, arguments.max_p99_ms, arguments.max_instructions)
+    with tempfile.TemporaryDirectory(prefix="tailhook-bench-") as folder, forms_in(Path(folder), arguments) as forms:
+        subjects = list(subjects_in(Path(folder), arguments, forms))
+        if not subjects:
+            raise UsageError("no case is left: --case, --machine and --size leave nothing")
+        if arguments.max_instructions:
+            count_all_instructions(subjects)
+        verdicts = measure_until_clear(subjects, arguments.rounds, limits, ATTEMPTS)
+        facts = bench_facts(subjects, limits, verdicts)
+    write_figures(arguments, facts, before)
+    return judged(subjects, limits, verdicts, facts["load"][0])
 
 
-# ---- measuring ---------------------------------------------------------------
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for arguments that do not go together."""
+    if arguments.against and arguments.against_command:
+        raise UsageError("--against and --against-command: give one of them")
+    if arguments.hook and (arguments.case or arguments.machine or arguments.against):
+        raise UsageError("--hook measures one command: leave out --case, --machine and --against")
+    if not arguments.hook and arguments.event != ["Stop"]:
+        raise UsageError("--event is for --hook")
+    if arguments.max_instructions and not can_count_instructions():
+        raise CommandError("--max-instructions needs valgrind, which counts them. Install it, or leave the limit out.")
 
 
-def over(rows: Sequence[dict[str, Any]], limit: float | None) -> list[int]:
-    """Return the indices of the rows whose ratio is over the limit."""
-    return [number for number, row in enumerate(rows) if limit and row["ratio"] > limit]
+# ---- what is measured ------------------------------------------------------------
 
 
-def waiting_stops(folder: Path) -> list["Stop"]:
-    """Return a stop for each case and size. Runs each once: that checks what it decides, and fills the caches."""
-    stops = [Stop(folder / f"{number}-{size}", case, size) for number, case in enumerate(CASES) for size in COMPARED]
-    for stop in stops:
-        stop.check()
-    return stops
+@contextmanager
+def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Mapping[str, str]]:
+    """Yield the client of each form of our own hooks: "" for the cold one. The warm one has a pool of its own."""
+    if arguments.hook:
+        yield {}
+        return
+    try:
+        with pool_of_bench(folder / "pool") as client:
+            yield {"cold": "", "warm": client}
+    except NoPoolError as error:
+        sys.stderr.write(f"tailhook: only the cold form is measured: {error}\n")
+        yield {"cold": ""}
 
 
-def measure(stops: Sequence["Stop"], rounds: int, against: list[str] | None = None) -> dict[str, Any]:
-    """Return medians in milliseconds, of rounds in which every hook and bare Python take turns."""
-    bare = [real_interpreter(), "-I", "-S", "-c", "pass"]
-    bare_times: list[float] = []
-    times: dict[tuple[str, str], list[float]] = {(stop.case.name, stop.size): [] for stop in stops}
-    their_times: dict[tuple[str, str], list[float]] = {key: [] for key in times}
-    for _ in range(rounds):
-        bare_times.append(spawn(bare, stops[0]))
-        for stop in stops:
-            key = (stop.case.name, stop.size)
-            stop.reset()
-            times[key].append(spawn(stop.hook, stop))
-            if against:
-                stop.reset()
-                their_times[key].append(spawn(against, stop))
-    bare_median = statistics.median(bare_times)
-    rows = []
-    for (case, size), values in times.items():
-        median = statistics.median(values)
-        row: dict[str, Any] = {
-            "case": case,
-            "transcript": size,
-            "median_ms": median,
-            "p99_ms": percentile(values, 99),
-            "ratio": median / bare_median,
-        }
-        if against:
-            row["against_ms"] = statistics.median(their_times[case, size])
-        rows.append(row)
-    return {
-        "python": f"{sys.implementation.name} {sys.version.split()[0]}",
-        "rounds": rounds,
-        "bare": {"median_ms": bare_median, "p99_ms": percentile(bare_times, 99)},
-        "hooks": rows,
-        "against": shlex.join(against) if against else None,
-    }
+def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Mapping[str, str]) -> Iterator[Subject]:
+    """Yield every hook to measure, after a first run that checks what it decides and fills the caches.
+
+    forms: the client of each form.
+    """
+    foreign = shlex.split(arguments.against_command) if arguments.against_command else None
+    sizes = [arguments.size] if arguments.size else COMPARED
+    if arguments.hook:
+        argv = shlex.split(arguments.hook)
+        for number, name in enumerate(arguments.event):
+            case = Case("idle", name, WORKING, False, nothing, event=name)
+            yield Subject(name, "", "command", argv, Stop(folder / str(number), case, sizes[0]), foreign)
+        return
+    for number, case in enumerate(chosen_cases(arguments)):
+        for size in sizes:
+            project = Stop(folder / f"{number}-{size}", case, size)
+            project.check()
+            for form, client in forms.items():
+                argv = hook_command(case.machine, client)
+                other = foreign or (their_argv(arguments.against, case.machine) if arguments.against else None)
+                yield Subject(case.name, size, form, argv, project, other)
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the smallest value that `percent` of all do not exceed."""
-    return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]
+def chosen_cases(arguments: argparse.Namespace) -> list[Case]:
+    """Return the cases that the arguments leave."""
+    return [
+        case
+        for case in CASES
+        if (not arguments.case or fnmatch.fnmatchcase(case.name, arguments.case))
+        and (not arguments.machine or case.machine == arguments.machine)
+    ]
 
 
-class Stop:
-    """A project in which an agent is about to stop."""
+def their_argv(environment: str, machine: str) -> list[str]:
+    """Return the argv of another installation's hook. Raises CommandError if it does not print one.
 
-    def __init__(self, folder: Path, case: Case, size: str) -> None:
-        self.folder, self.case, self.size = folder, case, size
-        (folder / ".git").mkdir(parents=True)
-        ending = zlib.crc32(repr((case.said, case.tools)).encode())
-        self.transcript = folder.parent / f"{size}-{ending}.jsonl"  # cases share them
-        if not self.transcript.exists():
-            write_transcript(self.transcript, SIZES[size], case.said, case.tools)
-        payload = {
-            "session_id": "bench",
-            "transcript_path": str(self.transcript),
-            "cwd": str(folder),
-            "hook_event_name": "Stop",
-        }
-        self.payload = folder / "payload.json"
-        self.payload.write_text(json.dumps(payload))
-        self.env = {
-            "PATH": os.defpath,
-            "HOME": str(folder),
-            "CLAUDE_PROJECT_DIR": str(folder),
-            "TAILHOOK_NO_AUTOSTART": "1",
-        }
-        self.hook = hook_command(case.machine)
-        self.changed = case.begin(folder)
-        self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None
-
-    def reset(self) -> None:
-        """Put the state back as it was. What hooks remember of a large store stays: every later stop has it."""
-        if self.before is not None and self.changed:
-            self.changed.write_bytes(self.before)
-        elif self.changed:
-            self.changed.unlink(missing_ok=True)
-        for path in self.folder.glob(".local/state/tailhook/*"):
-            if not path.name.startswith("jwz-"):
-                path.unlink()
-
-    def check(self) -> None:
-        """Run the hook once. Raises CommandError if the decision is not the expected one."""
-        with self.payload.open() as payload:
-            done = subprocess.run(  # noqa: S603 - our own argv
-                self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False
+    environment: the folder of its virtual environment.
+    """
+    python = Path(environment, "bin", "python")
+    for flags in (["--cold"], []):  # an older version has one form
+        try:
+            done = subprocess.run(  # noqa: S603 - the environment that the user names
+                [python, "-m", "tailhook", "hook-command", *flags, machine], capture_output=True, text=True, check=False
             )
-        if ('"block"' in done.stdout) is not self.case.blocks or done.returncode not in (0, 2):
-            raise CommandError(f"the hook for {self.case.name!r} did not decide as it should: {done}")
+        except OSError as error:
+            raise CommandError(
+                f"{python}: {error.strerror}. --against takes the folder of a virtual environment."
+            ) from None
+        if done.returncode == 0:
+            found: list[str] = json.loads(done.stdout)
+            return found
+    last = (done.stderr.splitlines() or ["no reason given"])[-1]
+    raise CommandError(f"the tailhook in {environment} does not print its hook command: {last}")
 
 
-def write_transcript(path: Path, size: int, said: str, tools: Sequence[tuple[str, dict[str, str]]] = ()) -> None:
-    """Write a transcript of about `size` bytes whose last message is `said`.
-
-    Beyond 1 GB the file's beginning is a hole.
-
-    tools: what was used before that message, the tools and their inputs; no use failed.
-    """
-    result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
-    asked = [{"type": "text", "text": "Please go on with the next one."}]
-    text = [{"type": "text", "text": "Reading the file and the test beside it.\n" * 5}]
-    turn = record("user", asked, 1) + record("assistant", text, 2) + record("user", result, 3)
-    end = b"".join(used(name, given, number) for number, (name, given) in enumerate(tools, 5))
-    end += record("assistant", [{"type": "text", "text": said}], 4)
-    with path.open("wb") as out:
-        if size > 1 << 30:
-            out.truncate(size - 64 * len(turn) - len(end))
-            out.seek(0, os.SEEK_END)
-            out.write(b"\n")
-        turns = (size - out.tell() - len(end)) // len(turn)
-        block = turn * 1000
-        for _ in range(turns // 1000):
-            out.write(block)
-        out.write(turn * (turns % 1000) + end)
+# ---- what is written -------------------------------------------------------------
 
 
-def used(name: str, given: dict[str, str], number: int) -> bytes:
-    """Return the lines of a use of a tool and of its result."""
-    use_id = f"toolu_{number}"
-    use = {"type": "tool_use", "id": use_id, "name": name, "input": given}
-    result = {"type": "tool_result", "tool_use_id": use_id, "content": "…", "is_error": False}
-    return record("assistant", [use], number) + record("user", [result], number)
+def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
+    """Write the figures, keep them, and print what has changed."""
+    text = write_as("json" if arguments.json else arguments.format, facts)
+    if arguments.save:
+        replace_file(arguments.save, f"{write_as('json', facts)}\n".encode())
+    if arguments.output:
+        replace_file(arguments.output, f"{text}\n".encode())
+    else:
+        print_lines(text)
+    if before is not None:
+        print_lines("", *compare_runs(before, facts))
 
 
-def record(kind: str, content: Sequence[dict[str, Any]], number: int) -> bytes:
-    """Return a line of a transcript as Claude Code writes it.
-
-    number: its message's; lines of one message have the same.
-    """
-    message = {"id": f"msg_{number}", "role": kind, "content": content}
-    fields = {"type": kind, "message": message, "uuid": "u", "timestamp": iso_time(time.time())}
-    return f"{json.dumps(fields, separators=(',', ':'))}\n".encode()
-
-
-def spawn(argv: list[str], stop: Stop) -> float:
-    """Run a process with the stop's payload on stdin, as a host does; returns its milliseconds."""
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, str(stop.payload), os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
-    started = time.perf_counter()
-    pid = os.posix_spawnp(argv[0], argv, stop.env, file_actions=actions)
-    os.waitpid(pid, 0)
-    return (time.perf_counter() - started) * 1000
-
-
-# ---- printing ----------------------------------------------------------------
-
-
-def format_times(facts: dict[str, Any], limit: float | None) -> list[str]:
-    """Return the figures as lines for a person."""
-    bare = facts["bare"]
-    head = f"{'hook':<42}{'transcript':>12}{'median':>12}{'p99':>12}{'x bare':>9}"
-    lines = [
-        f"{facts['python']}, medians of {facts['rounds']} interleaved rounds",
-        "",
-        head + (f"{'against':>12}" if facts["against"] else ""),
-        f"{'bare python':<42}{'':>12}{bare['median_ms']:>9.2f} ms{bare['p99_ms']:>9.2f} ms{1:>9.2f}",
-    ]
-    for row in facts["hooks"]:
-        ratio = f"{row['ratio']:>9.2f}"
-        if limit:
-            ratio = coloured(ratio, 31 if row["ratio"] > limit else 32)
-        theirs = f"{row['against_ms']:>9.2f} ms" if facts["against"] else ""
-        times = f"{row['median_ms']:>9.2f} ms{row['p99_ms']:>9.2f} ms"
-        lines.append(f"{row['case']:<42}{row['transcript']:>12}{times}{ratio}{theirs}")
-    return lines
+def judged(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
+    """Print each limit that is exceeded or cannot be decided; return the exit code."""
+    for subject in subjects:
+        for verdict, words in limits.verdicts(subject):
+            if verdict == FAIL:
+                sys.stderr.write(f"tailhook: {subject.title}: {words}\n")
+            elif verdict == NOISY:
+                sys.stderr.write(f"tailhook: {subject.title}: too noisy to decide: {words}\n")
+    if FAIL in verdicts.values():
+        return 1
+    if NOISY in verdicts.values():
+        sys.stderr.write(
+            f"tailhook: the load of this computer is {load:.1f}. Close other programs, give more --rounds, "
+            "or gate on --max-instructions, which hardly vary.\n"
+        )
+        return TOO_NOISY
+    return 0

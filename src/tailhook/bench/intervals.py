@@ -1,0 +1,91 @@
+"""Quantiles with their confidence intervals, and what they decide about a limit."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+CONFIDENCE = 0.95
+MAX_HALF_WIDTH = 0.05  # of an interval, relative to its estimate; a wider one that reaches over a limit decides nothing
+
+PASS, FAIL, NOISY = "pass", "fail", "noisy"
+
+
+class Estimate(NamedTuple):
+    """A quantile of some values, and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's width, relative to the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else math.inf
+
+
+def estimate(values: Sequence[float], quantile: float = 0.5, confidence: float = CONFIDENCE) -> Estimate:
+    """Return a quantile with the percentile interval of its bootstrap.
+
+    Nothing is drawn at random: the distribution of an order statistic over all samples with replacement is a binomial
+    one (Efron, "Bootstrap methods: another look at the jackknife", 1979, section 3). So the result is exact, and
+    always the same.
+
+    values: at least one.
+    quantile: above 0, at most 1: the smallest value that this part of all does not exceed.
+
+    >>> estimate([3.0, 1.0, 2.0, 5.0, 4.0]).value
+    3.0
+    """
+    ordered = sorted(values)
+    rank = max(1, math.ceil(quantile * len(ordered) - 1e-9))
+    low, high = interval_ranks(rank, len(ordered), confidence)
+    return Estimate(ordered[rank - 1], ordered[low - 1], ordered[high - 1])
+
+
+@lru_cache(maxsize=1000)
+def interval_ranks(rank: int, count: int, confidence: float) -> tuple[int, int]:
+    """Return the ranks, from 1, of the ends of the interval of the order statistic with a rank among `count` values."""
+    tail = (1 - confidence) / 2
+    ranks = range(1, count + 1)
+    low = bisect_left(ranks, tail, key=lambda at: at_least(rank, count, at / count))
+    high = bisect_left(ranks, 1 - tail, key=lambda at: at_least(rank, count, at / count))
+    return ranks[low], ranks[min(high, count - 1)]
+
+
+def at_least(successes: int, trials: int, chance: float) -> float:
+    """Return the probability of that many successes or more, each with the same chance.
+
+    >>> round(at_least(1, 2, 0.5), 9)
+    0.75
+    """
+    if chance >= 1:
+        return 1.0
+    log_chance, log_rest = math.log(chance), math.log1p(-chance)
+    log_all = math.lgamma(trials + 1)
+    return min(
+        1.0,
+        sum(
+            math.exp(
+                log_all
+                - math.lgamma(number + 1)
+                - math.lgamma(trials - number + 1)
+                + number * log_chance
+                + (trials - number) * log_rest
+            )
+            for number in range(successes, trials + 1)
+        ),
+    )
+
+
+def judge(found: Estimate, limit: float) -> str:
+    """Return whether a value is within its limit: PASS, FAIL, or NOISY if the values do not show that.
+
+    The lower end of the interval decides: above the limit it fails. A wide interval that contains the limit is noisy.
+    """
+    if found.low > limit:
+        return FAIL
+    if found.high <= limit or found.half_width <= MAX_HALF_WIDTH:
+        return PASS
+    return NOISY
