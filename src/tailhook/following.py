@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tailhook.sources import OpenSource, SeekableFile
 
 FOLLOW_INTERVAL_S = 0.1
+TAIL_PIECE_BYTES = 1 << 20  # of a line without its end, at a time
 MAX_WITNESS_BYTES = 64  # before the end of what was read: if they change, the file was written again from its beginning
 
 
@@ -28,7 +29,8 @@ class Follower:
 
     A file that is truncated or overwritten is read again from its beginning. If another file takes its path, the rest
     of the old one is read, and then the new one. A line without its end is given as soon as it is a whole JSON object:
-    an object that is cut off is never one.
+    an object that is cut off is never one. A file that has not changed is not read again, and of a line without its end
+    only what is new, unless that may complete it.
     """
 
     def __init__(self, source: OpenSource) -> None:
@@ -47,16 +49,18 @@ class Follower:
         self._end = 0  # where the next line begins that is not read
         self._witness = b""  # the bytes before it
         self._given = b""  # a line that begins there, has no end yet, and was given
+        self._seen: tuple[int, int | None] | None = None  # the state of the file in which all records were given
+        self._torn_end = 0  # the line that begins there has no end before this offset, and is not a whole object
+        self._torn_witness = b""  # the bytes before it
         self._host: HostRecords | None = None
 
     def __iter__(self) -> Iterator[Record]:
         try:
-            if (descriptor := plain_descriptor(self._file)) is not None:
-                # A copy: when another thread closes the file, its number may be used for another one at once.
-                self._file = io.FileIO(os.dup(descriptor))
+            self._file = own_copy(self._source.file)
             while not self._is_over():
                 self._find_successor()
                 if self._was_overwritten():
+                    self._source.restart()
                     self._restart()
                 count = 0
                 for record in self._new_records():
@@ -66,7 +70,9 @@ class Follower:
                         return
                 if self._successor is not None:
                     self._close()
-                    self._file, self._successor = self._successor, None
+                    successor, self._successor = self._successor, None
+                    self._source.restart(successor)
+                    self._file = own_copy(self._source.file)
                     self._restart()
                 elif not count:
                     self._stopped.wait(FOLLOW_INTERVAL_S)
@@ -102,19 +108,34 @@ class Follower:
         self._file.seek(offset)
         return self._file.read(size) or b""
 
-    def _size(self) -> int:
+    def _state(self) -> tuple[int, int | None]:
+        """Return the size of the file, and when it was last changed, in nanoseconds; None if that is not known."""
         if (descriptor := plain_descriptor(self._file)) is not None:
-            return os.fstat(descriptor).st_size
-        return self._file.seek(0, os.SEEK_END)
+            facts = os.fstat(descriptor)
+            return facts.st_size, facts.st_mtime_ns
+        return self._file.seek(0, os.SEEK_END), None
 
     def _was_overwritten(self) -> bool:
-        return self._read(self._end - len(self._witness), len(self._witness)) != self._witness
+        return self._witness_at(self._end) != self._witness
+
+    def _witness_at(self, end: int) -> bytes:
+        """Return the bytes before an offset by which is seen whether they have changed."""
+        start = max(0, end - MAX_WITNESS_BYTES)
+        return self._read(start, end - start)
 
     def _new_records(self) -> Iterator[Record]:
         """Yield the records of the lines that are complete and not read yet."""
-        size = self._size()
-        if size <= self._end + len(self._given):
+        state = self._state()
+        size = state[0]
+        if state == self._seen or size <= self._end + len(self._given):
             return
+        if not self._is_torn_still(size):
+            yield from self._records_before(size)
+        self._torn_end, self._torn_witness = size, self._witness_at(size)
+        self._seen = state if state[1] is not None else None
+
+    def _records_before(self, size: int) -> Iterator[Record]:
+        """Yield the records of the lines that begin before an offset, are complete and not read yet."""
         if self._end == 0:
             self._host = recognize(self._file)
         line = None
@@ -123,8 +144,18 @@ class Follower:
                 end = following[0] if following is not None else self._line_end(*line)
                 yield from self._new_record(line[1], end)
             line = following
-        start = max(0, self._end - MAX_WITNESS_BYTES)
-        self._witness = self._read(start, self._end - start)
+
+    def _is_torn_still(self, size: int) -> bool:
+        """Return whether the last line had no end, and what was appended neither ends it nor completes its object."""
+        if not self._end < self._torn_end < size or self._witness_at(self._torn_end) != self._torn_witness:
+            return False
+        last = b""
+        for start in range(self._torn_end, size, TAIL_PIECE_BYTES):
+            piece = self._read(start, min(TAIL_PIECE_BYTES, size - start))
+            if b"\n" in piece:
+                return False
+            last = piece.rstrip() or last
+        return not last.endswith(b"}")
 
     def _line_end(self, offset: int, line: bytes) -> int | None:
         """Return the offset after the last line's newline, None if it has none yet."""
@@ -147,11 +178,21 @@ class Follower:
             self._given = line
         else:
             self._end, self._given = end, b""
+            self._witness = self._witness_at(end)  # now: the caller may overwrite the file before it asks for more
         if record is not None:
             yield record
 
     def _parse(self, line: bytes, offset: int) -> Record | None:
         return parse_record(line, offset) if self._host is None else self._host.translate(line, offset)
+
+
+def own_copy(file: SeekableFile) -> SeekableFile:
+    """Return the file under a descriptor of its own, if it has one, otherwise the file itself.
+
+    When another thread closes the file, the number of its descriptor may be used for another one at once.
+    """
+    descriptor = plain_descriptor(file)
+    return file if descriptor is None else io.FileIO(os.dup(descriptor))
 
 
 def plain_descriptor(file: SeekableFile) -> int | None:

@@ -34,14 +34,30 @@ class OpenSource:
     is_owned: whether `close` closes the file.
     path: the path or URL that it was opened by, or None.
     is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
+    version: how often its content was replaced by another, as far as `restart` was called.
     """
 
     def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
         self.file, self.is_owned, self.path, self.is_live = file, is_owned, path, is_live
+        self.version = 0
+        self._replaced: list[SeekableFile] = []  # which an iteration may still read
+
+    def restart(self, file: SeekableFile | None = None) -> None:
+        """Note that other content has replaced it.
+
+        file: the one that has taken the path, which belongs to this object. None: it is the same file.
+        """
+        if file is not None:
+            if self.file.closed or os.path.samestat(os.fstat(file.fileno()), os.fstat(self.file.fileno())):
+                file.close()
+                return
+            self._replaced.append(self.file)
+            self.file = file
+        self.version += 1
 
     def close(self) -> None:
-        if self.is_owned:
-            self.file.close()
+        for file in (self.file, *self._replaced) if self.is_owned else ():
+            file.close()
 
 
 def open_source(source: TranscriptSource) -> OpenSource:

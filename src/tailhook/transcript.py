@@ -50,6 +50,7 @@ class Transcript:
         self._host_records: HostRecords | None = None
         self._is_recognized = False
         self._is_of_sub_agent: bool | None = None  # None: not known yet
+        self._version = 0  # of the content in which host and sub-agent were recognized
         self._followers: list[Follower] = []
         self._sub_agents: list[Transcript] = []
 
@@ -88,7 +89,10 @@ class Transcript:
 
     @property
     def _file(self) -> SeekableFile:
-        return self._open().file
+        opened = self._open()
+        if opened.version != self._version:  # a follower has found new content
+            self._version, self._is_recognized, self._is_of_sub_agent = opened.version, False, None
+        return opened.file
 
     def _translated(self) -> HostRecords | None:
         """Return what translates the records of another host than Claude Code; None for Claude Code's."""
@@ -121,7 +125,7 @@ class Transcript:
         `last_message`, `findall` and `find_last` leave out sub-agents in the transcript of a session, and take the
         sub-agent's own messages in such a transcript.
         """
-        if self._is_of_sub_agent is None and self._translated() is None:
+        if self._translated() is None and self._is_of_sub_agent is None:
             from tailhook.host_records import begins_with_sub_agent
 
             self._is_of_sub_agent = begins_with_sub_agent(self._file)
@@ -188,8 +192,8 @@ class Transcript:
         """Yield all records, oldest first, and then waits for more and yields them as they are written.
 
         Looks for more ten times a second. Continues if the file is truncated, overwritten, or replaced by another one
-        at its path: with the records from the beginning of the new content. Ends on `break`, or when `close` is called,
-        also by another thread.
+        at its path: with the records from the beginning of the new content, which the transcript's other methods then
+        read, too. Ends on `break`, or when `close` is called, also by another thread.
 
         Raises SourceError for what no program is still writing: a compressed file or a URL.
 

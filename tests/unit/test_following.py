@@ -6,12 +6,14 @@ import json
 import os
 import threading
 import time
+from itertools import islice
 
 import pytest
 from support.host_records import RECORDS
 from support.range_server import served
 
-from tailhook import transcript
+from tailhook import following, transcript
+from tailhook._core import forward_lines
 from tailhook.errors import SourceError
 
 STEP_S = 0.02
@@ -136,6 +138,100 @@ def test_a_file_that_replaces_another_is_read_from_its_beginning_after_the_rest_
     reader.wait([0, 1, 2, 10, 11])
     append(path, line(12))
     reader.wait([0, 1, 2, 10, 11, 12])
+
+
+def test_a_transcript_reads_the_file_that_its_follower_has_moved_on_to(path):
+    first, records = RECORDS["codex"]
+    new = path.with_name("new")
+    new.write_text(json.dumps(first) + "\n" + json.dumps(records[-1][0]) + "\n")
+    with transcript.open(path) as session:
+        assert session.host == "claude-code"
+        for number, record in enumerate(session.follow()):
+            if number == 1:
+                old = iter(session)
+                new.replace(path)
+            if number == 3:
+                newest = record
+                break
+        assert session.host == "codex"
+        assert session.at(newest.offset).text == session.last_message() == newest.text
+        assert len(list(session)) == 2
+        assert numbers(old) == [0, 1]
+    path.write_bytes(line(0))
+    with transcript.open(path) as session:
+        assert session.host == "claude-code"
+        for number, _ in enumerate(session.follow()):
+            if number == 0:
+                path.write_text(json.dumps(first) + "\n")
+            if number == 1:
+                break
+        assert session.host == "codex"
+
+
+def test_two_followers_and_their_transcript_move_on_to_one_file(path):
+    with transcript.open(path) as session:
+        both = [session.follow(), session.follow()]
+        assert [numbers(islice(one, 2)) for one in both] == [[0, 1]] * 2
+        path.with_name("new").write_bytes(line(2))
+        path.with_name("new").replace(path)
+        assert [numbers(islice(one, 1)) for one in both] == [[2]] * 2
+        assert numbers(session) == [2]
+        for one in both:
+            one.close()
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Return a list of how many bytes each read of a follower took, and the offset of each search for lines."""
+    found = []
+
+    def read(self, offset, size):
+        found.append(("bytes", size))
+        return original(self, offset, size)
+
+    def search(file, start, end):
+        found.append(("lines", start))
+        return forward_lines(file, start, end)
+
+    original = following.Follower._read
+    monkeypatch.setattr(following.Follower, "_read", read)
+    monkeypatch.setattr(following, "forward_lines", search)
+    return found
+
+
+def test_a_torn_line_is_not_read_again_until_the_file_changes_and_then_only_what_is_new(path, reads):
+    torn = line(2)[:-4] + b"x" * 3_000_000
+    path.write_bytes(line(0) + line(1) + torn)
+    reader = Reader(path)
+    reader.wait([0, 1])
+    for _ in range(5):
+        append(path, b"y" * 1000 + b"} z")
+        time.sleep(STEP_S)
+    reader.wait([0, 1])
+    assert [what for what, _ in reads].count("lines") == 1
+    assert sum(size for what, size in reads if what == "bytes") < 100_000
+    append(path, line(2)[-4:] + line(3))
+    reader.wait([0, 1, 2, 3])
+    reader.close()
+
+
+def test_a_torn_line_that_is_overwritten_in_place_is_read_again(path):
+    whole = line(2).rstrip()
+    path.write_bytes(line(0) + line(1) + b"#" * len(whole))
+    reader = Reader(path)
+    reader.wait([0, 1])
+    time.sleep(STEP_S)
+    with path.open("r+b") as file:
+        file.seek(len(line(0) + line(1)))
+        file.write(whole)
+    reader.wait([0, 1, 2])
+    with path.open("r+b") as file:
+        file.seek(len(line(0) + line(1)))
+        file.write(whole + b"\n" + line(3)[:9])
+        time.sleep(STEP_S)
+        file.write(line(3)[9:])
+    reader.wait([0, 1, 2, 3])
+    reader.close()
 
 
 def test_a_file_that_is_removed_and_made_again_is_followed(reader, path):
