@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
-from tailhook.arguments import check_strings
+from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
@@ -27,6 +27,7 @@ from tailhook.fleet.report import Progress, ScanReport, Watch
 from tailhook.patterns import PatternSet, by_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,7 +260,8 @@ def scan(
     roles: for matches and records: only those of these roles, "user", "assistant" and "human"; () for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
-    project: only rows of this folder and those below it.
+    project: only rows of this folder and those below it. A relative one begins at the current folder, as for the
+        command.
     sessions: only rows of the sessions with these ids; () for all.
     columns: in this order; None for all but `text` and `input`, which can be large.
     in_code: for matches: False for those outside code, True for those in code, None for both.
@@ -278,8 +280,16 @@ def scan(
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
     """
+    if not isinstance(table, str):
+        raise TypeError(f"table is {table!r}: give one of {', '.join(TABLE_COLUMNS)}")
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+    check_booleans(signals=signals, categories=categories, all_text=all_text, sidechains=sidechains, redact=redact)
+    if in_code is not None:
+        check_booleans(in_code=in_code)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is {progress!r}: give a function")
+    found = None if sources is None else list_sources(sources)
     roles, sessions = check_strings("roles", roles), check_strings("sessions", sessions)
     chosen = check_columns(table, columns)
     searches = []
@@ -307,16 +317,9 @@ def scan(
     for name, time_limit in (("since", since), ("until", until)):
         if time_limit is not None and (not isinstance(time_limit, datetime) or time_limit.utcoffset() is None):
             raise TypeError(f"{name} is {time_limit!r}, which has no time zone: give an aware datetime")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}: give 1 or more, or None for one per processor")
-    if context < 0:
-        raise ValueError(f"context is {context}: give 0 or more characters")
-    folder = None if project is None else os.fspath(project)
-    if folder == "":
-        raise ValueError("project is an empty name: give a folder")
-    if folder is not None:
-        folder = folder.rstrip("/\\") or "/"
-    conditions = Conditions(roles, since, until, folder, sessions)
+    threads = (os.cpu_count() or 1) if workers is None else check_whole_number("workers", workers, 1)
+    context = check_whole_number("context", context, 0)
+    conditions = Conditions(roles, since, until, None if project is None else project_folder(project), sessions)
     options = {
         "code": -1 if in_code is None else int(in_code),
         "context": context + EXAMINED_CHARS * redact,
@@ -325,12 +328,35 @@ def scan(
     }
     if resume is not None and table in ("matches", "records") and "path" not in chosen:
         raise ValueError("resume needs the column path, by which it knows the rows of a file")
-    if isinstance(sources, str | os.PathLike):
-        sources = [sources]
-    found = None if sources is None else list(sources)
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
-    kept = None if resume is None else Path(resume)
-    return Scan(found, question, workers or os.cpu_count() or 1, kept, progress)
+    kept = None if resume is None else Path(check_path("resume", resume))
+    return Scan(found, question, threads, kept, progress)
+
+
+def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]:
+    """Return sources as a list. Raises TypeError if one is not a path or URL."""
+    if isinstance(sources, str | bytes | os.PathLike):
+        check_path("sources", sources)
+        return [sources]
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"sources is {sources!r}: give paths")
+    found = list(sources)
+    for source in found:
+        check_path("a source", source)
+    return found
+
+
+def project_folder(project: str | os.PathLike[str]) -> str:
+    """Return a project as records name it: absolute. One of another system stays as it is.
+
+    Raises TypeError, and ValueError for an empty name.
+    """
+    name = check_path("project", project)
+    if not name:
+        raise ValueError("project is an empty name: give a folder")
+    if not OTHER_SYSTEM.match(name):
+        name = os.path.abspath(Path(name).expanduser())  # noqa: PTH100 - no links
+    return name.rstrip("/\\") or "/"
 
 
 def row_type(columns: Iterable[str]) -> Any:
