@@ -1,7 +1,10 @@
 """What `tailhook.scan` asks, and what it refuses before it reads anything."""
 
+import copy
 import json
+import pickle
 from datetime import date, datetime, timedelta, timezone
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -173,6 +176,22 @@ def test_the_sum_of_a_sessions_tokens_is_at_most_the_greatest_whole_number_of_a_
     (wanted,) = oracle_rows("sessions", [path])
     assert row.input_tokens == row.output_tokens == wanted["input_tokens"] == 2**63 - 1
     assert row.cache_read_tokens == 0
+
+
+def rows_of(path, table):
+    return list(tailhook.scan(path, table).rows())
+
+
+@pytest.mark.parametrize("table", ["records", "tools", "usage", "sessions"])
+def test_rows_can_be_pickled_also_by_a_process_that_made_them(tmp_path, table):
+    path = write_session(tmp_path, "s")
+    found = rows_of(path, table)
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert [row._asdict() for row in again] == [row._asdict() for row in found]
+    assert copy.copy(found[0]).session_id == "s"
+    with get_context("spawn").Pool(1) as pool:
+        assert pool.apply(rows_of, (path, table)) == found
 
 
 def test_a_scan_shows_its_question_in_one_line():

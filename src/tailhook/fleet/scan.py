@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -359,13 +360,26 @@ def project_folder(project: str | os.PathLike[str]) -> str:
     return name.rstrip("/\\") or "/"
 
 
-def row_type(columns: Iterable[str]) -> Any:
-    """Return a class of named tuples with these columns."""
-    fields: Any = [(name, Any) for name in columns]
-    return NamedTuple("Row", fields)
+@cache
+def row_type(columns: tuple[str, ...]) -> Any:
+    """Return a class of named tuples with these columns. Its rows can be pickled."""
+    make_class: Any = NamedTuple
+    row_class = make_class("Row", [(name, Any) for name in columns])
+    row_class.__reduce__ = reduce_row
+    return row_class
 
 
-def named_rows(columns: Iterable[str], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+def reduce_row(row: Any) -> tuple[Any, ...]:
+    """Return what pickles a row: its class has no name that another process could find it by."""
+    return make_row, (row._fields, tuple(row))
+
+
+def make_row(columns: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """Return a row that was pickled."""
+    return row_type(columns)._make(values)
+
+
+def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
     """Yield the rows of batches as named tuples.  columns: of the batches."""
     row = row_type(columns)
     for batch in batches:
