@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -20,11 +18,11 @@ from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
-from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, files_since, make_tasks
+from tailhook.fleet.local import run_tasks
+from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS
-from tailhook.fleet.report import Progress, ScanReport, Watch
+from tailhook.fleet.report import ScanReport, ScanRun, Watch
 from tailhook.patterns import PatternSet, by_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,12 +68,11 @@ class Scan:
         self._programs = question.programs()
         self._workers = workers
         self._progress = progress
-        self._counts: Counter[str] = Counter()
-        self._unknown_types: Counter[tuple[str, str]] = Counter()
-        self._problems: list[ScanProblem] = []
-        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
-        self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
-        self._seconds: float | None = None
+        self._newest = self._new_run()
+
+    def _new_run(self) -> ScanRun:
+        """Return what notes what an iteration reads: several may go on at the same time."""
+        return ScanRun(self.table, self._progress)
 
     def __repr__(self) -> str:
         """Return the question in one line; what is long is cut."""
@@ -95,31 +92,29 @@ class Scan:
 
         With `resume` first brings the folder up to date; the rows come in the order in which they were found.
         """
-        started = time.monotonic()
-        self._seconds = None
-        try:
+        run = self._newest = self._new_run()
+        with run.timed():
             if self.resume is not None:
                 from tailhook.fleet.resume import read_parts
 
-                yield from read_parts(self.table, self.update())
+                yield from read_parts(self.table, self._update(self.resume, run))
                 return
-            files = self._find_files()
-            self._begin(files * len(self._programs))
+            files = self._find_files(run)
+            run.begin(files * len(self._programs))
             columns = self._question.read_columns()
             found = answer_question(
-                self.table, columns, self._question.conditions, lambda table: self._read(table, files)
+                self.table, columns, self._question.conditions, lambda table: self._read(table, files, run)
             )
             yield from self._question.masked(self.table, found, self.columns)
-        finally:
-            self._seconds = time.monotonic() - started
 
-    def _find_files(self) -> list[SourceFile]:
-        """Return the files to scan. Forgets the counts and problems of an earlier run."""
-        self._counts, self._unknown_types, self._problems = Counter(), Counter(), []
-        sources = default_folders(self._problems) if self.sources is None else self.sources
-        found = find_source_files(sources, self._problems)
+    def _find_files(self, run: ScanRun | None = None) -> list[SourceFile]:
+        """Return the files to scan.  run: gets the sources that cannot be read; None: a new one."""
+        if run is None:
+            run = self._newest = self._new_run()
+        sources = default_folders(run.problems) if self.sources is None else self.sources
+        found = find_source_files(sources, run.problems)
         files = files_since(found, self.table, self._question.conditions.since)
-        self._counts["older_files"] = len(found) - len(files)
+        run.counts["older_files"] = len(found) - len(files)
         return files
 
     def update(self) -> list[Path]:
@@ -130,16 +125,14 @@ class Scan:
         """
         if self.resume is None:
             raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
+        run = self._newest = self._new_run()
+        with run.timed():
+            return self._update(self.resume, run)
+
+    def _update(self, folder: Path, run: ScanRun) -> list[Path]:
         from tailhook.fleet.resume import update_folder
 
-        started = time.monotonic()
-        self._seconds = None
-        try:
-            return update_folder(
-                self.resume, self._question, self._find_files(), self._workers, self._begin, self._note
-            )
-        finally:
-            self._seconds = time.monotonic() - started
+        return update_folder(folder, self._question, self._find_files(run), self._workers, run.begin, run.note)
 
     def to_daft(self) -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
@@ -168,52 +161,18 @@ class Scan:
         if self._progress is not None:
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
-    def _begin(self, files: Sequence[SourceFile]) -> None:
-        """Report what there is to read.  files: each as often as it is read."""
-        self._sizes = {file.path: file.size - file.start for file in files}
-        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
-
-    def _note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
-        """Add what a task read to the report.
-
-        table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
-        task: () if no file was read.
-        """
-        if table == self.table:
-            self._counts.update(result.counts)
-            self._unknown_types.update(result.unknown_types)
-        self._problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self._problems]
-        if not task:
-            return
-        done = sum(part.end in (None, part.size) for part in task)
-        size = sum((part.size if part.end is None else part.end) - part.start for part in task)
-        self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
-
-    def _read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
+    def _read(self, table: str, files: Sequence[SourceFile], run: ScanRun) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
         with closing(run_tasks(self._programs[table], tasks, self._workers)) as runs:
-            for run, task in zip(runs, tasks, strict=True):
-                yield from (batch for batch in run.batches() if len(batch))
-                self._note(run.result(), table, task)
-
-    def _advance(self, reads: Progress) -> None:
-        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
-        self._reads = reads
-        if self._progress is not None:
-            files, size = len(self._sizes), sum(self._sizes.values())
-            done = reads.files * files // max(1, reads.all_files)
-            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
+            for found, task in zip(runs, tasks, strict=True):
+                yield from (batch for batch in found.batches() if len(batch))
+                run.note(found.result(), table, task)
 
     @property
     def report(self) -> ScanReport:
         """What the newest iteration has read so far."""
-        counts = self._counts
-        return ScanReport(
-            *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self._seconds, tuple(self._problems), dict(self._unknown_types)),
-            *(counts["older_files"], counts["unchanged_files"]),
-        )
+        return self._newest.report()
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
