@@ -15,11 +15,11 @@ from tailhook._core import ArrowBatch, RangeScan, ScanProgram
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
 from tailhook.fleet.plan import (
-    COMPRESSED,
     FIRST_HEAD_BYTES,
     HEAD_BYTES,
     FileRange,
     ScanProblem,
+    is_named_compressed,
     name_of,
     problem_of,
     session_in_head,
@@ -137,7 +137,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     number: of the part in its task.
     """
     head = objects.head(number, part)
-    if part.path.endswith(COMPRESSED) or is_compressed(head):
+    if is_named_compressed(part.path) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
     session = (records and records.session_id) or session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
