@@ -162,6 +162,7 @@ cdef extern from "arrow/arrow.h" nogil:
     struct ArrowSchema:
         const char* format
         const char* name
+        const char* metadata
         int64_t flags
         int64_t n_children
         ArrowSchema** children
@@ -185,6 +186,9 @@ cdef extern from "arrow/arrow.h" nogil:
         const char* (*get_last_error)(ArrowArrayStream*) noexcept
         void (*release)(ArrowArrayStream*) noexcept
         void* private_data
+    ctypedef struct ArrowMetadata:
+        pass
+    const ArrowMetadata arrow_row_metadata "tailhook_row_metadata"
     int64_t arrow_count_reference "tailhook_count_reference"(int64_t* count, int64_t more)
 
 cdef extern from "scan/tools.h" nogil:

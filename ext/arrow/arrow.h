@@ -53,6 +53,18 @@ struct ArrowArrayStream {
 
 #endif
 
+/* The metadata of a table's schema: the version of the rows (docs/scan-rows.md). A change of the key or of the version
+   changes the lengths, too. */
+static const struct {
+    int32_t pairs;
+    int32_t key_bytes;
+    char key[20];
+    int32_t value_bytes;
+    char value[4];
+} tailhook_row_metadata = {
+    1, 20, {'t', 'a', 'i', 'l', 'h', 'o', 'o', 'k', '.', 'r', 'o', 'w', '-', 'v', 'e', 'r', 's', 'i', 'o', 'n'}, 1, {'1'},
+};
+
 /* Count references from several threads. Return the new count. */
 static inline int64_t
 tailhook_count_reference(int64_t *count, int64_t more)

@@ -108,6 +108,7 @@ cdef int arrow_table_schema(const ArrowStorage* storage, ArrowSchema* schema) no
     if arrow_begin_schema(schema, b"+s", b"", storage.count) < 0:
         return -1
     schema.flags = 0
+    schema.metadata = <const char*>&arrow_row_metadata
     for i in range(storage.count):
         if arrow_column_schema(&storage.columns[i], schema.children[i]) < 0:
             return -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from operator import index
 
 TYPE_CHECKING = False
@@ -42,3 +43,21 @@ def check_whole_number(name: str, value: int, least: int) -> int:
     if found < least:
         raise ValueError(f"{name} is {found}: give {least} or more")
     return found
+
+
+def check_path(name: str, value: str | os.PathLike[str]) -> str:
+    """Return an argument that is a path as a str. Raises TypeError for anything else.
+
+    name: of the argument.
+    """
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str):
+        raise TypeError(f"{name} is {value!r}: give a path, a str or a Path")
+    return path
+
+
+def check_booleans(**values: bool) -> None:
+    """Raise TypeError for an argument that is neither True nor False."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}: give True or False")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tailhook.sources import OpenSource, SeekableFile
 
 FOLLOW_INTERVAL_S = 0.1
-FOLLOW_READ_BYTES = 1 << 20  # of a line without its end, at a time
+TAIL_PIECE_BYTES = 1 << 20  # of a line without its end, at a time
 MAX_WITNESS_BYTES = 64  # before the end of what was read: if they change, the file was written again from its beginning
 
 
@@ -60,7 +60,7 @@ class Follower:
             while not self._is_over():
                 self._find_successor()
                 if self._was_overwritten():
-                    self._source.start_over()
+                    self._source.restart()
                     self._restart()
                 count = 0
                 for record in self._new_records():
@@ -71,7 +71,7 @@ class Follower:
                 if self._successor is not None:
                     self._close()
                     successor, self._successor = self._successor, None
-                    self._source.start_over(successor)
+                    self._source.restart(successor)
                     self._file = own_copy(self._source.file)
                     self._restart()
                 elif not count:
@@ -150,8 +150,8 @@ class Follower:
         if not self._end < self._torn_end < size or self._witness_at(self._torn_end) != self._torn_witness:
             return False
         last = b""
-        for start in range(self._torn_end, size, FOLLOW_READ_BYTES):
-            piece = self._read(start, min(FOLLOW_READ_BYTES, size - start))
+        for start in range(self._torn_end, size, TAIL_PIECE_BYTES):
+            piece = self._read(start, min(TAIL_PIECE_BYTES, size - start))
             if b"\n" in piece:
                 return False
             last = piece.rstrip() or last

@@ -147,6 +147,13 @@ def rebuilt(patterns: Mapping[str, tuple[str, ...]], options: dict[str, bool]) -
     return PatternSet(patterns, **options)
 
 
+def check_text(text: Any) -> str:
+    """Return a pattern or the name of one. Raises TypeError for what is not a str."""
+    if not isinstance(text, str):
+        raise TypeError(f"patterns and their names are str, not {type(text).__name__}: {text!r}")
+    return text
+
+
 def by_name(patterns: Mapping[str, str | Sequence[str]] | Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the texts to find, by name.
 
@@ -154,13 +161,15 @@ def by_name(patterns: Mapping[str, str | Sequence[str]] | Iterable[str]) -> dict
     """
     if isinstance(patterns, str | bytes):
         raise TypeError(f"patterns is a single {type(patterns).__name__}: give a list of strings, or strings by name")
+    if not isinstance(patterns, Iterable):
+        raise TypeError(f"patterns is {patterns!r}: give a list of strings, or strings by name")
     if not isinstance(patterns, Mapping):
-        patterns = {pattern: pattern for pattern in patterns}
-    named = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in patterns.items()}
+        patterns = {check_text(pattern): pattern for pattern in patterns}
+    named: dict[str, tuple[str, ...]] = {}
+    for name, texts in patterns.items():
+        several = isinstance(texts, Iterable) and not isinstance(texts, str | bytes)
+        named[check_text(name)] = tuple(map(check_text, texts if several else (texts,)))
     for name, texts in named.items():
-        for text in (name, *texts):
-            if not isinstance(text, str):
-                raise TypeError(f"patterns and their names are str, not {type(text).__name__}: {text!r}")
         if not texts:
             raise ValueError(f"no patterns under the name {name!r}")
     if not named:

@@ -23,6 +23,7 @@ COPY_BYTES = 1 << 20  # that are decompressed at a time
 URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 MAX_URL_RETRIES = 3
+WEB_SCHEMES = ("http", "https")
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 URL_TIMEOUT_S = 30  # for a request with its retries
 
@@ -34,7 +35,7 @@ class OpenSource:
     is_owned: whether `close` closes the file.
     path: the path or URL that it was opened by, or None.
     is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
-    version: how often its content has begun again, as far as `start_over` was called.
+    version: how often its content was replaced by another, as far as `restart` was called.
     """
 
     def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
@@ -42,8 +43,11 @@ class OpenSource:
         self.version = 0
         self._replaced: list[SeekableFile] = []  # which an iteration may still read
 
-    def start_over(self, file: SeekableFile | None = None) -> None:
-        """Note that the content has begun again.  file: the one that has taken the path; it belongs to this object."""
+    def restart(self, file: SeekableFile | None = None) -> None:
+        """Note that other content has replaced it.
+
+        file: the one that has taken the path, which belongs to this object. None: it is the same file.
+        """
         if file is not None:
             if self.file.closed or os.path.samestat(os.fstat(file.fileno()), os.fstat(self.file.fileno())):
                 file.close()
@@ -204,7 +208,7 @@ class UrlFile(io.RawIOBase):
         self._url, self._store, self._name = url, store, name
         self._position = 0
         self._blocks: dict[int, bytes] = {}
-        self._size: int = ask_store("head", url, store, name)["size"]
+        self._size: int = find_facts(url, store, name)["size"]
 
     def readable(self) -> bool:
         return True
@@ -261,10 +265,11 @@ def split_url(url: str) -> tuple[str, str]:
     """Return the URL of the store in which a file is, and the file's name in it.
 
     A bucket is a store, and the rest of its URL is the name as it is. Elsewhere the folder is the store, and the name
-    is what its percent-encoding stands for.
+    is what its percent-encoding stands for. The query of a web address belongs to the store, which sends it with every
+    name. A fragment is not sent.
 
-    >>> split_url("s3://bucket/folder/a%20b.jsonl"), split_url("https://host/folder/a%20b.jsonl")
-    (('s3://bucket', 'folder/a%20b.jsonl'), ('https://host/folder', 'a b.jsonl'))
+    >>> split_url("s3://bucket/folder/a%20b.jsonl"), split_url("https://host/folder/a%20b.jsonl?signed=1#top")
+    (('s3://bucket', 'folder/a%20b.jsonl'), ('https://host/folder?signed=1', 'a b.jsonl'))
     """
     scheme, _, rest = url.partition("://")
     if scheme in BUCKET_SCHEMES:
@@ -272,8 +277,19 @@ def split_url(url: str) -> tuple[str, str]:
         return f"{scheme}://{bucket}", name
     from urllib.parse import unquote
 
-    folder, _, name = url.rpartition("/")
-    return folder, unquote(name)
+    address = web_address(url)
+    folder, _, name = address.rpartition("/")
+    return folder + url[len(address) :].partition("#")[0], unquote(name)
+
+
+def web_address(url: str) -> str:
+    """Return a web address without its query and fragment. Paths and other URLs stay as they are.
+
+    >>> web_address("https://host/a.jsonl?signed=1#top"), web_address("s3://bucket/what?.jsonl")
+    ('https://host/a.jsonl', 's3://bucket/what?.jsonl')
+    """
+    is_web = url.partition("://")[0] in WEB_SCHEMES
+    return url.partition("#")[0].partition("?")[0] if is_web else url
 
 
 def open_store(base: str, url: str) -> Any:
@@ -293,6 +309,23 @@ def open_store(base: str, url: str) -> Any:
         return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
         raise SourceError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from None
+
+
+def find_facts(url: str, store: Any, name: str) -> Any:
+    """Return the size and other facts of a file in a store. Raises FileNotFoundError or SourceError.
+
+    url: of the file, for messages.
+
+    An address with a query may be signed for GET only. Then its first byte is asked for.
+    """
+    try:
+        return ask_store("head", url, store, name)
+    except SourceError:
+        if "?" not in url[len(web_address(url)) :]:
+            raise
+    found = ask_store("get", url, store, name, options={"range": (0, 1)})
+    found.bytes()
+    return found.meta
 
 
 def ask_store(function: str, url: str, *arguments: Any, **options: Any) -> Any:

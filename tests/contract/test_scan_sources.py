@@ -9,6 +9,8 @@ from support.host import tailhook
 
 import tailhook as library
 from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.fleet.local import SHORTER
+from tailhook.fleet.plan import make_tasks
 from tailhook.sources import import_zstd
 
 TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
@@ -137,6 +139,20 @@ def test_a_line_that_is_completed_while_the_scan_runs_is_whole(folder):
     scan = library.scan(folder, "records", progress=complete)
     assert [row.offset for row in scan.rows()] == [0, len(GOOD)]
     assert scan.report.broken_lines == 0
+
+
+@pytest.mark.parametrize("size", [0, len(GOOD), len(GOOD) + 30])
+@pytest.mark.parametrize("task_bytes", [1 << 20, 50])
+def test_a_file_that_is_truncated_while_the_scan_runs_is_reported_and_its_rows_are_kept(
+    folder, size, task_bytes, monkeypatch
+):
+    path = folder / "good.jsonl"
+    path.write_bytes(GOOD * 3)
+    (folder / "other.jsonl").write_bytes(GOOD)
+    monkeypatch.setattr("tailhook.fleet.scan.make_tasks", lambda files: make_tasks(files, task_bytes))
+    scan = library.scan(folder, "records", progress=lambda progress: progress.files or os.truncate(path, size))
+    assert [os.path.basename(row.path) for row in scan.rows()] == ["good.jsonl"] * (size // len(GOOD)) + ["other.jsonl"]
+    assert scan.report.skipped == ((str(path), SHORTER),)
 
 
 # ---- compressed files ------------------------------------------------------------

@@ -46,8 +46,11 @@ def bucket(files):
 
 
 @contextlib.contextmanager
-def served(files, with_ranges=True):
-    """Serve files, {path: bytes}, and give the server's address and the list of the ranges that were asked for."""
+def served(files, with_ranges=True, with_head=True):
+    """Serve files, {path: bytes}, and give the server's address and the list of the ranges that were asked for.
+
+    A path may have a query.  with_head: answer HEAD; otherwise it is forbidden, as for an address signed for GET.
+    """
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -57,7 +60,7 @@ def served(files, with_ranges=True):
             pass
 
         def do_HEAD(self):
-            self.answer(b"", len(files.get(unquote(self.path), b"")))
+            self.answer(b"", len(files.get(unquote(self.path), b"")), 200 if with_head else 403)
 
         def do_GET(self):
             address = urlsplit(self.path)

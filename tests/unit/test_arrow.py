@@ -1,16 +1,22 @@
 """Batches of the core in Arrow's memory layout: as pyarrow reads them, however a consumer takes them apart."""
 
 import gc
+import re
 import sys
 import threading
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
+import tailhook
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream, make_batch
+from tailhook.fleet import output
+from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.records import EPOCH
 
 pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 NAMES = ("path", "uuid", "offset", "timestamp", "is_meta", "tools")
 TIME = datetime(2026, 11, 1, 12, 30, 0, 123456, tzinfo=timezone.utc)
@@ -45,6 +51,36 @@ def test_a_batch_of_any_length_is_read_as_it_was_made(count):
     assert [str(field.type) for field in found.schema] == [*TYPES, "list<item: string>"]
     same(found, rows)
     assert list(zip(*batch.columns(), strict=True)) == rows
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "scan-rows.md"
+
+
+@pytest.mark.parametrize("table", TABLE_COLUMNS)
+def test_the_page_has_the_version_and_the_type_of_every_column(table):
+    section = PAGE.read_text(encoding="utf-8").split("## Types\n")[1].split("\n## ")[0]
+    types = {}
+    for kind, cell in re.findall(r"^\| `([a-z].*?)` \| (.*) \|$", section, re.MULTILINE):
+        for names, of_table in re.findall(r"((?:`\w+`(?: and )?)+)(?: of (\w+))?", cell):
+            types |= (
+                dict.fromkeys(re.findall(r"\w+", names.replace(" and ", " ")), kind) if of_table in ("", table) else {}
+            )
+    schema = pyarrow.schema(tailhook.scan("absent", table, columns=TABLE_COLUMNS[table], signals=table == "matches"))
+    assert [(field.name, str(field.type)) for field in schema] == [(name, types[name]) for name in TABLE_COLUMNS[table]]
+    assert all(field.nullable for field in schema)
+    version = re.search(r"The version of the rows is (\d+)\.", section)[1]
+    assert schema.metadata == {b"tailhook.row-version": version.encode()}
+
+
+@pytest.mark.parametrize("write", [output.write_arrow, output.write_parquet])
+def test_a_file_of_rows_has_their_version(tmp_path, write):
+    batch = make_batch("records", NAMES, ROWS)
+    with (tmp_path / "rows").open("wb") as file:
+        write([batch], batch, file)
+    read = pyarrow.ipc.open_file if write is output.write_arrow else pyarrow.parquet.ParquetFile
+    with read(tmp_path / "rows") as file:
+        schema = file.schema if write is output.write_arrow else file.schema_arrow
+        assert schema.metadata[b"tailhook.row-version"] == b"1"
 
 
 def test_times_can_be_texts_that_are_all_as_long():

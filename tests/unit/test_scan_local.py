@@ -241,3 +241,18 @@ def test_the_first_record_of_joined_transcripts_decides_the_host(tmp_path, order
     assert set(rows(scan_task(program, [whole(path)]))) == {(host, session)}
     with tailhook.open(path) as transcript:
         assert transcript.host == host
+
+
+def test_the_report_is_that_of_the_newest_iteration(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"type":"user"}\n' * 5)
+    scan = tailhook.scan([tmp_path, tmp_path / "absent"], "records")
+    older = iter(scan)
+    next(older)
+    newer = iter(scan)
+    next(newer)
+    assert list(older) == []
+    assert scan.report.records == 0
+    assert scan.report.seconds is None
+    assert list(newer) == []
+    assert (scan.report.records, scan.report.files, len(scan.report.skipped)) == (5, 1, 1)
+    assert scan.report.seconds is not None

@@ -92,6 +92,25 @@ def test_a_file_on_a_web_server_is_scanned_and_a_server_that_lists_nothing_is_a_
             assert session.at(0).text == "Fix the TODO."
 
 
+@pytest.mark.parametrize("with_head", [True, False])
+def test_an_address_with_a_query_is_one_file(with_head, monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    line = LINE.replace(b'"s"', b'""')
+    files = {"/a.jsonl?signed=1/": line, "/b.jsonl.gz?signed=2": gzip.compress(line)}
+    with served(files, with_head=with_head) as (address, _):
+        urls = [f"{address}/a.jsonl?signed=1/", f"{address}/b.jsonl.gz?signed=2#x"]
+        asked = tailhook.scan([*urls, f"{address}/a.jsonl?signed=3/"], patterns=["TODO"])
+        assert [(row.path, row.session_id) for row in asked.rows()] == [(urls[0], "a"), (urls[1], "b")]
+        assert [problem.path for problem in asked.report.skipped] == [f"{address}/a.jsonl?signed=3/"]
+
+
+def test_what_is_not_at_its_address_is_reported_without_the_words_of_a_listing(monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    with served({"/a.jsonl": LINE}) as (address, _):
+        for url in (f"{address}/none.jsonl", f"{address}/folder", f"{address}/a.jsonl?signed=1"):
+            assert listed(url) == ([], [(url, "nothing is there")])
+
+
 def test_a_path_and_an_offset_of_a_row_open_the_record_again():
     with bucket({"a b%20ü #1.jsonl": LINE * 3}):
         for row in tailhook.scan("s3://bucket", "records").rows():

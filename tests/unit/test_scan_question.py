@@ -1,7 +1,10 @@
 """What `tailhook.scan` asks, and what it refuses before it reads anything."""
 
+import copy
 import json
+import pickle
 from datetime import date, datetime, timedelta, timezone
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -42,10 +45,44 @@ def test_arguments_that_do_not_fit_together_are_refused(question, reason):
 
 
 @pytest.mark.parametrize("name", ["roles", "sessions", "columns"])
-@pytest.mark.parametrize("value", ["user", b"user", [1]])
+@pytest.mark.parametrize("value", ["user", b"user", [1], 5])
 def test_what_is_not_a_list_of_strings_is_refused(name, value):
     with pytest.raises(TypeError, match=f"{name} is .*: give a list of strings"):
         tailhook.scan("sessions", "records", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ({"sources": [None]}, "a source is None: give a path"),
+        ({"sources": ["a", b"a"]}, "a source is b'a': give a path"),
+        ({"sources": b"a"}, "sources is b'a': give a path"),
+        ({"sources": 5}, "sources is 5: give paths"),
+        ({"table": ["records"]}, r"table is \['records'\]: give one of matches, records"),
+        ({"roles": None}, "roles is None: give a list of strings"),
+        ({"sessions": None}, "sessions is None: give a list of strings"),
+        ({"workers": "2"}, "workers is '2': give a whole number"),
+        ({"workers": True}, "workers is True: give a whole number"),
+        ({"progress": 5}, "progress is 5: give a function"),
+        ({"redact": "x"}, "redact is 'x': give True or False"),
+        ({"project": 5}, "project is 5: give a path"),
+        ({"project": b"/p"}, "project is b'/p': give a path"),
+        ({"resume": 5}, "resume is 5: give a path"),
+        ({"table": "matches", "patterns": [1]}, "patterns and their names are str, not int: 1"),
+        ({"table": "matches", "patterns": {"a": 5}}, "patterns and their names are str, not int: 5"),
+        ({"table": "matches", "patterns": {"a": b"x"}}, "patterns and their names are str, not bytes: b'x'"),
+        ({"table": "matches", "patterns": 5}, "patterns is 5: give a list of strings"),
+        ({"table": "matches", "signals": 2}, "signals is 2: give True or False"),
+        ({"table": "matches", "categories": "no"}, "categories is 'no': give True or False"),
+        ({"table": "matches", "signals": True, "all_text": "no"}, "all_text is 'no': give True or False"),
+        ({"table": "matches", "signals": True, "sidechains": 1}, "sidechains is 1: give True or False"),
+        ({"table": "matches", "signals": True, "in_code": "yes"}, "in_code is 'yes': give True or False"),
+        ({"table": "matches", "signals": True, "context": "3"}, "context is '3': give a whole number"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_refused(question, reason):
+    with pytest.raises(TypeError, match=reason):
+        tailhook.scan(**{"sources": "sessions", "table": "records", **question})
 
 
 @pytest.mark.parametrize("value", ["2026-11-01", date(2026, 11, 1), 5])
@@ -114,6 +151,16 @@ def test_a_project_means_the_same_for_every_table(tmp_path, table, project, foun
     assert sorted(row["session_id"] for row in oracle_rows(table, paths, project=project)) == found
 
 
+def test_a_relative_project_begins_at_the_current_folder(tmp_path, monkeypatch):
+    write_session(tmp_path, "s", str(tmp_path / "src" / "app"))
+    monkeypatch.chdir(tmp_path)
+    for name in (".", "src", "src/", "./src/../src/app", Path("src")):
+        assert sessions_found("records", tmp_path, project=name) == ["s"]
+    assert sessions_found("records", tmp_path, project="other") == []
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert sessions_found("records", tmp_path, project="~/src") == ["s"]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_no_time_is_between_a_time_and_itself(tmp_path, table):
     path = write_session(tmp_path, "s", stamps=[START, START + timedelta(hours=2)])
@@ -129,6 +176,22 @@ def test_the_sum_of_a_sessions_tokens_is_at_most_the_greatest_whole_number_of_a_
     (wanted,) = oracle_rows("sessions", [path])
     assert row.input_tokens == row.output_tokens == wanted["input_tokens"] == 2**63 - 1
     assert row.cache_read_tokens == 0
+
+
+def rows_of(path, table):
+    return list(tailhook.scan(path, table).rows())
+
+
+@pytest.mark.parametrize("table", ["records", "tools", "usage", "sessions"])
+def test_rows_can_be_pickled_also_by_a_process_that_made_them(tmp_path, table):
+    path = write_session(tmp_path, "s")
+    found = rows_of(path, table)
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert [row._asdict() for row in again] == [row._asdict() for row in found]
+    assert copy.copy(found[0]).session_id == "s"
+    with get_context("spawn").Pool(1) as pool:
+        assert pool.apply(rows_of, (path, table)) == found
 
 
 def test_a_scan_shows_its_question_in_one_line():

@@ -185,6 +185,14 @@ def test_a_url_is_read_in_ranges(way):
         assert asked
 
 
+@pytest.mark.parametrize("with_head", [True, False])
+def test_the_query_of_a_url_is_sent_and_its_fragment_is_not(with_head):
+    with served({"/folder/a b.jsonl?signed=1/2&x=é?#": DATA}, with_head=with_head) as (address, _):
+        assert numbers(f"{address}/folder/a%20b.jsonl?signed=1%2F2&x=%C3%A9?%23#top/b") == list(range(300))
+        with pytest.raises(FileNotFoundError, match="nothing at"):
+            transcript.open(f"{address}/folder/a%20b.jsonl?signed=2")
+
+
 def test_a_large_file_at_a_url_is_fetched_in_blocks_and_its_end_alone_for_its_last_message():
     said = {"type": "assistant", "message": {"content": "Done."}}
     data = DATA * 60 + json.dumps(said).encode() + b"\n"

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +36,6 @@ ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a ta
 FILE_FORMATS = FORMATS[1:]  # a table is only for a person
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
-DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 def add(commands: Commands) -> None:
@@ -273,7 +271,7 @@ def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
             arguments.sources or None,
             since=arguments.since,
             until=arguments.until,
-            project=None if arguments.project is None else folder_argument(arguments.project),
+            project=None if arguments.project is None else project_argument(arguments.project),
             sessions=arguments.session,
             workers=arguments.workers,
             **question,
@@ -282,11 +280,11 @@ def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
         raise UsageError(str(error)) from None
 
 
-def folder_argument(word: str) -> str:
-    """Return a folder as records name it: absolute. One of another system stays as it is. Raises UsageError."""
+def project_argument(word: str) -> str:
+    """Return the name of a folder. Raises UsageError if it is empty."""
     if not word:
         raise UsageError("--project is an empty name: give a folder")
-    return word if DRIVE.match(word) else str(Path(os.path.abspath(Path(word).expanduser())))  # noqa: PTH100 - no links
+    return word
 
 
 # ---- the run -------------------------------------------------------------------

@@ -6,6 +6,7 @@ import io
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Condition, Event, Thread
 from typing import NamedTuple, cast
@@ -14,11 +15,11 @@ from tailhook._core import ArrowBatch, RangeScan, ScanProgram
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
 from tailhook.fleet.plan import (
-    COMPRESSED,
     FIRST_HEAD_BYTES,
     HEAD_BYTES,
     FileRange,
     ScanProblem,
+    is_named_compressed,
     name_of,
     problem_of,
     session_in_head,
@@ -35,6 +36,7 @@ MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
 LINE_BLOCK_BYTES = 1 << 18  # that are read at a time of another host's transcript
 AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
 MAX_WAITING_BATCHES = 2  # of a task
+SHORTER = "it is shorter than when it was found, so rows of its end are missing"
 
 
 class TaskResult(NamedTuple):
@@ -60,6 +62,8 @@ def scan_task(
 ) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
 
+    A file that is shorter than when it was found is a problem, too; what was read of it gives rows.
+
     stop: when it is set, the task ends, and its result is not whole.
     sink: takes batches as they are finished, so that the result has only the last one. None: the result has all.
     """
@@ -75,6 +79,8 @@ def scan_task(
                 size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part, stop)
                 counts["bytes"] += size
                 counts["files"] += part.start == 0
+                if not part.is_object and Path(part.path).stat().st_size < part.size:
+                    problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 problems.append(problem_of(part.path, error))
     finally:
@@ -131,7 +137,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     number: of the part in its task.
     """
     head = objects.head(number, part)
-    if part.path.endswith(COMPRESSED) or is_compressed(head):
+    if is_named_compressed(part.path) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
     session = (records and records.session_id) or session_in_head(head[:HEAD_BYTES]) or name_of(part.path)

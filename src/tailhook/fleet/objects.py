@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tailhook.errors import SourceError, TailhookError
-from tailhook.fleet.plan import COMPRESSED, HEAD_BYTES, FileRange, ScanProblem, SourceFile, problem_of
+from tailhook.fleet.plan import HEAD_BYTES, FileRange, ScanProblem, SourceFile, is_named_compressed, problem_of
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import BUCKET_SCHEMES, ask_store, open_store, split_url
+from tailhook.sources import BUCKET_SCHEMES, WEB_SCHEMES, ask_store, find_facts, open_store, split_url, web_address
 
 BLOCK_BYTES = 8 << 20  # that a request asks for
 OVER_BYTES = 1 << 18  # that are asked for at a time after a range's end, until its last line has ended
@@ -29,7 +29,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
     """Yield the objects that a URL stands for: one object, all transcripts below a prefix, or those of a glob.
 
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
-    A web server lists its files if it is one of WebDAV.
+    A web server lists its files if it is one of WebDAV. An address with a query is one object.
     """
     scheme = url.partition("://")[0]
     wanted = None
@@ -37,18 +37,25 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
     if scheme in BUCKET_SCHEMES and (magic := GLOB_SIGN.search(url)):
         folder = url[: url.rindex("/", 0, magic.start()) + 1]
         wanted = glob_pattern(url)
+    address = web_address(url)
+    may_be_object = not address.endswith("/") and wanted is None
     found = False
     try:
-        if not url.endswith("/") and wanted is None and (one := find_object(url)) is not None:
+        if may_be_object and (one := find_object(url)) is not None:
             yield one
             return
-        for file in objects_below(folder):
+    except (OSError, TailhookError) as error:
+        problems.append(problem_of(url, error))
+        return
+    try:
+        for file in objects_below(folder) if address == url else ():
             if file.path.endswith(TRANSCRIPT_ENDINGS) if wanted is None else wanted.fullmatch(file.path):
                 found = True
                 yield file
     except (OSError, TailhookError) as error:
-        problems.append(problem_of(url, error))
-        return
+        if not (may_be_object and scheme in WEB_SCHEMES):  # most web servers list nothing
+            problems.append(problem_of(url, error))
+            return
     if not found:
         problems.append(ScanProblem(url, "no file matches" if wanted else "nothing is there"))
 
@@ -73,7 +80,7 @@ def find_object(url: str) -> SourceFile | None:
     if not name:
         return None
     try:
-        facts = ask_store("head", url, open_store(base, url), name)
+        facts = find_facts(url, open_store(base, url), name)
     except FileNotFoundError:
         return None
     return source_file(url, facts)
@@ -123,7 +130,7 @@ class ByteSpan(NamedTuple):
 def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
     """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it."""
     for number, part in enumerate(parts):
-        if not part.is_object or part.path.endswith(COMPRESSED):
+        if not part.is_object or is_named_compressed(part.path):
             continue
         if needs_head(part):
             yield ByteSpan(number, part.path, 0, min(HEAD_BYTES, part.size))

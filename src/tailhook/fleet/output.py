@@ -106,7 +106,8 @@ def write_parquet(
 ) -> None:
     """Write Parquet. Raises MissingExtraError without pyarrow.  metadata: of the file."""
     pyarrow = import_pyarrow()
-    found = pyarrow.schema(schema).with_metadata(metadata)
+    found = pyarrow.schema(schema)
+    found = found.with_metadata({**found.metadata, **(metadata or {})})
     with pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(pyarrow.record_batch(batch))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tailhook._core import parse_record
 from tailhook.host_records import TRANSCRIPT_ENDINGS, is_name
+from tailhook.sources import web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
@@ -84,7 +85,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
         if size + length > limit and task:
             yield task
             task, size = [], 0
-        if file.path.endswith(COMPRESSED):
+        if is_named_compressed(file.path):
             task.append(FileRange(file.path, 0, None, file.size, is_object))
             size += file.size
         elif length <= limit:
@@ -119,6 +120,11 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
     return [file for file in files if file.modified >= oldest or file.modified < FIRST_TRANSCRIPT]
 
 
+def is_named_compressed(path: str) -> bool:
+    """Return whether the name of a file or of an object is that of a compressed one."""
+    return web_address(path).endswith(COMPRESSED)
+
+
 def session_in_head(data: bytes) -> str | None:
     """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
     start = 0
@@ -138,5 +144,5 @@ def name_of(path: str) -> str:
     >>> name_of("/home/me/.claude/projects/p/0a1b.jsonl.gz")
     '0a1b'
     """
-    name = Path(path).name
+    name = Path(web_address(path)).name
     return next((name.removesuffix(ending) for ending in TRANSCRIPT_ENDINGS if name.endswith(ending)), name)

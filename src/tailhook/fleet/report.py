@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from tailhook.fleet.plan import ScanProblem
+from tailhook.fleet.local import TaskResult
+from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile
 
 
 class ScanReport(NamedTuple):
@@ -50,3 +54,68 @@ class Progress(NamedTuple):
 
 
 Watch = Callable[[Progress], object]  # a function that is called while a scan runs; what it returns is not used
+
+
+class ScanRun:
+    """Notes what one iteration of a scan reads.
+
+    counts: as `TaskResult` has them, and older_files.
+    problems: sources that could not be read.
+    """
+
+    def __init__(self, table: str, progress: Watch | None) -> None:
+        """table: of the rows.  progress: as for a Scan."""
+        self.counts: Counter[str] = Counter()
+        self.problems: list[ScanProblem] = []
+        self._table, self._progress = table, progress
+        self._unknown_types: Counter[tuple[str, str]] = Counter()
+        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
+        self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
+        self._seconds: float | None = None
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Measure how long the run takes."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds = time.monotonic() - started
+
+    def begin(self, files: Sequence[SourceFile]) -> None:
+        """Report what there is to read.  files: each as often as it is read."""
+        self._sizes = {file.path: file.size - file.start for file in files}
+        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
+
+    def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
+        """Add what a task read to the report.
+
+        table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
+        task: () if no file was read.
+        """
+        if table == self._table:
+            self.counts.update(result.counts)
+            self._unknown_types.update(result.unknown_types)
+        self.problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self.problems]
+        if not task:
+            return
+        done = sum(part.end in (None, part.size) for part in task)
+        size = sum((part.size if part.end is None else part.end) - part.start for part in task)
+        self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
+
+    def _advance(self, reads: Progress) -> None:
+        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
+        self._reads = reads
+        if self._progress is not None:
+            files, size = len(self._sizes), sum(self._sizes.values())
+            done = reads.files * files // max(1, reads.all_files)
+            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
+
+    def report(self) -> ScanReport:
+        """Return what was read so far."""
+        counts = self.counts
+        return ScanReport(
+            *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
+            *(self._seconds, tuple(self.problems), dict(self._unknown_types)),
+            *(counts["older_files"], counts["unchanged_files"]),
+        )

@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
-from tailhook.arguments import check_strings
+from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
-from tailhook.fleet.local import TaskResult, run_tasks
-from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, files_since, make_tasks
+from tailhook.fleet.local import run_tasks
+from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS
-from tailhook.fleet.report import Progress, ScanReport, Watch
+from tailhook.fleet.report import ScanReport, ScanRun, Watch
 from tailhook.patterns import PatternSet, by_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,12 +68,11 @@ class Scan:
         self._programs = question.programs()
         self._workers = workers
         self._progress = progress
-        self._counts: Counter[str] = Counter()
-        self._unknown_types: Counter[tuple[str, str]] = Counter()
-        self._problems: list[ScanProblem] = []
-        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
-        self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
-        self._seconds: float | None = None
+        self._newest = self._new_run()
+
+    def _new_run(self) -> ScanRun:
+        """Return what notes what an iteration reads: several may go on at the same time."""
+        return ScanRun(self.table, self._progress)
 
     def __repr__(self) -> str:
         """Return the question in one line; what is long is cut."""
@@ -93,31 +92,29 @@ class Scan:
 
         With `resume` first brings the folder up to date; the rows come in the order in which they were found.
         """
-        started = time.monotonic()
-        self._seconds = None
-        try:
+        run = self._newest = self._new_run()
+        with run.timed():
             if self.resume is not None:
                 from tailhook.fleet.resume import read_parts
 
-                yield from read_parts(self.table, self.update())
+                yield from read_parts(self.table, self._update(self.resume, run))
                 return
-            files = self._find_files()
-            self._begin(files * len(self._programs))
+            files = self._find_files(run)
+            run.begin(files * len(self._programs))
             columns = self._question.read_columns()
             found = answer_question(
-                self.table, columns, self._question.conditions, lambda table: self._read(table, files)
+                self.table, columns, self._question.conditions, lambda table: self._read(table, files, run)
             )
             yield from self._question.masked(self.table, found, self.columns)
-        finally:
-            self._seconds = time.monotonic() - started
 
-    def _find_files(self) -> list[SourceFile]:
-        """Return the files to scan. Forgets the counts and problems of an earlier run."""
-        self._counts, self._unknown_types, self._problems = Counter(), Counter(), []
-        sources = default_folders(self._problems) if self.sources is None else self.sources
-        found = find_source_files(sources, self._problems)
+    def _find_files(self, run: ScanRun | None = None) -> list[SourceFile]:
+        """Return the files to scan.  run: gets the sources that cannot be read; None: a new one."""
+        if run is None:
+            run = self._newest = self._new_run()
+        sources = default_folders(run.problems) if self.sources is None else self.sources
+        found = find_source_files(sources, run.problems)
         files = files_since(found, self.table, self._question.conditions.since)
-        self._counts["older_files"] = len(found) - len(files)
+        run.counts["older_files"] = len(found) - len(files)
         return files
 
     def update(self) -> list[Path]:
@@ -128,16 +125,14 @@ class Scan:
         """
         if self.resume is None:
             raise ValueError("there is nothing to bring up to date: give a folder, resume=DIR")
+        run = self._newest = self._new_run()
+        with run.timed():
+            return self._update(self.resume, run)
+
+    def _update(self, folder: Path, run: ScanRun) -> list[Path]:
         from tailhook.fleet.resume import update_folder
 
-        started = time.monotonic()
-        self._seconds = None
-        try:
-            return update_folder(
-                self.resume, self._question, self._find_files(), self._workers, self._begin, self._note
-            )
-        finally:
-            self._seconds = time.monotonic() - started
+        return update_folder(folder, self._question, self._find_files(run), self._workers, run.begin, run.note)
 
     def to_daft(self) -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
@@ -166,52 +161,18 @@ class Scan:
         if self._progress is not None:
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
-    def _begin(self, files: Sequence[SourceFile]) -> None:
-        """Report what there is to read.  files: each as often as it is read."""
-        self._sizes = {file.path: file.size - file.start for file in files}
-        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
-
-    def _note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
-        """Add what a task read to the report.
-
-        table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
-        task: () if no file was read.
-        """
-        if table == self.table:
-            self._counts.update(result.counts)
-            self._unknown_types.update(result.unknown_types)
-        self._problems += [problem for problem in dict.fromkeys(result.problems) if problem not in self._problems]
-        if not task:
-            return
-        done = sum(part.end in (None, part.size) for part in task)
-        size = sum((part.size if part.end is None else part.end) - part.start for part in task)
-        self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
-
-    def _read(self, table: str, files: Sequence[SourceFile]) -> Iterator[ArrowBatch]:
+    def _read(self, table: str, files: Sequence[SourceFile], run: ScanRun) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         tasks = list(make_tasks(files))
         with closing(run_tasks(self._programs[table], tasks, self._workers)) as runs:
-            for run, task in zip(runs, tasks, strict=True):
-                yield from (batch for batch in run.batches() if len(batch))
-                self._note(run.result(), table, task)
-
-    def _advance(self, reads: Progress) -> None:
-        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
-        self._reads = reads
-        if self._progress is not None:
-            files, size = len(self._sizes), sum(self._sizes.values())
-            done = reads.files * files // max(1, reads.all_files)
-            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
+            for found, task in zip(runs, tasks, strict=True):
+                yield from (batch for batch in found.batches() if len(batch))
+                run.note(found.result(), table, task)
 
     @property
     def report(self) -> ScanReport:
         """What the newest iteration has read so far."""
-        counts = self._counts
-        return ScanReport(
-            *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self._seconds, tuple(self._problems), dict(self._unknown_types)),
-            *(counts["older_files"], counts["unchanged_files"]),
-        )
+        return self._newest.report()
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
@@ -259,7 +220,8 @@ def scan(
     roles: for matches and records: only those of these roles, "user", "assistant" and "human"; () for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
-    project: only rows of this folder and those below it.
+    project: only rows of this folder and those below it. A relative one begins at the current folder, as for the
+        command.
     sessions: only rows of the sessions with these ids; () for all.
     columns: in this order; None for all but `text` and `input`, which can be large.
     in_code: for matches: False for those outside code, True for those in code, None for both.
@@ -278,8 +240,16 @@ def scan(
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
     """
+    if not isinstance(table, str):
+        raise TypeError(f"table is {table!r}: give one of {', '.join(TABLE_COLUMNS)}")
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+    check_booleans(signals=signals, categories=categories, all_text=all_text, sidechains=sidechains, redact=redact)
+    if in_code is not None:
+        check_booleans(in_code=in_code)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is {progress!r}: give a function")
+    found = None if sources is None else list_sources(sources)
     roles, sessions = check_strings("roles", roles), check_strings("sessions", sessions)
     chosen = check_columns(table, columns)
     searches = []
@@ -307,16 +277,9 @@ def scan(
     for name, time_limit in (("since", since), ("until", until)):
         if time_limit is not None and (not isinstance(time_limit, datetime) or time_limit.utcoffset() is None):
             raise TypeError(f"{name} is {time_limit!r}, which has no time zone: give an aware datetime")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}: give 1 or more, or None for one per processor")
-    if context < 0:
-        raise ValueError(f"context is {context}: give 0 or more characters")
-    folder = None if project is None else os.fspath(project)
-    if folder == "":
-        raise ValueError("project is an empty name: give a folder")
-    if folder is not None:
-        folder = folder.rstrip("/\\") or "/"
-    conditions = Conditions(roles, since, until, folder, sessions)
+    threads = (os.cpu_count() or 1) if workers is None else check_whole_number("workers", workers, 1)
+    context = check_whole_number("context", context, 0)
+    conditions = Conditions(roles, since, until, None if project is None else project_folder(project), sessions)
     options = {
         "code": -1 if in_code is None else int(in_code),
         "context": context + EXAMINED_CHARS * redact,
@@ -325,23 +288,59 @@ def scan(
     }
     if resume is not None and table in ("matches", "records") and "path" not in chosen:
         raise ValueError("resume needs the column path, by which it knows the rows of a file")
-    if isinstance(sources, str | os.PathLike):
-        sources = [sources]
-    found = None if sources is None else list(sources)
-    if any(os.fspath(source) == "" for source in found or ()):
-        raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
+    if resume is not None and not check_path("resume", resume):
+        raise ValueError("resume is an empty name: give a folder")
     kept = None if resume is None else Path(resume)
-    return Scan(found, question, workers or os.cpu_count() or 1, kept, progress)
+    return Scan(found, question, threads, kept, progress)
 
 
-def row_type(columns: Iterable[str]) -> Any:
-    """Return a class of named tuples with these columns."""
-    fields: Any = [(name, Any) for name in columns]
-    return NamedTuple("Row", fields)
+def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]:
+    """Return sources as a list. Raises TypeError if one is not a path or URL, and ValueError for an empty name."""
+    if isinstance(sources, str | bytes | os.PathLike):
+        sources = [sources]
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"sources is {sources!r}: give paths")
+    found = list(sources)
+    for source in found:
+        if not check_path("a source", source):
+            raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
+    return found
 
 
-def named_rows(columns: Iterable[str], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+def project_folder(project: str | os.PathLike[str]) -> str:
+    """Return a project as records name it: absolute. One of another system stays as it is.
+
+    Raises TypeError, and ValueError for an empty name.
+    """
+    name = check_path("project", project)
+    if not name:
+        raise ValueError("project is an empty name: give a folder")
+    if not OTHER_SYSTEM.match(name):
+        name = os.path.abspath(Path(name).expanduser())  # noqa: PTH100 - no links
+    return name.rstrip("/\\") or "/"
+
+
+@cache
+def row_type(columns: tuple[str, ...]) -> Any:
+    """Return a class of named tuples with these columns. Its rows can be pickled."""
+    make_class: Any = NamedTuple
+    row_class = make_class("Row", [(name, Any) for name in columns])
+    row_class.__reduce__ = reduce_row
+    return row_class
+
+
+def reduce_row(row: Any) -> tuple[Any, ...]:
+    """Return what pickles a row: its class has no name that another process could find it by."""
+    return make_row, (row._fields, tuple(row))
+
+
+def make_row(columns: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """Return a row that was pickled."""
+    return row_type(columns)._make(values)
+
+
+def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Iterator[Any]:
     """Yield the rows of batches as named tuples.  columns: of the batches."""
     row = row_type(columns)
     for batch in batches:
