@@ -215,28 +215,23 @@ def test_daft_pushes_columns_and_conditions_down(folder, asked):
     one = question(folder, "records")
     times = sorted(row.timestamp for row in one.rows() if row.timestamp)
     start, end = times[len(times) // 4], times[len(times) // 2]
+    there = [row for row in one.rows() if row.role == "user" and row.timestamp and start <= row.timestamp < end]
+    sessions = sorted({row.session_id for row in there})[:2]
     col = daft.col
     frame = one.to_daft().where(
         (col("role") == "user")
-        & col("session_id").is_in(["session-0001", "session-0002"])
+        & col("session_id").is_in(sessions)
         & (col("timestamp") >= start)
         & (col("timestamp") < end)
     )
     found = frame.select("path", "offset").to_pylist()
-    wanted = [
-        (row.path, row.offset)
-        for row in one.rows()
-        if row.role == "user"
-        and row.session_id in ("session-0001", "session-0002")
-        and row.timestamp is not None
-        and start <= row.timestamp < end
-    ]
+    wanted = [(row.path, row.offset) for row in there if row.session_id in sessions]
     assert sorted((row["path"], row["offset"]) for row in found) == sorted(wanted)
     assert wanted
     narrowed = asked[0][0]
     assert set(narrowed.columns) == {"path", "offset", "role", "session_id", "timestamp"}
     conditions = narrowed.conditions
-    assert (conditions.roles, sorted(conditions.sessions)) == (("user",), ["session-0001", "session-0002"])
+    assert (conditions.roles, sorted(conditions.sessions)) == (("user",), sessions)
     assert (conditions.since, conditions.until) == (start, end + timedelta(microseconds=1))
 
 
