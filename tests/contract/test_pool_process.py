@@ -403,6 +403,17 @@ def test_clients_that_send_nothing_or_nonsense_get_no_answer_and_harm_nothing(ho
     pool.stop_until_warm()
 
 
+def test_a_client_that_sends_too_late_runs_the_cold_hook(pool):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(STARTS)
+        one.connect(str(pool.path))
+        assert len(one.recv(100)) == 16
+        assert one.recv(100) == b""  # after a second
+        with pytest.raises(BrokenPipeError):
+            one.sendall(b"x")
+    pool.stop_until_warm()
+
+
 LIMITS = {"file size": "ulimit -f 1000", "descriptors": "ulimit -n 30", "memory": "ulimit -v 4000000"}
 
 

@@ -119,9 +119,9 @@ class Pool:
         if self.sources.watch >= 0:
             polling.register(self.sources.watch, select.POLLIN)
         while not self.is_ending:
-            while len(self.workers) < RESIDENT_WORKERS:
+            while len(self.workers) < RESIDENT_WORKERS and not self.is_ending:
                 self.grow()
-            found = dict(polling.poll(self.wait_s() * 1000))
+            found = dict(polling.poll(0 if self.is_ending else self.wait_s() * 1000))
             if self.growth in found:
                 posix.read(self.growth, 1 << 12)
             self.reap()
@@ -174,7 +174,13 @@ class Pool:
         if number < 0:
             return
         self.table.set_state(number, IDLE)
-        pid = posix.fork()
+        try:
+            pid = posix.fork()
+        except OSError as error:  # too many processes: hooks are cold, and one of the next ones starts another pool
+            warn(f"tailhook: pool: {describe(error)}")
+            self.table.set_state(number, FREE)
+            self.is_ending = True
+            return
         if pid:
             self.workers[pid] = number
             return

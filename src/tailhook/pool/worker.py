@@ -177,7 +177,11 @@ class Worker:
         connection.send(self.ready)
         descriptors: list[int] = []
         try:
-            data = receive_more(connection, FIRST_BYTES, descriptors)
+            try:
+                data = receive_more(connection, FIRST_BYTES, descriptors)
+            except TimeoutError:  # from here on the client cannot send; what it sent before is still there
+                connection.shutdown(socket.SHUT_RD)
+                data = receive_more(connection, FIRST_BYTES, descriptors)
             size = HEADER_BYTES + int.from_bytes(data[16:20], sys.byteorder)
             while len(data) < min(size, MAX_REQUEST_BYTES):
                 more = receive_more(connection, size - len(data), descriptors)
