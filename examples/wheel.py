@@ -32,7 +32,7 @@ def main() -> None:
         argv = json.loads(tailhook("hook-command", "--warm", "idle"))
         deadline = time.monotonic() + TIMEOUT_S
         try:
-            while b"w" not in last_ways(Path(argv[0]).parent / "times-Stop"):
+            while b"w" not in last_ways(Path(argv[0]).parent / "times" / "Stop"):
                 payload = json.dumps(PAYLOAD).encode()
                 done = subprocess.run(
                     argv, cwd=project, env=environment, input=payload, capture_output=True, check=False

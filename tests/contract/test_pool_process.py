@@ -153,18 +153,29 @@ def test_a_worker_keeps_nothing_of_a_request(home, pool):
         assert "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text()
 
 
+def switches_of(pid: int) -> int:
+    """Return how often a process has waited."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt")).split()[1])
+
+
+@LINUX
+def test_a_request_does_not_wake_the_parent(pool):
+    pool.stop_until_warm()
+    time.sleep(0.2)
+    before = switches_of(pool.pid)
+    for _ in range(5):
+        pool.stop_until_warm()
+    assert switches_of(pool.pid) <= before + 1  # a client that came while both workers were busy
+
+
 @LINUX
 def test_the_parent_of_a_pool_at_rest_is_not_woken_and_the_pool_is_small(pool):
     pool.stop_until_warm()
     time.sleep(0.2)
-
-    def switches() -> str:
-        lines = Path(f"/proc/{pool.pid}/status").read_text().splitlines()
-        return next(line for line in lines if line.startswith("voluntary_ctxt"))
-
-    before = switches()
+    before = switches_of(pool.pid)
     time.sleep(1)
-    assert switches() == before
+    assert switches_of(pool.pid) == before
     assert pool.status()["memory"] <= 25 << 20
 
 

@@ -88,6 +88,12 @@ def test_no_bytes_raise_another_thing_than_a_refusal(data, with_head):
 # ---- the table and the times ------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def times(tmp_path):
+    """Make the folder of the times in that of a client."""
+    (tmp_path / "times").mkdir()
+
+
 def test_a_worker_only_writes_its_own_entry():
     table = WorkerTable(3)
     assert table.states() == bytes([FREE, FREE, FREE])
@@ -108,7 +114,7 @@ def test_only_the_last_hooks_of_each_event_are_kept(tmp_path):
     record_hook(str(tmp_path), "PreToolUse", now, b"n")
     times = read_times(str(tmp_path))
     assert {event: len(records) for event, records in times.items()} == {"PreToolUse": 1, "Stop": RECORDS}
-    assert (tmp_path / "times-Stop").stat().st_size == RECORDS * RECORD_BYTES
+    assert (tmp_path / "times" / "Stop").stat().st_size == RECORDS * RECORD_BYTES
     assert times["PreToolUse"][0][2] == b"n"
     assert times["Stop"] == sorted(times["Stop"])
 
@@ -116,11 +122,11 @@ def test_only_the_last_hooks_of_each_event_are_kept(tmp_path):
 @pytest.mark.parametrize("event", ["../evil", "", "x" * 41, "caf\u00e9", "a/b", "a b"])
 def test_an_event_with_an_odd_name_is_among_the_others(tmp_path, event):
     record_hook(str(tmp_path), event, 0, b"w")
-    assert os.listdir(tmp_path) == ["times-other"]
+    assert os.listdir(tmp_path / "times") == ["other"]
 
 
 def test_a_torn_or_foreign_file_of_times_is_overwritten(tmp_path):
-    (tmp_path / "times-Stop").write_bytes(b"x" * (RECORD_BYTES + 3))
+    (tmp_path / "times" / "Stop").write_bytes(b"x" * (RECORD_BYTES + 3))
     record_hook(str(tmp_path), "Stop", 0, b"w")
     assert len(read_times(str(tmp_path))["Stop"]) == 2
 

@@ -11,6 +11,7 @@ import sys
 from tailhook import __version__, _core
 from tailhook._core import fingerprint
 from tailhook.stores.atomic import check_folder, make_folders, read_file, replace_file, state_folder_path
+from tailhook.stores.hook_times import TIMES_FOLDER
 from tailhook.stores.spool import runtime_folder
 
 INSTALLATION_FORMAT = "tailhook-hook 1"
@@ -96,7 +97,7 @@ def write_installation(interpreter: str, folder: str = "") -> tuple[str, str]:
     program = read_file(built_client(), flags=posix.O_CLOEXEC)
     folder = folder or client_folder(interpreter)
     socket = socket_path(interpreter, folder.rpartition(f"/{POOLS}/")[0])
-    make_folders(folder)
+    make_folders(f"{folder}/{TIMES_FOLDER}")
     check_folder(folder)
     client = f"{folder}/{CLIENT_FILE}"
     if read_if_there(client) != program:

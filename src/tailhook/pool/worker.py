@@ -173,8 +173,8 @@ class Worker:
         """
         if not is_own_peer(connection) or self.is_outdated():
             return None
-        connection.settimeout(REQUEST_TIMEOUT_S)
         connection.send(self.ready)
+        connection.settimeout(REQUEST_TIMEOUT_S)
         descriptors: list[int] = []
         try:
             try:

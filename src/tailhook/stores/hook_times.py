@@ -11,7 +11,7 @@ from tailhook.stores.atomic import SAFE
 
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
-FILE_START = "times-"
+TIMES_FOLDER = "times"  # in the client's: the pool watches that for changes, but not what is below it
 MAX_EVENT_CHARS = 40  # of an event; longer names and other characters than letters share one file
 WARM = b"w"
 
@@ -29,7 +29,7 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
     name = event if event.isascii() and event.isalpha() and len(event) <= MAX_EVENT_CHARS else "other"
     duration = max(0, clock_gettime_ns(CLOCK_MONOTONIC) - started_ns)
     record = time_ns().to_bytes(8, "big") + min(duration, 2**56 - 1).to_bytes(7, "big") + way
-    fd = posix.open(f"{folder}/{FILE_START}{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+    fd = posix.open(f"{folder}/{TIMES_FOLDER}/{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
     try:
         found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
         place = len(found) - len(found) % RECORD_BYTES
@@ -61,16 +61,14 @@ def read_times(folder: str) -> "dict[str, list[tuple[int, int, bytes]]]":
     Raises OSError.
     """
     times = {}
-    for file in sorted(posix.listdir(folder)):
-        if not file.startswith(FILE_START):
-            continue
-        fd = posix.open(f"{folder}/{file}", posix.O_RDONLY | SAFE)
+    for event in sorted(posix.listdir(f"{folder}/{TIMES_FOLDER}")):
+        fd = posix.open(f"{folder}/{TIMES_FOLDER}/{event}", posix.O_RDONLY | SAFE)
         try:
             found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
         finally:
             posix.close(fd)
         records = [found[at : at + RECORD_BYTES] for at in range(0, len(found) - RECORD_BYTES + 1, RECORD_BYTES)]
-        times[file.removeprefix(FILE_START)] = sorted(
+        times[event] = sorted(
             (int.from_bytes(one[:8], "big"), int.from_bytes(one[8:15], "big"), one[15:]) for one in records
         )
     return times
