@@ -9,7 +9,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/autom
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures lint format clean threads engines engines-bench extras
+.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -98,6 +98,9 @@ engines-bench: engines ## scans on Daft beside the local engine, on the same pro
 
 extras: $(VENV)/built $(VENV)/test ## the wheel with each extra in an environment of its own: it installs, and answers a question
 	$(BIN)/python -m pytest -p no:cacheprovider tests/extras
+
+warm: $(VENV)/built ## the goals of the pool, in one run; the figures in docs/performance.md
+	$(BIN)/python benches/warm_goals.py
 
 load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
 	$(BIN)/python benches/plates_load.py

@@ -19,6 +19,7 @@ from tailhook.install.command import hook_command
 from tailhook.stores import RALPH_FILE
 from tailhook.stores.jwz import MESSAGES_FILE, Store
 from tailhook.stores.loop import TOPIC
+from tailhook.stores.spool import SPOOL_FILE
 
 
 class WrongDecisionError(TailhookError):
@@ -210,13 +211,13 @@ class Stop:
         self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None
 
     def reset(self) -> None:
-        """Put the state back as it was. What hooks remember of a large store stays: every later stop has it."""
+        """Put the state back as it was. What every later stop finds stays: locks, the spool, the index of a store."""
         if self.before is not None and self.changed:
             self.changed.write_bytes(self.before)
         elif self.changed:
             self.changed.unlink(missing_ok=True)
         for path in self.folder.glob(".local/state/tailhook/*"):
-            if not path.name.startswith("jwz-"):
+            if not path.name.startswith("jwz-") and path.suffix != ".lock" and path.name != SPOOL_FILE:
                 path.unlink()
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+P99 = 0.99  # the quantile
 MAX_HALF_WIDTH = 0.05  # of an interval, relative to its estimate; a wider one that reaches over a limit decides nothing
 
 PASS, FAIL, NOISY = "pass", "fail", "noisy"

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tailhook.bench.intervals import FAIL, NOISY, PASS, Estimate, estimate, judge
+from tailhook.bench.intervals import FAIL, NOISY, P99, PASS, Estimate, estimate, judge
 from tailhook.bench.processes import Sample, count_instructions, run_once
 from tailhook.pool.installation import real_interpreter
 
 NEIGHBOURS = 6  # hooks between two runs of the programs that do nothing: a hook is compared with the nearest ones
-P99 = 0.99
 
 
 class Project(Protocol):
