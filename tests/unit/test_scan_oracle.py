@@ -652,6 +652,14 @@ def test_a_response_inside_of_progress_records_counts_once_and_is_the_sub_agents
     assert (row["agent_id"], row["timestamp"]) == ("a1", at(1))
 
 
+def test_a_response_in_a_progress_record_does_not_count_if_its_id_is_not_utf8():
+    whole = lines(nested(response("m", 5)))
+    for damaged, count in ((whole, 1), (whole.replace(b'"id": "m"', b'"id": "m\xff"'), 0)):
+        files = [("/t/s.jsonl", damaged)]
+        assert len(rows("usage", files)) == len(scan_rows("usage", files, Question())) == count
+        assert len(rows("records", files)) == len(scan_rows("records", files, Question())) == 1
+
+
 def test_a_response_in_progress_records_and_in_the_sub_agents_file_counts_once():
     own = response("m", 9, 2, "r", agentId="a1", isSidechain=True)
     assert billed([nested(response("m", 5, 1, "r"))], [own]) == [("m", 9, "s")]

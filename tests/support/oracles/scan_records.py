@@ -160,9 +160,12 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
     source, is_broken = object_in(line)
     if source is None:
         return None, True
+    nested = mapping(mapping(json.loads(source, parse_int=whole_number).get("data")).get("message"))
     source = source.replace(INVALID, "\ufffd")
     whole = json.loads(source, parse_int=whole_number)
     record = read_claude_code(whole, source) if head.host == "claude-code" else read_other_host(whole, head)
+    if record.type == "progress" and is_damaged(nested):
+        record.usages = []
     record.has_own_words = has_own_words(record, head.host)
     is_persons = record.role in ("user", "human") and not record.is_sidechain and not record.tool_results
     record.is_prompt = record.has_own_words and is_persons and is_of_person(whole)
