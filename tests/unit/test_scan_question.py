@@ -56,7 +56,7 @@ def test_what_is_not_a_list_of_strings_is_refused(name, value):
     [
         ({"sources": [None]}, "a source is None: give a path"),
         ({"sources": ["a", b"a"]}, "a source is b'a': give a path"),
-        ({"sources": b"a"}, "sources is b'a': give a path"),
+        ({"sources": b"a"}, "sources is b'a': give paths"),
         ({"sources": 5}, "sources is 5: give paths"),
         ({"table": ["records"]}, r"table is \['records'\]: give one of matches, records"),
         ({"roles": None}, "roles is None: give a list of strings"),

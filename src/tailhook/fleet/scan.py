@@ -296,15 +296,12 @@ def scan(
 
 
 def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]:
-    """Return sources as a list. Raises TypeError if one is not a path or URL, and ValueError for an empty name."""
-    if isinstance(sources, str | bytes | os.PathLike):
-        sources = [sources]
-    if not isinstance(sources, Iterable):
+    """Return sources as a list. Raises TypeError if one is not a path or URL, and ValueError if one is empty."""
+    if isinstance(sources, bytes) or not isinstance(sources, str | os.PathLike | Iterable):
         raise TypeError(f"sources is {sources!r}: give paths")
-    found = list(sources)
-    for source in found:
-        if not check_path("a source", source):
-            raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
+    found = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if "" in [check_path("a source", source) for source in found]:
+        raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
     return found
 
 
