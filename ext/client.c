@@ -68,7 +68,7 @@ now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
-/* Write the pieces, a list that ends with NULL, as one line on stderr. */
+/* Write the pieces, a list that ends with NULL, as one line on stderr. The process ends after that. */
 static void
 warn(const char *const *pieces)
 {
@@ -78,6 +78,7 @@ warn(const char *const *pieces)
         for (const char *at = *pieces; *at && size < sizeof(line) - 1; at++)
             line[size++] = (unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at;
     line[size++] = '\n';
+    signal(SIGPIPE, SIG_IGN); /* the host may have closed it */
     if (write(STDERR_FILENO, line, size) < 0)
         return;
 }
@@ -446,8 +447,13 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
         " is missing, so loops do not continue. To install the hooks again: tailhook install. ",
         "To remove them, edit the host's settings.", NULL};
     size_t count = 0, size = strlen(MARK), digit = sizeof(digits);
-    if (access(own->hook_entry, R_OK) < 0 || argc > MAX_ARGUMENTS) {
+    static const char *const TOO_MANY[] = {"tailhook: the hook has too many arguments. The agent may stop.", NULL};
+    if (access(own->hook_entry, R_OK) < 0) {
         warn(gone);
+        return;
+    }
+    if (argc > MAX_ARGUMENTS) {
+        warn(TOO_MANY);
         return;
     }
     command[0] = own->interpreter;

@@ -460,6 +460,15 @@ def test_a_large_environment_is_answered(home, pool, size):
     assert iteration(project) == 2
 
 
+def test_a_line_that_the_host_does_not_read_changes_nothing(pool):
+    (pool.folder / "installation").unlink()
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*pool.argv, "idle"], env=pool.env, stdin=subprocess.DEVNULL, stderr=write, check=False)
+    os.close(write)
+    assert done.returncode == 0
+
+
 def test_stdin_may_be_closed_a_directory_or_a_terminal(home, pool):
     for redirect in ("<&-", "< /", ">&-"):
         script = f'exec "$@" {redirect}'
