@@ -139,4 +139,4 @@ cdef bint rec_find(Cursor p, Cursor end, RecFields* fields) noexcept nogil:
     cdef JsonFault fault
     if not rec_find_object(p, end, fields):
         return False
-    return fields.top[FIELD_ATTACHMENT].start == NULL or rec_read_attachment(fields, &fault)
+    return fields.top[FIELD_ATTACHMENT_TYPE].start == NULL or rec_read_attachment(fields, &fault)

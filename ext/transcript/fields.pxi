@@ -55,12 +55,14 @@ cdef enum:
     FIELD_SUBTYPE
     FIELD_ORIGIN          # an object: what a user's message comes from
     FIELD_ATTACHMENT      # an object: what the host gives the agent beside the messages
+    FIELD_ATTACHMENT_TYPE  # and its `type`, which has no name of its own
     FIELDS
     FIELD_OTHER = FIELDS
 
 cdef enum:
     REC_LEVEL_RECORD
     REC_LEVEL_MESSAGE
+    REC_LEVEL_ATTACHMENT
     REC_LEVEL_BLOCK
 
 cdef struct RecSlice:
@@ -185,7 +187,7 @@ cdef inline bint rec_field_belongs(int field, int level) noexcept nogil:
         return field == FIELD_ID or field == FIELD_CONTENT or field == FIELD_ROLE or (
             FIELD_MODEL <= field < REC_MESSAGE_FIELDS
         )
-    return field < REC_BLOCK_FIELDS
+    return field < REC_BLOCK_FIELDS if level == REC_LEVEL_BLOCK else field == FIELD_TYPE
 
 
 cdef inline bint rec_field_is_checked(int field) noexcept nogil:
@@ -285,10 +287,14 @@ cdef Cursor rec_walk_members(
             elif field == FIELD_CONTENT:
                 values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = values[FIELD_RESULTS].start = NULL
                 values[FIELD_FAILED].start = NULL
+            elif field == FIELD_ATTACHMENT:
+                values[FIELD_ATTACHMENT_TYPE].start = NULL
             if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
                 p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
             elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
                 p = rec_walk_blocks(p, end, values, fault)
+            elif p != end and p[0] == c"{" and field == FIELD_ATTACHMENT:
+                p = rec_walk_members(p, end, REC_LEVEL_ATTACHMENT, values + FIELD_ATTACHMENT_TYPE, NULL, fault)
             else:
                 p = json_skip(p, end, fault)
                 if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
@@ -312,15 +318,10 @@ cdef bint rec_read_attachment(RecFields* fields, JsonFault* fault) noexcept nogi
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt", "prompt": CONTENT}}
     """
     cdef RecSlice* attachment = &fields.top[FIELD_ATTACHMENT]
-    cdef Py_ssize_t size = attachment.end - attachment.start
     cdef RecSlice value
     if (
         not rec_value_is(&fields.top[FIELD_TYPE], b"attachment", 10)
-        or (
-            memmem(attachment.start, size, b"queued_command", 14) == NULL
-            and memmem(attachment.start, size, b"\\u", 2) == NULL
-        )
-        or not rec_find_member(attachment, b"type", 4, &value) or not rec_value_is(&value, b"queued_command", 14)
+        or not rec_value_is(&fields.top[FIELD_ATTACHMENT_TYPE], b"queued_command", 14)
         or not rec_find_member(attachment, b"commandMode", 11, &value) or not rec_value_is(&value, b"prompt", 6)
         or (rec_find_member(attachment, b"isMeta", 6, &value) and value.start[0] == c"t")
         or (rec_find_member(attachment, b"origin", 6, &value) and not rec_is_of_person(&value))

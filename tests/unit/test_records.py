@@ -151,6 +151,7 @@ def test_a_line_whose_grammar_is_broken_holds_no_record(line):
         b'{"type":"user","message":{"content":"\xc3"}}',
         b'{"type":"user","message":{"content":[{"type":"text","text":"\xed\xa0\x80"}]}}',
         b'{"uuid":"\xc0\xaf"}',
+        b'{"type":"attachment","attachment":{"type":"\xff"}}',
         b'{"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"\xff"}}',
         b'{"type":"attachment","attachment":{"type":"queued_command","commandMode":"prompt","prompt":["\xff"]}}',
     ],
@@ -304,6 +305,18 @@ def test_what_a_person_typed_while_the_agent_worked_is_a_prompt(written, text, o
 def test_an_attachment_that_no_person_typed_is_not_a_message(written):
     record = parse_record(line_of(written))
     assert (record.role, record.text, record.is_prompt, record.has_own_words) == (None, "", False, False)
+
+
+def test_the_last_attachment_and_its_last_type_count():
+    queued_type, other = b'"type":"queued_command"', b'"type":"file"'
+    rest = b'"commandMode":"prompt","prompt":"x"'
+    for first, last, is_prompt in ((other, queued_type, True), (queued_type, other, False)):
+        line = b'{"type":"attachment","attachment":{' + first + b"," + last + b"," + rest + b"}}"
+        assert parse_record(line).is_prompt is is_prompt
+        line = b'{"attachment":{' + first + b"," + rest + b'},"attachment":{' + last + b"," + rest + b"},"
+        assert parse_record(line + b'"type":"attachment"}').is_prompt is is_prompt
+    line = b'{"type":"attachment","attachment":{' + queued_type + b"," + rest + b'},"attachment":'
+    assert [parse_record(line + last + b"}").is_prompt for last in (b"5", b"{}", b"[]")] == [False] * 3
 
 
 def test_a_queued_prompt_that_the_host_wrote_is_not_a_persons():

@@ -190,6 +190,7 @@ def is_damaged(record: dict[str, Any]) -> bool:
     message = mapping(record.get("message"))
     blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
     texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
+    texts.append(mapping(record.get("attachment")).get("type"))
     texts += [block.get(name) for block in map(mapping, blocks) for name in OF_BLOCK]
     return any(INVALID in text for text in texts if isinstance(text, str))
 
