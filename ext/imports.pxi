@@ -283,8 +283,11 @@ cdef extern from "tables.h":
         MEM_NEGATION_REACH_BYTES "TAILHOOK_MEMORY_NEGATION_REACH_BYTES"
         REC_HOST_WRITTEN_COUNT "TAILHOOK_HOST_WRITTEN_COUNT"
         REC_HOST_WRITTEN_MAX_BYTES "TAILHOOK_HOST_WRITTEN_MAX_BYTES"
+        REC_APP_WRITTEN_COUNT "TAILHOOK_APP_WRITTEN_COUNT"
+        REC_APP_WRITTEN_MAX_BYTES "TAILHOOK_APP_WRITTEN_MAX_BYTES"
         KEY_COUNT "TAILHOOK_KEY_BEGINNINGS"
     const char* const* rec_host_written "tailhook_host_written"    # how a text begins that a host wrote as a user
+    const char* const* rec_app_written "tailhook_app_written"      # how one begins that its app sent as a user
     const char* const* key_beginnings "tailhook_key_beginnings"    # sorted
     const uint16_t* key_least "tailhook_key_least"                 # how many characters follow a beginning at least
     const uint16_t* key_signs "tailhook_key_signs"                 # a bit for each of key_sign_letters that may follow

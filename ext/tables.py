@@ -34,6 +34,7 @@ def header():
         + table("promise_tags", compiler.compile_table(list(enumerate(ralph.TAGS)), ignore_case=False, word=False))
         + numbers("memory", memory.CORE_NUMBERS)
         + beginnings("host_written", memory.NOT_WORDS)
+        + beginnings("app_written", memory.NOT_TYPED)
         + key_beginnings(load("machines.secret_rules").KEY_BEGINNINGS)
         + "".join(
             table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))

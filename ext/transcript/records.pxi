@@ -296,14 +296,17 @@ cdef bint rec_is_error(RecFields* fields) noexcept nogil:
     )
 
 
-cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:
-    """Return whether a text begins as what hosts write in a person's name.  text: without its quotation marks."""
-    cdef char start[REC_HOST_WRITTEN_MAX_BYTES]
+cdef bint rec_begins_with(RecSlice* text, const char* const* beginnings, int count) noexcept nogil:
+    """Return whether a text begins, after blank space, with one of some ASCII words.
+
+    text: without its quotation marks.
+    """
+    cdef char start[REC_HOST_WRITTEN_MAX_BYTES + REC_APP_WRITTEN_MAX_BYTES]
     cdef Py_ssize_t size = 0
     cdef Cursor p = text.start
     cdef uint32_t character
     cdef int i
-    while p != text.end and size < REC_HOST_WRITTEN_MAX_BYTES:
+    while p != text.end and size < <Py_ssize_t>sizeof(start):
         p = json_read_character(p, text.end, &character)
         if size == 0 and (character == 32 or 9 <= character <= 13):
             continue
@@ -311,9 +314,9 @@ cdef bint rec_is_host_written(RecSlice* text) noexcept nogil:
             break
         start[size] = <char>character
         size += 1
-    for i in range(REC_HOST_WRITTEN_COUNT):
-        if <Py_ssize_t>strlen(rec_host_written[i]) <= size:
-            if memcmp(start, rec_host_written[i], strlen(rec_host_written[i])) == 0:
+    for i in range(count):
+        if <Py_ssize_t>strlen(beginnings[i]) <= size:
+            if memcmp(start, beginnings[i], strlen(beginnings[i])) == 0:
                 return True
     return False
 
@@ -332,31 +335,38 @@ cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
     cdef RecSlice role = rec_role(fields)
+    cdef RecSlice text
     return (
         rec_is_persons(&role)
         and rec_speech(fields)[FIELD_RESULTS].start == NULL
         and not rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
         and rec_is_of_person(&fields.top[FIELD_ORIGIN])
         and rec_is_own_words(fields)
+        and rec_first_text(fields, &text)
+        and not rec_begins_with(&text, rec_app_written, REC_APP_WRITTEN_COUNT)
     )
 
 
 cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     """Return whether the agent or a person said what is in the record, and not the host in their name."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
     cdef bint is_persons = rec_is_persons(&role)
     if not (is_persons or rec_value_is(&role, b"assistant", 9)) or rec_is_host_made(fields):
         return False
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        if rec_value_is_white_space(&speech[FIELD_CONTENT]):
-            return False
-        text = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
-    elif not rec_next_text(&texts, &text):
+    if not rec_first_text(fields, &text):
         return False
-    return not is_persons or not rec_is_host_written(&text)
+    return not is_persons or not rec_begins_with(&text, rec_host_written, REC_HOST_WRITTEN_COUNT)
+
+
+cdef bint rec_first_text(RecFields* fields, RecSlice* text) noexcept nogil:
+    """Set `text` to the first text of a record's content, without its quotation marks. Returns False without one."""
+    cdef RecSlice* speech = rec_speech(fields)
+    cdef RecSlice texts = speech[FIELD_TEXTS]
+    if not rec_value_is_string(&speech[FIELD_CONTENT]):
+        return rec_next_text(&texts, text)
+    text[0] = RecSlice(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    return not rec_value_is_white_space(&speech[FIELD_CONTENT])
 
 
 cdef bint rec_read_count(RecSlice* container, const char* name, Py_ssize_t size, int64_t* count) noexcept nogil:

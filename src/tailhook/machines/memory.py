@@ -24,8 +24,7 @@ DEFAULT_MESSAGES, MIN_MESSAGES, MAX_MESSAGES = 50, 10, 200
 MAX_TEXT_BYTES = 256 << 10  # of the messages that are scored, the newest first
 FLAG_SECONDS = 300  # within which a second stop is let go
 MAX_LINE_CHARS = 120  # of a line that is shown
-# What hosts write in the user's name: commands and their output, notifications, interrupts, hooks' feedback, and what
-# the buttons and monitors of their apps send.
+# What hosts write in the user's name: commands and their output, notifications, interrupts, and the feedback of hooks.
 NOT_WORDS = (
     b"<command-",
     b"<local-command-",
@@ -33,12 +32,12 @@ NOT_WORDS = (
     b"<bash-",
     b"<system-reminder",
     b"<user-memory-input",
-    b"<ci-monitor-event",
-    b"<create-pr-command",
     b"[Request interrupted",
     b"Stop hook feedback:",
     b"Caveat: The messages below",
 )
+# What the buttons and monitors of hosts' apps send: messages for this machine, but no person has typed them.
+NOT_TYPED = (b"<ci-monitor-event", b"<create-pr-command")
 # The number of a keyword is twice its category's place, one more for a booster; a negation's is the one after all.
 NEGATION = 2 * len(CATEGORIES)
 # What the compiled core is built with (ext/tables.py).

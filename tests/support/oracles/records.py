@@ -142,12 +142,11 @@ HOST_WRITTEN = (
     "<bash-",
     "<system-reminder",
     "<user-memory-input",
-    "<ci-monitor-event",
-    "<create-pr-command",
     "[Request interrupted",
     "Stop hook feedback:",
     "Caveat: The messages below",
 )
+APP_WRITTEN = ("<ci-monitor-event", "<create-pr-command")
 
 
 def member(record, name):
@@ -186,7 +185,9 @@ def has_own_words(record):
 
 def is_prompt(record):
     is_persons = role(record) in ("human", "user") and not flags(record)["is_sidechain"]
-    return is_persons and has_own_words(record) and is_of_person(record) and not results(record)
+    if not is_persons or not has_own_words(record) or not is_of_person(record) or results(record):
+        return False
+    return not texts(record)[0].lstrip(" \t\n\r\v\f").startswith(APP_WRITTEN)
 
 
 def is_error(record):
