@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -407,12 +408,13 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
     pid_t child;
     posix_spawnattr_t how;
     posix_spawn_file_actions_t files;
-    sigset_t signals;
-    sigemptyset(&signals);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
     if (posix_spawnattr_init(&how) || posix_spawn_file_actions_init(&files))
         goto end;
-    if (!posix_spawnattr_setsigmask(&how, &signals) &&
-        !posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK) &&
+    if (!posix_spawnattr_setsigmask(&how, &none) && !posix_spawnattr_setsigdefault(&how, &all) &&
+        !posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) &&
         !posix_spawn_file_actions_adddup2(&files, fd, STDERR_FILENO) &&
         !posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0) &&
         !posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_RDWR, 0))
@@ -471,9 +473,11 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
     size += sizeof(digits) - digit;
     mark[size++] = reason;
     const int has_mark = join(mark + size, sizeof(mark) - size, folder, "");
-    for (; variables[count] && count != MAX_VARIABLES; count++)
-        environment[count] = variables[count];
-    if (has_mark && !variables[count]) {
+    char *const *next = variables;
+    for (; *next && count != MAX_VARIABLES; next++)
+        if (strncmp(*next, MARK, strlen(MARK)) != 0)
+            environment[count++] = *next;
+    if (has_mark && !*next) {
         environment[count] = mark;
         variables = environment;
     }

@@ -11,7 +11,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 
 enum {
@@ -53,7 +55,7 @@ tailhook_has_usual_limits(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TAILHOOK_MIN_FILES;
 }
 
-/* Return a hash of the process's users, groups, root folder, namespaces and seccomp mode: of all that decides which
+/* Return a hash of the process's users, groups, root folder, namespaces, capabilities and seccomp mode: of all that decides which
    files it finds and what it may do with them. Return 0 if a limit is set, or if it cannot be found out. */
 static inline uint64_t
 tailhook_caller_identity(void)
@@ -75,6 +77,11 @@ tailhook_caller_identity(void)
     hash = tailhook_hash_file(hash, "/proc/self/ns/user");
     const int modes[2] = {prctl(PR_GET_SECCOMP, 0, 0, 0, 0), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)};
     hash = tailhook_hash(hash, modes, sizeof(modes));
+    struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}};
+    if (syscall(SYS_capget, &version, capabilities) < 0)
+        return 0;
+    hash = tailhook_hash(hash, capabilities, sizeof(capabilities));
 #endif
     return hash ? hash : 1;
 }

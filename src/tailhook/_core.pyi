@@ -777,7 +777,7 @@ def preload(*names: str) -> None:
 # ---- the pool of hook workers ------------------------------------------------
 
 def caller_identity() -> int:
-    """Return a hash of this process's users, groups, root folder, namespaces and seccomp mode, or 0.
+    """Return a hash of this process's users, groups, root folder, namespaces, rights and seccomp mode, or 0.
 
     Two processes with the same hash find the same files and may do the same with them. Returns 0 if a limit of
     setrlimit(2) is set that a hook could reach, or if the process has more than 256 groups.

@@ -164,7 +164,7 @@ def test_a_real_hook_is_compared_with_what_ran_beside_it(tmp_path):
 def facts():
     subjects = [
         subject_of("idle | odd", [12.0, 13.0, 12.5], [10.0] * 3),
-        subject_of("ralph", [20.0, 21.0, 22.0], [10.0] * 3),
+        subject_of("ralph", [20.0, 20.0, 20.0, 21.0, 22.0, 22.0, 22.0], [10.0] * 7),
     ]
     limits = Limits(1.35)
     return bench_facts(subjects, limits, {one.title: limits.verdict(one) for one in subjects})
@@ -175,7 +175,7 @@ def test_the_json_has_all_figures_and_a_schema(facts):
     assert found["schema"] == SCHEMA
     assert {"tailhook", "commit", "python", "machine", "load", "date", "rows"} < set(found)
     row = found["rows"][1]
-    assert (row["case"], row["verdict"], row["rounds"]) == ("ralph", "fail", 3)
+    assert (row["case"], row["verdict"], row["rounds"]) == ("ralph", "fail", 7)
     assert row["ratio_to_bare"] == {"value": 2.1, "low": 2.0, "high": 2.2}
     assert "2.10 times bare Python (2.00 to 2.20), the limit is 1.35" in row["reasons"]
 
@@ -186,7 +186,11 @@ def test_other_tools_get_their_format(facts):
     github = json.loads(write_as("github", facts))
     assert {"name", "unit", "value", "range", "extra"} == set(github[0])
     hyperfine = json.loads(write_as("hyperfine", facts))["results"][1]
-    assert (hyperfine["median"], hyperfine["min"], hyperfine["times"]) == (0.021, 0.02, [0.02, 0.021, 0.022])
+    assert (hyperfine["median"], hyperfine["min"], hyperfine["times"]) == (
+        0.021,
+        0.02,
+        [0.02, 0.02, 0.02, 0.021, 0.022, 0.022, 0.022],
+    )
     markdown = write_as("markdown", facts).splitlines()
     assert markdown[2].startswith("| idle \\| odd, 10 KB, cold | 12.50 ms |")
     assert markdown[3].endswith("| fail |")

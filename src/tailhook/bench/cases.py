@@ -220,11 +220,14 @@ class Stop:
             if not path.name.startswith("jwz-") and path.suffix != ".lock" and path.name != SPOOL_FILE:
                 path.unlink()
 
-    def check(self) -> None:
-        """Run the hook once. Raises WrongDecisionError if the decision is not the expected one."""
+    def check(self, argv: list[str] | None = None) -> None:
+        """Run the hook once. Raises WrongDecisionError if the decision is not the expected one.
+
+        argv: of the hook, None for the cold form.
+        """
         with self.payload.open() as payload:
             done = subprocess.run(  # noqa: S603 - our own argv
-                self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False
+                argv or self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False
             )
         if ('"block"' in done.stdout) is not self.case.blocks or done.returncode not in (0, 2):
             raise WrongDecisionError(f"the hook for {self.case.name!r} did not decide as it should: {done}")

@@ -43,20 +43,20 @@ def can_count_instructions() -> bool:
 
 
 def count_instructions(argv: Sequence[str], payload: Path, env: Mapping[str, str]) -> int:
-    """Return how many instructions a process executes from its start to its end, with what it becomes by exec.
+    """Return how many instructions a process executes from its start to its end, with the processes that it starts.
 
     Raises OSError, and ValueError if valgrind cannot count them.
     """
     with payload.open("rb") as stdin:
         done = subprocess.run(  # noqa: S603 - the command that the caller measures
-            ["valgrind", "--tool=callgrind", "--trace-children=no", "--callgrind-out-file=/dev/null", *argv],  # noqa: S607
+            ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null", *argv],  # noqa: S607
             stdin=stdin,
             env={**env, "PYTHONHASHSEED": "0"},
             capture_output=True,
             text=True,
             check=False,
         )
-    found = re.search(r"Collected : (\d+)", done.stderr)
+    found = re.findall(r"Collected : (\d+)", done.stderr)
     if not found:
         raise ValueError(f"valgrind counted nothing: {(done.stderr.splitlines() or ['no output'])[-1]}")
-    return int(found[1])
+    return sum(map(int, found))

@@ -70,6 +70,7 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "verdict": verdicts.get(subject.title) if any(limits) else None,
         "reasons": [words for verdict, words in limits.verdicts(subject) if verdict != "pass"],
         "wall_ms": subject.walls(),
+        "failed_runs": len(subject.failures()),
     }
     if subject.others:
         row["ratio_to_other"] = estimate_of(subject.ratio([sample.wall for sample in subject.others]))

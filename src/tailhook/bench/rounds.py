@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tailhook.bench.intervals import FAIL, NOISY, P99, PASS, Estimate, estimate, judge
+from tailhook.bench.intervals import FAIL, MIN_P99_VALUES, MIN_VALUES, NOISY, P99, PASS, Estimate, estimate, judge
 from tailhook.bench.processes import Sample, count_instructions, run_once
 from tailhook.pool.installation import real_interpreter
 
@@ -77,6 +77,10 @@ class Subject:
         """Return the median of the rounds' ratios to another program.  beside: its wall time in each round."""
         return estimate([wall / other for wall, other in zip(self.walls(), beside, strict=True)])
 
+    def failures(self) -> list[int]:
+        """Return the exit codes of the runs that did not end as a hook does: with 0 or 2."""
+        return [sample.exit_code for sample in (*self.samples, *self.others) if sample.exit_code not in (0, 2)]
+
     def instruction_ratio(self) -> float | None:
         """Return how many instructions the hook executes, beside bare Python; None if they were not counted."""
         if self.instructions is None or not self.bare_instructions:
@@ -110,8 +114,9 @@ class Limits(NamedTuple):
         """Return a verdict on each limit with words that explain it."""
         found = []
         for limit, one, words in self.estimates(subject):
+            is_enough = len(subject.samples) >= (MIN_P99_VALUES if "runs" in words else MIN_VALUES)
             shown = f"{words.format(one.value)} ({one.low:.2f} to {one.high:.2f}), the limit is {limit:g}"
-            found.append((judge(one, limit), shown))
+            found.append((judge(one, limit) if is_enough else NOISY, shown))
         counted = subject.instruction_ratio()
         if self.instructions is not None and counted is not None:
             shown = f"{counted:.3f} times the instructions of bare Python, the limit is {self.instructions:g}"
@@ -124,6 +129,8 @@ class Limits(NamedTuple):
 
     def verdict(self, subject: Subject) -> str:
         """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS otherwise."""
+        if subject.failures():
+            return FAIL
         verdicts = {verdict for verdict, _ in self.verdicts(subject)}
         return next((one for one in (FAIL, NOISY) if one in verdicts), PASS)
 

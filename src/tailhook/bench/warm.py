@@ -34,7 +34,7 @@ def pool_of_bench(folder: Path) -> Iterator[str]:
     with subprocess.Popen(argv, env={"HOME": str(folder)}, stderr=subprocess.PIPE) as pool:  # noqa: S603 - our own
         try:
             deadline = time.monotonic() + POOL_START_TIMEOUT_S
-            while find_pool(str(clients)) is None:
+            while (found := find_pool(str(clients))) is None or found.pid != pool.pid:  # not the user's own
                 if pool.poll() is not None or time.monotonic() > deadline:
                     raise NoPoolError("the pool does not start")
                 time.sleep(0.005)

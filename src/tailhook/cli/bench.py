@@ -4,6 +4,7 @@ import argparse
 import fnmatch
 import json
 import math
+import os
 import shlex
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from tailhook.bench.rounds import (
     measure_until_clear,
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
-from tailhook.cli.output import CommandError, Commands, UsageError, command, positive, print_lines
+from tailhook.cli.output import CommandError, Commands, UsageError, command, counted, positive, print_lines
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import hook_command
 from tailhook.stores.atomic import replace_file
@@ -44,12 +45,14 @@ def add(commands: Commands) -> None:
         "tailhook bench --max-ratio 1.35 --format markdown -o hooks.md",
     )
     what = parser.add_argument_group("what is measured")
-    what.add_argument("--case", metavar="GLOB", help="only cases whose name matches, such as 'idle*'")
+    what.add_argument("--case", type=filled, metavar="GLOB", help="only cases whose name matches, such as 'idle*'")
     what.add_argument("--machine", choices=[*MACHINES], help="only cases of this machine")
     what.add_argument(
         "--size", choices=[*SIZES], help=f"only transcripts of this size (default: {', '.join(COMPARED)})"
     )
-    what.add_argument("--hook", metavar="CMD", help="any hook command, with the usual payloads of an event")
+    what.add_argument(
+        "--hook", type=command_words, metavar="CMD", help="any hook command, with the usual payloads of an event"
+    )
     what.add_argument(
         "--event",
         type=event_names,
@@ -57,8 +60,12 @@ def add(commands: Commands) -> None:
         metavar="NAMES",
         help=f"the events of --hook, separated by commas (default: Stop; known: {', '.join(EVENT_FIELDS)})",
     )
-    what.add_argument("--against", metavar="ENV", help="a virtual environment with another tailhook, case by case")
-    what.add_argument("--against-command", metavar="CMD", help="another hook command, on the same payloads")
+    what.add_argument(
+        "--against", type=filled, metavar="ENV", help="a virtual environment with another tailhook, case by case"
+    )
+    what.add_argument(
+        "--against-command", type=command_words, metavar="CMD", help="another hook command, on the same payloads"
+    )
     what.add_argument(
         "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help="runs of each hook (default: 100)"
     )
@@ -72,9 +79,9 @@ def add(commands: Commands) -> None:
         "--format", choices=BENCH_FORMATS, default="text", help="bmf: Bencher; github: github-action-benchmark"
     )
     output.add_argument("--json", action="store_true", help="the same as --format json")
-    output.add_argument("-o", "--output", metavar="FILE", help="write there, not to stdout")
-    output.add_argument("--save", metavar="FILE", help="keep the figures for --compare")
-    output.add_argument("--compare", metavar="FILE", help="print what has changed since --save")
+    output.add_argument("-o", "--output", type=filled, metavar="FILE", help="write there, not to stdout")
+    output.add_argument("--save", type=filled, metavar="FILE", help="keep the figures for --compare")
+    output.add_argument("--compare", type=filled, metavar="FILE", help="print what has changed since --save")
 
 
 def limit(word: str) -> float:
@@ -88,9 +95,24 @@ def limit(word: str) -> float:
     return number
 
 
+def filled(word: str) -> str:
+    """Parse an argument that is not empty, such as a variable that is not set. Raises ArgumentTypeError."""
+    if not word.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return word
+
+
+def command_words(command: str) -> list[str]:
+    """Parse a command as a shell splits it. Raises ArgumentTypeError."""
+    try:
+        return shlex.split(filled(command))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{command!r}: {error}") from None
+
+
 def event_names(word: str) -> list[str]:
     """Parse names of events, separated by commas. Raises ArgumentTypeError."""
-    names = [name for name in word.split(",") if name]
+    names = list(dict.fromkeys(name for name in word.split(",") if name))
     unknown = [name for name in names if name not in EVENT_FIELDS]
     if unknown or not names:
         what = f"unknown event: {', '.join(unknown)}" if unknown else "no event is named"
@@ -149,20 +171,23 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Mapping[str,
 
     forms: the client of each form.
     """
-    foreign = shlex.split(arguments.against_command) if arguments.against_command else None
+    foreign = arguments.against_command
     sizes = [arguments.size] if arguments.size else COMPARED
     if arguments.hook:
-        argv = shlex.split(arguments.hook)
+        argv = arguments.hook
         for number, name in enumerate(arguments.event):
             case = Case("idle", name, WORKING, False, nothing, event=name)
-            yield Subject(name, "", "command", argv, Stop(folder / str(number), case, sizes[0]), foreign)
+            project = Stop(folder / str(number), case, sizes[0])
+            project.env["PATH"] = os.environ.get("PATH", os.defpath)  # the user's hook may need it
+            yield Subject(name, "", "command", argv, project, foreign)
         return
     for number, case in enumerate(chosen_cases(arguments)):
         for size in sizes:
             project = Stop(folder / f"{number}-{size}", case, size)
-            project.check()
             for form, client in forms.items():
                 argv = hook_command(case.machine, client)
+                project.reset()
+                project.check(argv)
                 other = foreign or (their_argv(arguments.against, case.machine) if arguments.against else None)
                 yield Subject(case.name, size, form, argv, project, other)
 
@@ -217,13 +242,18 @@ def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], befor
 
 def judged(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
     """Print each limit that is exceeded or cannot be decided; return the exit code."""
+    has_failed = False
     for subject in subjects:
+        if failures := subject.failures():
+            has_failed = True
+            runs = f"{counted(len(failures), 'runs')} of {len(subject.samples) + len(subject.others)}"
+            sys.stderr.write(f"tailhook: {subject.title}: {runs} ended with exit code {failures[0]}, not 0 or 2\n")
         for verdict, words in limits.verdicts(subject):
             if verdict == FAIL:
                 sys.stderr.write(f"tailhook: {subject.title}: {words}\n")
             elif verdict == NOISY:
                 sys.stderr.write(f"tailhook: {subject.title}: too noisy to decide: {words}\n")
-    if FAIL in verdicts.values():
+    if has_failed or FAIL in verdicts.values():
         return 1
     if NOISY in verdicts.values():
         sys.stderr.write(

@@ -59,10 +59,10 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
 
 
 def describe_times(times: Sequence[float]) -> str:
-    """Return how many times there are, with their median and 99th p99_of.  times: sorted, in milliseconds."""
+    """Return how many times there are, with their median and 99th percentile.  times: sorted, in milliseconds."""
     return f"{len(times)}, median {statistics.median(times):.1f} ms, p99 {p99_of(times):.1f} ms"
 
 
 def p99_of(times: Sequence[float]) -> float:
-    """Return the 99th p99_of: the time that 1 of 100 exceeds.  times: sorted."""
+    """Return the 99th percentile: the time that 1 of 100 exceeds.  times: sorted."""
     return times[-(-len(times) * 99 // 100) - 1]

@@ -68,6 +68,7 @@ def remove_client() -> bool:
     folder = client_folder(real_interpreter())
     if not Path(folder).exists():
         return False
+    remove_file(f"{folder}/{CLIENT_FILE}")  # from here on no hook starts a pool
     stop_pool(folder)
     with suppress(OSError, IndexError):
         socket = read_installation(folder)[1]

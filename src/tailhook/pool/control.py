@@ -57,7 +57,7 @@ def find_pool(folder: str) -> RunningPool | None:
         except OSError:
             return None
         pid = listener_pid(connection)
-    workers = children_of(pid)
+    workers = children_of(pid) if pid > 0 else None
     return RunningPool(path, pid, workers, memory_of([pid, *workers]) if workers is not None else None)
 
 
@@ -99,6 +99,8 @@ def stop_pool(folder: str) -> RunningPool | None:
     found = find_pool(folder)
     if found is None:
         return None
+    if found.pid <= 0:
+        raise OSError("the pool runs in another process namespace, such as a container. End it there")
     processes = [found.pid, *(found.workers or ())]
     os.kill(found.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_TIMEOUT_S

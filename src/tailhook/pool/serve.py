@@ -16,11 +16,17 @@ from tailhook._core import flock_within
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
-from tailhook.pool.installation import PACKAGE, POOL_START_FILE, client_folder_of, write_installation
+from tailhook.pool.installation import (
+    INSTALLATION_FILE,
+    PACKAGE,
+    client_folder_of,
+    read_if_there,
+    write_installation,
+)
 from tailhook.pool.sources import Sources
 from tailhook.pool.worker import Worker
 from tailhook.pool.workers import FREE, IDLE, RESIDENT_WORKERS, WorkerTable
-from tailhook.stores.atomic import SAFE, remove_file
+from tailhook.stores.atomic import SAFE, read_file, remove_file
 
 IDLE_EXIT_S = 1800.0
 CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
@@ -41,6 +47,8 @@ def main(argv: list[str]) -> int:
     """
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
+        if ASKED_FLAG not in argv and not read_if_there(f"{folder}/{INSTALLATION_FILE}"):
+            return 0  # the client was removed while it started this
         if ASKED_FLAG not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
             return 0
         pool = Pool(folder)
@@ -73,8 +81,10 @@ class Pool:
     def __init__(self, folder: str) -> None:
         client, self.path = write_installation(sys.executable, folder)
         self.folder = client_folder_of(client)
-        load_hook_modules()
         self.sources = Sources([self.folder, self.path.rpartition("/")[0]])
+        load_hook_modules()
+        if self.sources.have_changed():
+            raise OSError(f"{PACKAGE} is being changed; the next hook starts another pool")
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
         self.workers: dict[int, int] = {}  # process id: number in the table
         self.answered = 0  # requests, when a worker last ended
@@ -97,7 +107,6 @@ class Pool:
             self.inode = posix.lstat(self.path).st_ino
         finally:
             posix.close(lock)
-        remove_file(f"{self.folder}/{POOL_START_FILE}")
         return True
 
     # ---- the loop ---------------------------------------------------------------
@@ -160,9 +169,9 @@ class Pool:
     def has_socket(self) -> bool:
         """Return whether clients still find this pool's socket and the file that names it."""
         try:
-            posix.lstat(f"{self.folder}/installation")
-            return posix.lstat(self.path).st_ino == self.inode
-        except OSError:
+            named = read_file(f"{self.folder}/{INSTALLATION_FILE}").split(b"\0")[1]
+            return named == self.path.encode("utf-8", "surrogateescape") and posix.lstat(self.path).st_ino == self.inode
+        except (OSError, IndexError):
             return False
 
     # ---- workers ----------------------------------------------------------------
@@ -203,7 +212,8 @@ class Pool:
             number = self.workers.pop(pid, None)
             if number is not None:
                 answered = self.table.count_requests()
-                has_failed = status != 0 and answered == self.answered
+                is_callers = posix.WIFSIGNALED(status) and posix.WTERMSIG(status) == signal.SIGIO  # it has gone away
+                has_failed = status != 0 and not is_callers and answered == self.answered
                 self.short_lives = self.short_lives + 1 if has_failed else 0
                 self.answered = answered
                 self.table.set_state(number, FREE)

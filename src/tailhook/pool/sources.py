@@ -2,27 +2,27 @@
 
 import posix
 import select
-import sys
 
 from tailhook import _core
 from tailhook._core import watch_folders
 from tailhook.stores.atomic import stamp_of
 
+LOADED_FOLDERS = ("", "pool", "stores", "machines", "hook", "hook/hosts")  # the folders of what a pool loads
 EVENT_BYTES = 1 << 16  # read at a time
 
 
 class Sources:
-    """The files of the package's modules that this process has loaded, and of its core.
+    """The package's modules that a pool may load, and its core. Make it before they are loaded.
 
     more_folders: folders to watch beside those of the package.
     """
 
     def __init__(self, more_folders: "list[str]") -> None:
         package = _core.__file__.rpartition("/")[0]
-        files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-        self.stamps = {path: stamp(path) for path in files if path.startswith(f"{package}/")}
-        folders = {path.rpartition("/")[0] for path in self.stamps}
-        self.watch = watch_folders([folder.encode("utf-8", "surrogateescape") for folder in {*folders, *more_folders}])
+        folders = [f"{package}/{room}".rstrip("/") for room in LOADED_FOLDERS]
+        self.watch = watch_folders([folder.encode("utf-8", "surrogateescape") for folder in [*folders, *more_folders]])
+        paths = [f"{folder}/{name}" for folder in folders for name in posix.listdir(folder)]
+        self.stamps = {path: stamp(path) for path in paths if path.endswith((".py", ".so"))}
         self.polling = select.poll()
         if self.watch >= 0:
             self.polling.register(self.watch, select.POLLIN)

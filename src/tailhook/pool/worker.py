@@ -119,8 +119,10 @@ class Worker:
         """Leave behind what belongs to the parent alone."""
         posix.setpgid(0, 0)  # Ctrl-C in the parent's terminal must not end a request
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):
             signal.signal(number, signal.SIG_DFL)
+        if sys.platform == "darwin":  # SIGIO does nothing there by default (sigaction(2))
+            signal.signal(signal.SIGIO, lambda *_: posix._exit(1))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.clear()
         gc.freeze()

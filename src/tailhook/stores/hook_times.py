@@ -7,7 +7,7 @@ end at the same moment may take the same place; then one record is lost, and not
 import posix
 from time import CLOCK_MONOTONIC, clock_gettime_ns, time_ns
 
-from tailhook.stores.atomic import SAFE
+from tailhook.stores.atomic import SAFE, state_folder_path
 
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
@@ -48,6 +48,8 @@ def record_cold(mark: str, event: str) -> None:
     digits = mark.partition("/")[0]
     folder = mark[len(digits) :]
     try:
+        if not folder.startswith(f"{state_folder_path()}/"):
+            return  # another program has set the variable
         record_hook(folder, event, int(digits[:-1]), digits[-1:].encode())
     except (OSError, ValueError):
         pass

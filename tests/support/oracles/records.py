@@ -107,11 +107,15 @@ def flags(record):
     return {ours: record.get(theirs) is True for ours, theirs in FLAGS.items()}
 
 
-def last_message(records):
-    """Return the text of the newest message that has text; records: oldest first."""
+def last_message(records, is_of_sub_agent=False):
+    """Return the text of the newest message that has text; records: oldest first.
+
+    is_of_sub_agent: whether all of the file is a sub-agent's, whose messages are then its own.
+    """
     texts, newest = [], None
     for record in reversed(records):
-        if record.get("type") != "assistant" or any(flags(record).values()):
+        known = {**flags(record), **({"is_sidechain": False} if is_of_sub_agent else {})}
+        if record.get("type") != "assistant" or any(known.values()):
             continue
         if texts and (newest is None or message_id(record) != newest):
             break
