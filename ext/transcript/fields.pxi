@@ -282,23 +282,12 @@ cdef Cursor rec_walk_members(
         if field == FIELD_OTHER or not rec_field_belongs(field, level):
             p = json_skip(p, end, fault)
         else:
-            if field == FIELD_MESSAGE:
-                memset(message, 0, REC_MESSAGE_FIELDS * sizeof(RecSlice))
-            elif field == FIELD_CONTENT:
-                values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = values[FIELD_RESULTS].start = NULL
-                values[FIELD_FAILED].start = NULL
-            elif field == FIELD_ATTACHMENT:
-                values[FIELD_ATTACHMENT_TYPE].start = NULL
-            if p != end and p[0] == c"{" and field == FIELD_MESSAGE:
-                p = rec_walk_members(p, end, REC_LEVEL_MESSAGE, message, NULL, fault)
-            elif p != end and p[0] == c"[" and field == FIELD_CONTENT:
-                p = rec_walk_blocks(p, end, values, fault)
-            elif p != end and p[0] == c"{" and field == FIELD_ATTACHMENT:
-                p = rec_walk_members(p, end, REC_LEVEL_ATTACHMENT, values + FIELD_ATTACHMENT_TYPE, NULL, fault)
-            else:
+            if field < REC_BLOCK_FIELDS:  # nothing that is walked: of blocks, no other field belongs
                 p = json_skip(p, end, fault)
                 if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
                     return json_fail(fault, "invalid UTF-8", start)
+            else:
+                p = rec_walk_value(p, end, field, values, message, fault)
             values[field].start = start
             values[field].end = p
         if p == NULL:
@@ -309,6 +298,30 @@ cdef Cursor rec_walk_members(
         if p[0] == c"}":
             return p + 1
         p = json_skip_space(p + 1, end)
+
+
+cdef Cursor rec_walk_value(
+    Cursor start, Cursor end, int field, RecSlice* values, RecSlice* message, JsonFault* fault
+) noexcept nogil:
+    """Skip the value of a field, and note what is in a message, in its content and in an attachment."""
+    cdef Cursor p
+    if field == FIELD_MESSAGE:
+        memset(message, 0, REC_MESSAGE_FIELDS * sizeof(RecSlice))
+    elif field == FIELD_CONTENT:
+        values[FIELD_TEXTS].start = values[FIELD_TOOLS].start = values[FIELD_RESULTS].start = NULL
+        values[FIELD_FAILED].start = NULL
+    elif field == FIELD_ATTACHMENT:
+        values[FIELD_ATTACHMENT_TYPE].start = NULL
+    if start != end and start[0] == c"{" and field == FIELD_MESSAGE:
+        return rec_walk_members(start, end, REC_LEVEL_MESSAGE, message, NULL, fault)
+    if start != end and start[0] == c"[" and field == FIELD_CONTENT:
+        return rec_walk_blocks(start, end, values, fault)
+    if start != end and start[0] == c"{" and field == FIELD_ATTACHMENT:
+        return rec_walk_members(start, end, REC_LEVEL_ATTACHMENT, values + FIELD_ATTACHMENT_TYPE, NULL, fault)
+    p = json_skip(start, end, fault)
+    if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
+        return json_fail(fault, "invalid UTF-8", start)
+    return p
 
 
 cdef bint rec_read_attachment(RecFields* fields, JsonFault* fault) noexcept nogil:
