@@ -44,7 +44,7 @@ class Pool:
         else:
             path = f"import sys; sys.path.insert(0, {str(package.parent)!r}); from tailhook.cli import main; main()"
             words = ["hook-command", "--warm"]
-            done = subprocess.run([sys.executable, "-P", "-c", path, *words], env=self.env, capture_output=True)
+            done = subprocess.run([sys.executable, "-I", "-c", path, *words], env=self.env, capture_output=True)
             assert done.returncode == 0, done.stderr
             self.argv = json.loads(done.stdout)
             self.cold = [sys.executable, "-I", "-S", str(package / "hook" / "entry.py")]
