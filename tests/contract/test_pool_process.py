@@ -254,38 +254,33 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
 # ---- processes that are killed or stopped ----------------------------------------
 
 
-@pytest.mark.parametrize("ended", ["parent", "workers", "all"])
-def test_after_a_kill_the_answer_is_right(home, pool, ended):
-    project = looping_project(home)
+def three_stops_after(pool: Pool, project: Path, ended: str, how: signal.Signals) -> list[int]:
+    """Send a signal to processes of a pool; each of the next three stops is answered. Returns the processes."""
     pool.stop_until_warm(cwd=project)
     before = iteration(project)
     processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[ended]
     for pid in processes:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, how)
     for number in range(1, 4):
         done = pool.hook(STOP, cwd=project)
         assert done.returncode == 2, done.stderr
         assert iteration(project) == before + number
+    return processes
+
+
+@pytest.mark.parametrize("ended", ["parent", "workers", "all"])
+def test_after_a_kill_the_answer_is_right(home, pool, ended):
+    processes = three_stops_after(pool, looping_project(home), ended, signal.SIGKILL)
     if ended == "parent":
         wait_until(lambda: not any(map(is_alive, processes)))
 
 
 @pytest.mark.parametrize("ended", ["parent", "workers", "all"])
-def test_a_stopped_process_delays_no_answer(home, pool, ended):
+def test_with_a_stopped_process_the_answer_is_right(home, pool, ended):
     project = looping_project(home)
-    pool.stop_until_warm(cwd=project)
-    before = iteration(project)
-    processes = {"parent": [pool.pid], "workers": pool.workers(), "all": [pool.pid, *pool.workers()]}[ended]
-    for pid in processes:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        for number in range(1, 4):
-            assert pool.hook(STOP, cwd=project).returncode == 2
-            assert iteration(project) == before + number
-    finally:
-        for pid in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+    for pid in three_stops_after(pool, project, ended, signal.SIGSTOP):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     pool.stop_until_warm(cwd=project)
 
 
