@@ -51,20 +51,29 @@ def test_a_listener_of_one_daemon_gets_the_changes_of_another(team):
 
 def test_one_goes_on_when_its_connections_are_cut(team, postgres_url):
     one, two = team
-    server = sa.create_engine(postgres_url)
-    with server.connect() as connection:
-        cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname LIKE 'team_%'"
-        assert connection.execute(sa.text(cut)).scalar() >= 2
-    server.dispose()
+    cut_connections(postgres_url)
+    assert [daemon.ask("GET", "/status").status_code for daemon in team] == [200, 200]  # nobody notices
     two.spool(*(spooled(number) for number in range(20)))
-    wait_until(lambda: two.ask("GET", "/status").status_code == 200 and two.plates().keys() == {"s"})
     wait_until(lambda: two.ask("GET", "/status").json()["events"] == {"tool_call": 20})
+    cut_connections(postgres_url)
 
     def is_heard():
         with one.client() as client, client.stream("GET", "/stream") as response:
             reported = sse(response)
-            next(reported)
+            assert next(reported)[0] == "plates"
             two.post("stop", "again")
             return next(reported, ("end",))[0] == "plate"
 
-    assert wait_until(is_heard)
+    assert wait_until(is_heard)  # not at once: the connection for notifications is made again first
+
+
+def cut_connections(postgres_url):
+    """End the server's side of all connections of the team's daemons, and wait until they are gone."""
+    server = sa.create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    cut = "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'team_%'"
+    with server.connect() as connection:
+        pids = set(connection.execute(sa.text(cut)).scalars())
+        assert len(pids) >= 2
+        is_open = sa.text("SELECT pid FROM pg_stat_activity")
+        wait_until(lambda: pids.isdisjoint(connection.execute(is_open).scalars()))
+    server.dispose()

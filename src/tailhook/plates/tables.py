@@ -175,8 +175,11 @@ LOCK_STATEMENTS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisor
 
 
 def open_engine(url: str) -> Engine:
-    """Return an engine for a URL. SQLite's connections get the pragmas of `prepare_sqlite`."""
-    engine = sa.create_engine(url)
+    """Return an engine for a URL. SQLite's connections get the pragmas of `prepare_sqlite`.
+
+    A server can cut a connection that is not in use: each is tried before it is used, and replaced.
+    """
+    engine = sa.create_engine(url, pool_pre_ping=sa.make_url(url).get_backend_name() != "sqlite")
     if engine.dialect.name == "sqlite":
         listen(engine, "connect", prepare_sqlite)
     return engine
