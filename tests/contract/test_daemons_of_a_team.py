@@ -52,7 +52,7 @@ def test_a_listener_of_one_daemon_gets_the_changes_of_another(team):
 def test_one_goes_on_when_its_connections_are_cut(team, postgres_url):
     one, two = team
     cut_connections(postgres_url)
-    assert [daemon.ask("GET", "/status").status_code for daemon in team] == [200, 200]  # nobody notices
+    assert [daemon.ask("GET", "/status").status_code for daemon in team] == [200, 200]  # no request fails
     two.spool(*(spooled(number) for number in range(20)))
     wait_until(lambda: two.ask("GET", "/status").json()["events"] == {"tool_call": 20})
     cut_connections(postgres_url)
