@@ -135,6 +135,16 @@ cdef extern from "os/file.h" nogil:
 
 cdef extern from "os/caller.h" nogil:
     uint64_t os_caller_identity "tailhook_caller_identity"()
+    enum:
+        OS_MIN_FILES "TAILHOOK_MIN_FILES"
+
+cdef extern from "os/request.h" nogil:
+    uint64_t OS_READY_MAGIC "TAILHOOK_READY_MAGIC"
+    uint64_t OS_REQUEST_MAGIC "TAILHOOK_REQUEST_MAGIC"
+    size_t OS_REQUEST_HEADER_BYTES "sizeof(struct tailhook_request)"
+    enum:
+        OS_DESCRIPTORS "TAILHOOK_DESCRIPTORS"
+        OS_MAX_REQUEST_BYTES "TAILHOOK_MAX_REQUEST_BYTES"
 
 cdef extern from "os/watch.h" nogil:
     int os_new_watch "tailhook_new_watch"()

@@ -4,6 +4,7 @@
 #ifndef TAILHOOK_CALLER_H
 #define TAILHOOK_CALLER_H
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -31,17 +32,32 @@ tailhook_hash(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-static inline uint64_t
-tailhook_hash_file(uint64_t hash, const char *path)
+/* Go on with a hash by which file a path names. Return false if there is none. */
+static inline int
+tailhook_hash_file(uint64_t *hash, const char *path)
 {
     struct stat facts;
-    uint64_t numbers[2] = {0, 0};
-    if (stat(path, &facts) == 0) {
-        numbers[0] = (uint64_t)facts.st_dev;
-        numbers[1] = (uint64_t)facts.st_ino;
-    }
-    return tailhook_hash(hash, numbers, sizeof(numbers));
+    if (stat(path, &facts) < 0)
+        return 0;
+    const uint64_t numbers[2] = {(uint64_t)facts.st_dev, (uint64_t)facts.st_ino};
+    *hash = tailhook_hash(*hash, numbers, sizeof(numbers));
+    return 1;
 }
+
+#ifdef __linux__
+/* Go on with a hash by the process's label in a security module, such as AppArmor or SELinux; most have none. */
+static inline uint64_t
+tailhook_hash_label(uint64_t hash)
+{
+    char label[512];
+    const int fd = open("/proc/self/attr/current", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return hash;
+    const ssize_t size = read(fd, label, sizeof(label));
+    close(fd);
+    return size > 0 ? tailhook_hash(hash, label, (size_t)size) : hash;
+}
+#endif
 
 /* Return whether no limit is set that a hook could reach in one process and not in another. */
 static inline int
@@ -55,8 +71,8 @@ tailhook_has_usual_limits(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TAILHOOK_MIN_FILES;
 }
 
-/* Return a hash of the process's users, groups, root folder, namespaces, capabilities and seccomp mode: of all that decides which
-   files it finds and what it may do with them. Return 0 if a limit is set, or if it cannot be found out. */
+/* Return a hash of the process's users, groups, root folder, namespaces, capabilities, label and seccomp mode: of what
+   decides which files it finds and what it may do with them. Return 0 if a limit is set, or if it cannot be found out. */
 static inline uint64_t
 tailhook_caller_identity(void)
 {
@@ -70,11 +86,13 @@ tailhook_caller_identity(void)
     hash = tailhook_hash(hash, users, sizeof(users));
     hash = tailhook_hash(hash, own_groups, sizeof(own_groups));
     hash = tailhook_hash(hash, groups, (size_t)count * sizeof(*groups));
-    hash = tailhook_hash_file(hash, "/");
+    if (!tailhook_hash_file(&hash, "/"))
+        return 0;
 #ifdef __linux__
-    hash = tailhook_hash_file(hash, "/proc/self/ns/mnt");
-    hash = tailhook_hash_file(hash, "/proc/self/ns/pid");
-    hash = tailhook_hash_file(hash, "/proc/self/ns/user");
+    if (!tailhook_hash_file(&hash, "/proc/self/ns/mnt") || !tailhook_hash_file(&hash, "/proc/self/ns/pid") ||
+        !tailhook_hash_file(&hash, "/proc/self/ns/user"))
+        return 0;
+    hash = tailhook_hash_label(hash);
     const int modes[2] = {prctl(PR_GET_SECCOMP, 0, 0, 0, 0), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)};
     hash = tailhook_hash(hash, modes, sizeof(modes));
     struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};

@@ -1,7 +1,15 @@
 # What a pool of hook workers asks the system.
 #
-# Gives: nothing to other parts. For Python: caller_identity, watch_folders.
+# Gives: nothing to other parts. For Python: caller_identity, watch_folders, and the numbers of the protocol.
 # Needs: nothing.
+
+READY_MAGIC = OS_READY_MAGIC
+REQUEST_MAGIC = OS_REQUEST_MAGIC
+REQUEST_HEADER_BYTES = OS_REQUEST_HEADER_BYTES
+REQUEST_DESCRIPTORS = OS_DESCRIPTORS
+MAX_REQUEST_BYTES = OS_MAX_REQUEST_BYTES
+MIN_FILES = OS_MIN_FILES
+
 
 def caller_identity():
     return os_caller_identity()

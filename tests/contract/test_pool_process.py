@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -319,6 +320,44 @@ def test_a_worker_that_is_killed_in_a_request_lets_the_agent_go_with_one_line(po
     assert (hook.returncode, stderr.count("\n")) == (0, 1)
     assert "was killed" in stderr
     pool.stop_until_warm()
+
+
+@LINUX
+@pytest.mark.parametrize("reason", ["an upgrade", "a signal"])
+def test_a_pool_that_leaves_waits_for_a_busy_worker_and_not_for_long_if_a_signal_asked(home, site, reason):
+    serve = site / "pool" / "serve.py"
+    serve.write_text(serve.read_text().replace("WORKER_END_TIMEOUT_S = 10.0", "WORKER_END_TIMEOUT_S = 0.1"))
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+        hook, _ = waiting_hook(pool)
+        if reason == "an upgrade":
+            serve.write_text(serve.read_text() + "# changed")
+        else:
+            pool.process.terminate()
+        wait_until(lambda: not pool.finds_socket())
+        time.sleep(0.5)
+        _, stderr = hook.communicate(input='"hook_event_name": "Stop"}', timeout=STARTS)
+        assert (hook.returncode, "was killed" in stderr) == (0, reason == "a signal")
+        wait_until(lambda: not is_alive(pool.pid))
+
+
+@LINUX
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_pool_without_descriptors_leaves_and_the_answers_are_right(home, pool, left):
+    project = looping_project(home)
+    pool.stop_until_warm(cwd=project)
+    before = iteration(project)
+    for pid in [pool.pid, *pool.workers()]:
+        used = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + left, used + left))
+    answered = 0
+    while is_alive(pool.pid):
+        done = pool.hook(STOP, cwd=project)
+        answered += done.returncode == 2
+        assert done.returncode == 2 or "was killed" in done.stderr
+    assert iteration(project) == before + answered
+    assert answered
+    pool.end()
 
 
 @LINUX

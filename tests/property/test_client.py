@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.long_runs import examples
 
-from tailhook._core import caller_identity
+from tailhook._core import READY_MAGIC, caller_identity
 
 SOURCE = Path(__file__).parents[2] / "ext" / "client.c"
-READY_MAGIC = 0x31594452504F4F4C
 COLD = 7  # the exit code of what stands for the cold hook
 
 pytestmark = [

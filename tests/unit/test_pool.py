@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import posix
+import socket
 import subprocess
 import sys
 import time
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from support.host import looping
 from support.oracles import jwz
 
+from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC
 from tailhook.doctor.pool import describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
-from tailhook.pool.worker import DESCRIPTORS, HEADER_BYTES, REQUEST_MAGIC, parse_request
+from tailhook.pool.worker import parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
 from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record_cold, record_hook
 
@@ -34,7 +36,7 @@ def request_of(arguments, variables, magic=REQUEST_MAGIC, more=0, count=None):
 @pytest.fixture
 def descriptors():
     """Yield as many open descriptors as a request has; those that are left are closed."""
-    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(DESCRIPTORS)]
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(REQUEST_DESCRIPTORS)]
     given = list(fds)
     yield fds
     for fd in given:
@@ -48,14 +50,14 @@ def test_a_request_has_what_a_process_gets(descriptors):
     assert request.arguments == ["hook", "caf\udce9"]
     assert request.environment == {b"A": b"1", b"B": b"x=y", b"EMPTY": b""}  # as in `posix.environ`
     assert (request.started_ns, request.umask, request.parent) == (7, 0o22, 99)
-    assert len(request.descriptors) == DESCRIPTORS
+    assert len(request.descriptors) == REQUEST_DESCRIPTORS
 
 
 @pytest.mark.parametrize(
     "data",
     [
         b"",
-        request_of([b"hook"], [])[: HEADER_BYTES - 1],
+        request_of([b"hook"], [])[: REQUEST_HEADER_BYTES - 1],
         request_of([b"hook"], [], magic=1),
         request_of([b"hook"], [], more=1),
         request_of([b"hook"], [b"A=1"])[:-1],
@@ -77,9 +79,20 @@ def test_a_request_with_fewer_descriptors_is_refused(descriptors):
     assert parse_request(request_of([b"hook"], []), descriptors) is None
 
 
+def test_a_client_that_stops_half_way_cannot_send_the_rest():
+    worker, client = socket.socketpair()
+    with worker, client:
+        worker.settimeout(0.05)
+        client.send(b"half")
+        assert receive_in_time(worker, 100, []) == b"half"
+        assert receive_in_time(worker, 100, []) == b""
+        with pytest.raises(BrokenPipeError):
+            client.send(b"the rest")
+
+
 @given(st.binary(max_size=200), st.booleans())
 def test_no_bytes_raise_another_thing_than_a_refusal(data, with_head):
-    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(DESCRIPTORS)]
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(REQUEST_DESCRIPTORS)]
     request = parse_request(request_of([b"hook"], [])[:16] + data if with_head else data, fds)
     for fd in [] if request is None else request.descriptors:
         os.close(fd)
@@ -117,6 +130,14 @@ def test_only_the_last_hooks_of_each_event_are_kept(tmp_path):
     assert (tmp_path / "times" / "Stop").stat().st_size == RECORDS * RECORD_BYTES
     assert times["PreToolUse"][0][2] == b"n"
     assert times["Stop"] == sorted(times["Stop"])
+
+
+def test_after_the_clock_was_set_back_the_last_hooks_are_kept(tmp_path):
+    tomorrow = (time.time_ns() + 86_400 * 10**9).to_bytes(8, "big") + bytes(RECORD_BYTES - 9) + b"w"
+    (tmp_path / "times" / "Stop").write_bytes(tomorrow * RECORDS)
+    for _ in range(RECORDS + 5):
+        record_hook(str(tmp_path), "Stop", 0, b"n")
+    assert {way for _, _, way in read_times(str(tmp_path))["Stop"]} == {b"n"}
 
 
 @pytest.mark.parametrize("event", ["../evil", "", "x" * 41, "caf\u00e9", "a/b", "a b"])

@@ -10,7 +10,7 @@ from tailhook.bench.intervals import FAIL, MIN_P99_VALUES, MIN_VALUES, NOISY, P9
 from tailhook.bench.processes import Sample, count_instructions, run_once
 from tailhook.pool.installation import real_interpreter
 
-NEIGHBOURS = 6  # hooks between two runs of the programs that do nothing: a hook is compared with the nearest ones
+NEIGHBOURS = 6  # hooks between two runs of the programs that do nothing: a hook is compared with the runs before it
 
 
 class Project(Protocol):
@@ -35,7 +35,7 @@ class Subject:
     project: where.
     other: the argv of the hook that it is compared with, None for none.
     samples, others: of each round, of the hook and of the other.
-    bare, nothing: of each round, the wall time in milliseconds of the nearest run of bare Python and of /bin/true.
+    bare, nothing: of each round, the wall time (ms) of the last run before it of bare Python and of /bin/true.
     instructions, bare_instructions: None if they were not counted.
     """
 
@@ -185,7 +185,8 @@ def measure_until_clear(
 ) -> Mapping[str, str]:
     """Measure the subjects, and those again that fail or are too noisy; return the last verdict of each, by its title.
 
-    A subject fails only if it fails twice in a row: once in `rounds` rounds, and with the next ones added.
+    So that one moment of load fails no subject, a failure counts only if it is still one with `rounds` more rounds, as
+    long as attempts are left.
 
     attempts: how often a subject is measured at most.
     run: adds rounds to subjects.

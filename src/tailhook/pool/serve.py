@@ -30,7 +30,7 @@ from tailhook.stores.atomic import SAFE, read_file, remove_file
 
 IDLE_EXIT_S = 1800.0
 CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
-WORKER_END_TIMEOUT_S = 10.0  # in which a worker ends its request when the pool leaves
+WORKER_END_TIMEOUT_S = 10.0  # in which workers end their requests if a signal asks the pool to leave
 START_TIMEOUT_S = 2.0  # how long another start may take
 BACKLOG = 128  # connections that wait for a worker
 MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
@@ -89,7 +89,7 @@ class Pool:
         self.workers: dict[int, int] = {}  # process id: number in the table
         self.answered = 0  # requests, when a worker last ended
         self.short_lives = 0  # how many workers have failed since then
-        self.is_ending = False
+        self.ends_by: float | None = None  # when to leave at the latest (monotonic), once a signal has asked for it
 
     def listen(self) -> bool:
         """Bind the socket; return False if another pool listens on it. Raises OSError."""
@@ -127,10 +127,10 @@ class Pool:
         polling.register(self.growth, select.POLLIN)
         if self.sources.watch >= 0:
             polling.register(self.sources.watch, select.POLLIN)
-        while not self.is_ending:
-            while len(self.workers) < RESIDENT_WORKERS and not self.is_ending:
+        while self.ends_by is None:
+            while len(self.workers) < RESIDENT_WORKERS and self.ends_by is None:
                 self.grow()
-            found = dict(polling.poll(0 if self.is_ending else self.wait_s() * 1000))
+            found = dict(polling.poll(self.wait_s() * 1000 if self.ends_by is None else 0))
             if self.growth in found:
                 posix.read(self.growth, 1 << 12)
             self.reap()
@@ -188,7 +188,7 @@ class Pool:
         except OSError as error:  # too many processes: hooks are cold, and one of the next ones starts another pool
             warn(f"tailhook: pool: {describe(error)}")
             self.table.set_state(number, FREE)
-            self.is_ending = True
+            self.end()
             return
         if pid:
             self.workers[pid] = number
@@ -220,19 +220,23 @@ class Pool:
 
     def end(self, *_: object) -> None:
         """Leave at the next look; a signal asked for it."""
-        self.is_ending = True
+        if self.ends_by is None:
+            self.ends_by = monotonic() + WORKER_END_TIMEOUT_S
 
     def leave(self) -> None:
-        """Remove the socket, let the workers end their requests, and wait for them."""
-        signal.set_wakeup_fd(-1)
+        """Remove the socket and wait until the workers have ended their requests; if a signal asked, not for long."""
         if self.has_socket():
             remove_file(self.path)
         self.listener.close()
         posix.close(self.life_end)
-        deadline = monotonic() + WORKER_END_TIMEOUT_S
-        while self.workers and monotonic() < deadline:
+        self.reap()
+        while self.workers:
+            left = None if self.ends_by is None else max(0.0, self.ends_by - monotonic())
+            if left == 0.0:
+                break
+            if select.select((self.growth,), (), (), left)[0]:  # each signal writes a byte
+                posix.read(self.growth, 1 << 12)
             self.reap()
-            select.select((), (), (), 0.005)
         for pid in self.workers:
             kill(pid, signal.SIGKILL)
 

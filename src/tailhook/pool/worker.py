@@ -15,7 +15,15 @@ import sys
 from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns
 
-from tailhook._core import caller_identity
+from tailhook._core import (
+    MAX_REQUEST_BYTES,
+    MIN_FILES,
+    READY_MAGIC,
+    REQUEST_DESCRIPTORS,
+    REQUEST_HEADER_BYTES,
+    REQUEST_MAGIC,
+    caller_identity,
+)
 from tailhook.hook.answer import describe, write_output
 from tailhook.hook.process import run_hook
 from tailhook.pool.sources import Sources
@@ -28,11 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-READY_MAGIC, REQUEST_MAGIC = 0x31594452504F4F4C, 0x31514552504F4F4C
-HEADER_BYTES = 32
 FIRST_BYTES = 1 << 15  # read at first; most requests are smaller
-MAX_REQUEST_BYTES = 128 << 10
-DESCRIPTORS = 4  # stdin, stdout, stderr and the working folder
 REQUEST_TIMEOUT_S = 1.0  # in which a client sends its request, once the worker is ready
 QUIET_S = 10.0  # after which a worker leaves, unless it is one of the last
 MAX_REQUESTS = 1000  # after which a worker is replaced
@@ -145,10 +149,15 @@ class Worker:
     # ---- one request -----------------------------------------------------------
 
     def answer_next(self) -> bool:
-        """Accept a connection and answer its request; return whether this worker stays."""
+        """Accept a connection and answer its request; return whether this worker stays.
+
+        Raises OSError if there are too few descriptors for a request; then the client runs the cold hook.
+        """
+        if 0 <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] < MIN_FILES:  # -1: unlimited
+            raise OSError(f"a worker must be able to open {MIN_FILES} files")
         try:
             connection, _ = self.listener.accept()
-        except OSError:  # another worker has it, or the client has left
+        except (BlockingIOError, ConnectionAbortedError):  # another worker has it, or the client has left
             return True
         self.table.set_state(self.number, BUSY)
         if IDLE not in self.table.states():
@@ -179,14 +188,10 @@ class Worker:
         connection.settimeout(REQUEST_TIMEOUT_S)
         descriptors: list[int] = []
         try:
-            try:
-                data = receive_more(connection, FIRST_BYTES, descriptors)
-            except TimeoutError:  # from here on the client cannot send; what it sent before is still there
-                connection.shutdown(socket.SHUT_RD)
-                data = receive_more(connection, FIRST_BYTES, descriptors)
-            size = HEADER_BYTES + int.from_bytes(data[16:20], sys.byteorder)
+            data = receive_in_time(connection, FIRST_BYTES, descriptors)
+            size = REQUEST_HEADER_BYTES + int.from_bytes(data[16:20], sys.byteorder)
             while len(data) < min(size, MAX_REQUEST_BYTES):
-                more = receive_more(connection, size - len(data), descriptors)
+                more = receive_in_time(connection, size - len(data), descriptors)
                 if not more:
                     break
                 data += more
@@ -214,10 +219,9 @@ class Worker:
         fcntl.fcntl(connection.fileno(), fcntl.F_SETFL, flags)
         for fd in range(3):  # the host reads to the end of its pipes
             posix.dup2(self.nothing, fd)
-        try:
+        with suppress(OSError):  # the client may have left
             connection.send(bytes([code]))
-        finally:
-            total = self.table.count_request(self.number, clock_gettime_ns(CLOCK_MONOTONIC))
+        total = self.table.count_request(self.number, clock_gettime_ns(CLOCK_MONOTONIC))
         if event is not None and event.wants_times():
             with suppress(OSError):  # doctor then shows less
                 record_hook(self.folder, event.name, request.started_ns, WARM)
@@ -255,11 +259,23 @@ def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list
     return lambda seconds: polling.poll(None if seconds is None else seconds * 1000)
 
 
+def receive_in_time(connection: socket.socket, size: int, descriptors: list[int]) -> bytes:
+    """Do as `receive_more`, and if nothing comes in time, keep the client from sending more. Raises OSError.
+
+    The client that cannot send its request whole runs the cold hook. What it sent before is still there.
+    """
+    try:
+        return receive_more(connection, size, descriptors)
+    except TimeoutError:
+        connection.shutdown(socket.SHUT_RD)
+        return receive_more(connection, size, descriptors)
+
+
 def receive_more(connection: socket.socket, size: int, descriptors: list[int]) -> bytes:
     """Return up to `size` bytes, and add the descriptors that came with them. Raises OSError."""
     int_bytes = 4
     data, ancillary, _, _ = connection.recvmsg(
-        size, socket.CMSG_SPACE(DESCRIPTORS * int_bytes), getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+        size, socket.CMSG_SPACE(REQUEST_DESCRIPTORS * int_bytes), getattr(socket, "MSG_CMSG_CLOEXEC", 0)
     )
     for level, kind, numbers in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -274,13 +290,13 @@ def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
     def number(at: int, size: int) -> int:
         return int.from_bytes(data[at : at + size], sys.byteorder)
 
-    strings = data[HEADER_BYTES:].split(b"\0")
+    strings = data[REQUEST_HEADER_BYTES:].split(b"\0")
     count = number(20, 4)
     if (
-        len(data) < HEADER_BYTES
+        len(data) < REQUEST_HEADER_BYTES
         or number(0, 8) != REQUEST_MAGIC
-        or number(16, 4) != len(data) - HEADER_BYTES
-        or len(descriptors) != DESCRIPTORS
+        or number(16, 4) != len(data) - REQUEST_HEADER_BYTES
+        or len(descriptors) != REQUEST_DESCRIPTORS
         or strings[-1]
         or not 0 < count < len(strings)
     ):

@@ -34,7 +34,9 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
         found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
         place = len(found) - len(found) % RECORD_BYTES
         if place == RECORDS * RECORD_BYTES:
-            place = min(range(0, place, RECORD_BYTES), key=lambda at: found[at : at + 8])
+            places = range(0, place, RECORD_BYTES)
+            # If the clock was set back, records from what is now the future are replaced first.
+            place = min(places, key=lambda at: (found[at : at + 8] <= record[:8], found[at : at + 8]))
         posix.pwrite(fd, record, place)
     finally:
         posix.close(fd)
