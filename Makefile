@@ -99,8 +99,9 @@ engines-bench: engines ## scans on Daft beside the local engine, on the same pro
 extras: $(VENV)/built $(VENV)/test ## the wheel with each extra in an environment of its own: it installs, and answers a question
 	$(BIN)/python -m pytest -p no:cacheprovider tests/extras
 
-warm: $(VENV)/built ## the goals of the pool, in one run; the figures in docs/performance.md
+warm: $(VENV)/built ## the goals of the pool, in one run, and its faults; the figures in docs/performance.md
 	$(BIN)/python benches/warm_goals.py
+	$(BIN)/python benches/warm_faults.py
 
 load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
 	$(BIN)/python benches/plates_load.py
