@@ -1,7 +1,7 @@
 """How often `tailhook bench` judges wrongly: hooks whose true ratio is known, judged many times at several loads.
 
-usage: bench_quality.py [--runs N] [--real]
---runs: of each kind at each load (200)   --real: with processes, not simulated
+usage: bench_quality.py [--runs N] [--rounds N] [--real]
+--runs: of each kind at each load (200)   --rounds: of each run, at first (100)   --real: with processes, not simulated
 
 A hook at 95 % of the limit must pass, one at 110 % of it must fail. A simulated round is a run of bare Python and one
 of the hook: their times share what slows the computer for a while, and each has noise of its own and, now and then, a
@@ -17,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from tailhook.bench.cases import WORKING, Case, Stop, nothing
 from tailhook.bench.intervals import FAIL, NOISY, PASS
 from tailhook.bench.processes import Sample
-from tailhook.bench.rounds import Limits, Subject, measure_until_clear, run_rounds
+from tailhook.bench.rounds import NEIGHBOURS, Limits, Subject, measure_until_clear, run_rounds
 from tailhook.cli.bench import ATTEMPTS, DEFAULT_ROUNDS
 from tailhook.pool.installation import real_interpreter
 
@@ -39,6 +39,7 @@ def main() -> None:
     """Print the share of each verdict, for each load and kind of hook."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=DEFAULT_ROUNDS)
     parser.add_argument("--real", action="store_true")
     arguments = parser.parse_args()
     sys.stdout.write("| load | hook | passes | fails | too noisy |\n|-|-|-:|-:|-:|\n")
@@ -51,21 +52,24 @@ def main() -> None:
                     for _ in range(load):
                         stack.enter_context(busy_process())
                 for kind, share in KINDS.items():
-                    found = Counter(judged(project, load, share, cost, number) for number in range(arguments.runs))
+                    if arguments.real:
+                        found = Counter(judge_real(project, share, cost[share], arguments.runs, arguments.rounds))
+                    else:
+                        runs = range(arguments.runs)
+                        found = Counter(judge_simulated(project, load, share, run, arguments.rounds) for run in runs)
                     shares = " | ".join(f"{found[verdict] / arguments.runs:.1%}" for verdict in (PASS, FAIL, NOISY))
                     sys.stdout.write(f"| {load} | {kind} | {shares} |\n")
                     sys.stdout.flush()
 
 
-def judged(project: Stop, load: int, share: float, cost: dict[float, int], number: int) -> str:
-    """Return the verdict of one run on a hook whose true ratio is `share` of the limit."""
-    argv = [real_interpreter(), "-I", "-S", "-c", work(cost.get(share, 0))]
-    subject = Subject("quality", "", "command", argv, project)
-    run = run_rounds if cost else simulated(random.Random(f"{load} {share} {number}"), load, share * LIMIT)
-    return measure_until_clear([subject], DEFAULT_ROUNDS, Limits(LIMIT), ATTEMPTS, run)["quality"]
-
-
 # ---- simulated ---------------------------------------------------------------------
+
+
+def judge_simulated(project: Stop, load: int, share: float, number: int, rounds: int) -> str:
+    """Return the verdict of one simulated run on a hook whose true ratio is `share` of the limit."""
+    subject = Subject("quality", "", "command", [], project)
+    run = simulated(random.Random(f"{load} {share} {number}"), load, share * LIMIT)
+    return measure_until_clear([subject], rounds, Limits(LIMIT), ATTEMPTS, run)["quality"]
 
 
 def simulated(draw: random.Random, load: int, ratio: float) -> Callable[[Sequence[Subject], int], None]:
@@ -90,6 +94,18 @@ def simulated(draw: random.Random, load: int, ratio: float) -> Callable[[Sequenc
 
 
 # ---- real --------------------------------------------------------------------------
+
+
+def judge_real(project: Stop, share: float, steps: int, runs: int, rounds: int) -> Iterator[str]:
+    """Yield the verdicts of some runs on a process whose true ratio is `share` of the limit.
+
+    As many take turns as have a run of bare Python in common: so does a benchmark of many cases.
+    """
+    argv = [real_interpreter(), "-I", "-S", "-c", work(steps)]
+    for first in range(0, runs, NEIGHBOURS):
+        numbers = range(first, min(first + NEIGHBOURS, runs))
+        subjects = [Subject(f"{share} {number}", "", "command", argv, project) for number in numbers]
+        yield from measure_until_clear(subjects, rounds, Limits(LIMIT), ATTEMPTS).values()
 
 
 def work(steps: int) -> str:

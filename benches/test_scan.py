@@ -18,6 +18,7 @@ import msgspec
 import orjson
 import pytest
 from support.oracles.markdown import Oracle
+from support.oracles.records import is_queued_prompt
 from transcript_set import make_set
 
 import tailhook
@@ -93,15 +94,20 @@ def lines_of(folder):
 
 def own_words(record):
     """Return the text of a record of the agent or of a person, "" for what only the host writes."""
-    if record.get("type") not in ("assistant", "user") or record.get("isSidechain") or record.get("isMeta"):
+    if record.get("isSidechain") or record.get("isMeta"):
         return ""
     if record.get("isApiErrorMessage") or record.get("isCompactSummary"):
         return ""
-    text = (record.get("message") or {}).get("content") or ""
+    if record.get("type") in ("assistant", "user"):
+        text = (record.get("message") or {}).get("content") or ""
+    elif is_queued_prompt(record):
+        text = record["attachment"].get("prompt") or ""
+    else:
+        return ""
     if isinstance(text, list):
         texts = [block.get("text", "") for block in text if isinstance(block, dict) and block.get("type") == "text"]
         text = "\n".join(text for text in texts if text.strip())
-    return "" if record["type"] == "user" and text.lstrip().startswith(HOST_WRITTEN) else text
+    return "" if record["type"] != "assistant" and text.lstrip().startswith(HOST_WRITTEN) else text
 
 
 # ---- literals ----------------------------------------------------------------

@@ -99,7 +99,7 @@ def every(engine, lines):
 @pytest.mark.parametrize("engine", [*ENGINES, simdjson_parse], ids=lambda it: it.__name__)
 def test_text_of_each_line(benchmark, engine, lines):
     if engine is not simdjson_parse:
-        few = lines[:5000]
+        few = [line for line in lines[:5000] if b'"queued_command"' not in line]  # whose text is not in a message
         assert [engine(line) for line in few] == [tailhook_text(line) if b'"type":"' in line else "" for line in few]
     benchmark.extra_info["bytes"] = sum(map(len, lines))
     benchmark.pedantic(every, [engine, lines], rounds=5, warmup_rounds=1)

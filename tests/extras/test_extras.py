@@ -102,6 +102,21 @@ def test_the_wheel_alone_gives_a_warm_hook(installed, wheel, tmp_path):
     assert "The pool was stopped" in done.stdout
 
 
+def test_installers_keep_the_permission_to_run_the_client(installed, wheel, tmp_path):
+    python = installed("").joinpath("python")
+    find = "import tailhook.pool.installation as one; print(one.built_client())"
+
+    def client():
+        return Path(run([python, "-c", find], tmp_path, stdout=subprocess.PIPE).stdout.strip())
+
+    assert os.access(client(), os.X_OK)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "uv"], check=True)
+    client().unlink()
+    uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--reinstall", "--no-deps", "--no-index"]
+    subprocess.run([*uv, wheel], check=True)
+    assert os.access(client(), os.X_OK)
+
+
 def test_the_source_distribution_builds_the_client(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
