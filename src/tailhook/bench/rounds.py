@@ -136,11 +136,17 @@ class Limits(NamedTuple):
 
 
 def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
-    """Add rounds to the subjects: all take turns in each. Raises OSError if a program cannot be started."""
+    """Add rounds to the subjects: all take turns in each, and each round begins with another one.
+
+    A hook that follows the programs that do nothing takes longer: they have emptied the processor's caches.
+
+    Raises OSError if a program cannot be started.
+    """
     bare_argv = [real_interpreter(), "-I", "-S", "-c", "pass"]
     bare = nothing = 0.0
-    for _ in range(rounds):
-        for number, subject in enumerate(subjects):
+    for turn in range(rounds):
+        first = turn % len(subjects)
+        for number, subject in enumerate((*subjects[first:], *subjects[:first])):
             if number % NEIGHBOURS == 0:
                 bare = run_once(bare_argv, subject.project.payload, subject.project.env).wall
                 nothing = run_once([nothing_program()], subject.project.payload, subject.project.env).wall
