@@ -89,7 +89,7 @@ def no_listener(folder: str) -> Iterator[Mapping[str, str]]:
 
 
 def silent_listener(folder: str) -> Iterator[Mapping[str, str]]:
-    """Let another program listen, which says nothing."""
+    """Let another program listen, which never answers."""
     with socket_in_place(folder) as one:
         one.listen(1000)
         yield {}
@@ -97,7 +97,7 @@ def silent_listener(folder: str) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def socket_in_place(folder: str) -> Iterator[socket.socket]:
-    """Yield a socket with the path of the pool's."""
+    """Yield a socket that has the path of the one of the pool."""
     path = Path(read_installation(folder)[1])
     path.unlink()
     with socket.socket(socket.AF_UNIX) as one:
