@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.both_forms import Forms
 from support.host import Project, Stop
 from support.oracles import jwz
 from support.pool import Pool, hook_command
@@ -43,23 +44,32 @@ def cold_argv(tmp_path_factory) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def warm_argv() -> Iterator[list[str]]:
-    """Yield the argv of the hook that a pool answers; the pool runs until the session's end."""
+def both_forms() -> Iterator[Forms]:
+    """Yield both forms of the hook; the pool of the warm one runs until the session's end."""
     # A socket's path has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="tailhook-") as home, Pool(Path(home)) as pool:
-        yield [*pool.argv, "idle"]
+        yield Forms(pool)
 
 
 @pytest.fixture
-def hook_argv(request) -> list[str]:
-    """Return the argv that a host should run: the cold form, unless the test runs in both."""
-    return request.getfixturevalue(f"{getattr(request, 'param', 'cold')}_argv")
+def form() -> str:
+    """Return the form of the hook that a test runs: "cold", "warm", or "both" one after the other."""
+    return "cold"
 
 
 @pytest.fixture
-def project(tmp_path, hook_argv) -> Project:
+def hook_argv(request, form) -> list[str]:
+    """Return the argv that a host should run."""
+    if form == "cold":
+        return request.getfixturevalue("cold_argv")
+    return [*request.getfixturevalue("both_forms").warm, "idle"]
+
+
+@pytest.fixture
+def project(request, tmp_path, form, hook_argv) -> Project:
     """Return an empty project."""
-    return Project(tmp_path / "project", tmp_path / "home", hook_argv)
+    forms = request.getfixturevalue("both_forms") if form == "both" else None
+    return Project(tmp_path / "project", tmp_path / "home", hook_argv, forms=forms)
 
 
 @pytest.fixture

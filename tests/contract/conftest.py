@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
+from support.host import COVERAGE, SANITIZER
 from support.postgres import postgres, wait_for
 
-# What these modules test of the hook's process must be the same whether a pool answers or Python is started.
+# The tests of these modules run each hook cold and warm, and compare the two.
 IN_BOTH_FORMS = {
     f"test_{name}"
     for name in (
@@ -18,9 +19,15 @@ IN_BOTH_FORMS = {
 
 
 def pytest_generate_tests(metafunc):
-    is_for_both = metafunc.module.__name__ in IN_BOTH_FORMS and not any(metafunc.definition.iter_markers("cold_form"))
-    if "hook_argv" in metafunc.fixturenames and is_for_both:
-        metafunc.parametrize("hook_argv", ["cold", "warm"], indirect=True)
+    """Let the tests of these modules run in both forms; `one_form`: each by itself, `cold_form`: one of them.
+
+    A sanitizer's runtime and the measurement of coverage are only in processes that a test starts.
+    """
+    if metafunc.module.__name__ not in IN_BOTH_FORMS or "form" not in metafunc.fixturenames or SANITIZER or COVERAGE:
+        return
+    markers = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "cold_form" not in markers:
+        metafunc.parametrize("form", ["cold", "warm"] if "one_form" in markers else ["both"])
 
 
 @pytest.fixture

@@ -376,6 +376,7 @@ def test_a_state_that_cannot_be_saved_lets_the_agent_stop(gate):
     assert "the state could not be saved (" in stop.stderr
 
 
+@pytest.mark.one_form
 def test_of_many_hooks_at_once_one_blocks(gate):
     edit(gate)
     with ThreadPoolExecutor(16) as pool:

@@ -100,6 +100,7 @@ def run_with_open_stdin(project, pieces, pause=0.0):
     return process.returncode, time.monotonic() - started
 
 
+@pytest.mark.one_form
 def test_an_open_stdin_is_not_waited_for_once_the_object_is_there(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
@@ -108,6 +109,7 @@ def test_an_open_stdin_is_not_waited_for_once_the_object_is_there(project):
     assert seconds < 1.5
 
 
+@pytest.mark.one_form
 def test_input_in_small_pieces_is_put_together(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="é{}" * 10)).encode()
@@ -115,6 +117,7 @@ def test_input_in_small_pieces_is_put_together(project):
     assert code == 2
 
 
+@pytest.mark.one_form
 def test_a_byte_order_mark_in_pieces_is_passed_over(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
@@ -122,6 +125,7 @@ def test_a_byte_order_mark_in_pieces_is_passed_over(project):
     assert code == 2
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize("pieces", [[], [b'{"session_id": "mine", ']])
 def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
     state = project.loop()
@@ -131,6 +135,7 @@ def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
     assert jwz.newest(project.folder) == state
 
 
+@pytest.mark.one_form
 def test_a_closed_stdin_lets_the_agent_go(project):
     project.loop()
     script = f"exec {' '.join(project.argv)} <&-"
@@ -140,6 +145,7 @@ def test_a_closed_stdin_lets_the_agent_go(project):
     assert (done.returncode, done.stdout) == (0, b"")
 
 
+@pytest.mark.one_form
 def test_a_closed_stdout_still_blocks_by_the_exit_code(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
@@ -357,6 +363,7 @@ def test_without_a_home_folder_the_hook_still_answers(project):
     assert project.stop("Hm.").exit_code == 2
 
 
+@pytest.mark.one_form
 def test_a_hook_whose_own_folder_is_gone_acts_on_the_project(project):
     project.loop()
     gone = project.home / "gone"
@@ -403,6 +410,7 @@ def test_a_state_that_cannot_be_read_is_reported_with_its_path_and_the_next_mach
     assert stop.stderr.count("\n") == 1
 
 
+@pytest.mark.one_form
 def test_a_full_disk_lets_the_agent_go_and_loses_nothing(project):
     project.loop()
     before = (project.folder / ".jwz" / "messages.jsonl").read_bytes()

@@ -160,6 +160,7 @@ def test_gemini_is_taken_at_the_payloads_word_if_its_transcript_has_another(proj
     assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize(
     ("payload", "timestamp"),
     [(copilot, lambda: int(time.time() * 1000) + 5000), (copilot_in_pascal_case, lambda: stamp(age=-5))],
@@ -186,6 +187,7 @@ def test_copilots_message_is_found_before_megabytes_of_a_tools_output(project, s
     assert stop("copilot", payload).state["event"] == "DONE"
 
 
+@pytest.mark.one_form
 def test_memory_waits_for_copilots_transcript(project, stop):
     payload = copilot(project, "")
     (project.home / "host.jsonl").unlink()

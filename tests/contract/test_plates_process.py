@@ -219,6 +219,7 @@ def judged(project, tmp_path):
         database.close()
 
 
+@pytest.mark.one_form
 def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_path):
     plates.argv = ["/bin/sh", "-c", f"sleep 1.1; {shlex.join(plates.argv)}; true"]
     for name in ("SessionStart", "UserPromptSubmit", "UserPromptSubmit"):
@@ -226,6 +227,7 @@ def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_p
         assert judged(plates, tmp_path) == ("running", None)
 
 
+@pytest.mark.one_form
 def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
     hook = f"{shlex.join(plates.argv)} < payload.json; "
     (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
@@ -371,6 +373,7 @@ def test_a_spool_that_is_a_link_is_not_written_to(plates, tmp_path):
     assert stop.stderr.startswith("tailhook: plates: ")
 
 
+@pytest.mark.one_form
 def test_64_hooks_at_once_report_64_whole_events(plates):
     payload = plates.home / "payload.json"
     payload.write_text(json.dumps(plates.payload(hook_event_name="PostToolUse", tool_name="T")))
@@ -382,6 +385,7 @@ def test_64_hooks_at_once_report_64_whole_events(plates):
     assert len({event["event_id"] for event in reported(plates)}) == 64
 
 
+@pytest.mark.one_form
 def test_a_full_spool_gets_another_name_and_loses_nothing(plates):
     send(plates)
     with spool(plates).open("a") as out:
@@ -393,6 +397,7 @@ def test_a_full_spool_gets_another_name_and_loses_nothing(plates):
     assert Counter(aside.read_text().split()).total() == 2
 
 
+@pytest.mark.one_form
 def test_a_spool_that_is_full_after_the_clock_was_set_back_comes_behind_those_before(plates):
     send(plates)
     in_an_hour = time.time_ns() + 3600 * 10**9

@@ -205,6 +205,7 @@ def test_complaint_17_active_false_is_ignored(project):
     assert path.read_text() == ralph_page(active="false")
 
 
+@pytest.mark.one_form
 def test_complaint_18_two_hooks_race_on_removal(project):
     for _ in range(5):
         path = project.ralph()
@@ -215,6 +216,7 @@ def test_complaint_18_two_hooks_race_on_removal(project):
         assert not path.exists()
 
 
+@pytest.mark.one_form
 def test_complaint_19_it_waits_on_stdin_at_every_ordinary_stop(project):
     path = project.ralph()
 
@@ -300,6 +302,7 @@ def test_complaint_24_yaml_injected_by_the_session_that_claims_the_loop_is_follo
     assert project.stop("Hm.", session_id="other").allowed
 
 
+@pytest.mark.one_form
 def test_complaint_25_hooks_at_once_all_announce_the_same_iteration(project):
     path = project.ralph(max_iterations=100)
     with ThreadPoolExecutor(16) as pool:

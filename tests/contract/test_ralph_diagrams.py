@@ -209,6 +209,7 @@ def fixed(folder):
 LOOPS = {name: branch for name, branch in BRANCHES.items() if branch.file is not None}
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize("branch", LOOPS.values(), ids=LOOPS)
 def test_if_the_file_cannot_be_changed_an_end_fails_and_a_block_lets_the_agent_stop(project, branch):
     path, stdin = branch.arrange(project)

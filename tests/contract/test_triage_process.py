@@ -288,6 +288,7 @@ def test_rows_whose_windows_edge_falls_in_the_blank_space_between_them_keep_thei
     assert (saved["phase"], saved["fix_planning"]) == ("complete", None)
 
 
+@pytest.mark.one_form
 @pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer reserves terabytes of addresses")
 def test_a_state_is_saved_in_little_memory(project):
     """Within 32 MB of addresses, as a container or `ulimit -v` may leave."""

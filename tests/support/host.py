@@ -8,9 +8,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from support.oracles import jwz
+
+if TYPE_CHECKING:
+    from support.both_forms import Forms
 
 # What a sanitizer's runtime needs goes on to the processes that a test starts.
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
@@ -67,12 +70,16 @@ class Stop:
 
 @dataclass
 class Project:
-    """A project folder, the home of its user, and a transcript."""
+    """A project folder, the home of its user, and a transcript.
+
+    forms: if given, each hook is run cold and warm, and they are compared.
+    """
 
     folder: Path
     home: Path
     argv: list[str]
     env: dict[str, str] = field(default_factory=dict)
+    forms: "Forms | None" = None
 
     def __post_init__(self) -> None:
         (self.folder / ".git").mkdir(parents=True)
@@ -94,15 +101,22 @@ class Project:
 
     def hook(self, stdin: bytes, *flags: str, timeout: float = 30, read: bool = True) -> Stop:
         """Run the hook on raw input, and read the store that it left."""
-        done = subprocess.run(
-            [*measured(self.argv), *flags],
-            input=stdin,
-            env=self.env,
-            cwd=self.folder,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
+
+        def run(argv: list[str]) -> "subprocess.CompletedProcess[bytes]":
+            return subprocess.run(
+                argv,
+                input=stdin,
+                env=self.env,
+                cwd=self.folder,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+            )
+
+        if self.forms:
+            done = self.forms.run([*self.argv, *flags], (self.folder, self.home), run)
+        else:
+            done = run([*measured(self.argv), *flags])
         state = jwz.newest(self.folder) if read else None
         return Stop(done.returncode, done.stdout.decode(), done.stderr.decode(), state)
 

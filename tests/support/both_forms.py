@@ -1,0 +1,158 @@
+"""Runs a hook in both forms on the same files, and checks that answers and files are equal."""
+
+import contextlib
+import difflib
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from support.pool import Pool
+
+MAX_KEPT_BYTES = 4 << 20  # of a file; hooks change none that is larger
+NO_COLD_ENTRY = "/no/cold/hook"
+WARM_ATTEMPTS = 40
+PAUSE_S = 0.02
+# What may differ between two runs: the inode of a folder that a hook made, random ids, times, and how long a run took.
+VARIES = re.compile(
+    rb"-[0-9a-f]+-[0-9a-f]+-[0-9a-f]{16}|[0-9a-f]{12,}|[0-9A-HJKMNP-TV-Z]{26}"
+    rb"|\d{4}-\d\d-\d\dT[\d:.]+|\d{9,}(?:\.\d+)?|\t\d+\.\d$|(?<=mono.:)\d+",
+    re.MULTILINE,
+)
+
+Done = subprocess.CompletedProcess[bytes]
+
+
+class Forms:
+    """The forms of one hook.
+
+    cold: the argv of the cold form, without the machines.
+    warm: the argv of the warm form, without the machines. It starts the cold one if no worker answers.
+    warm_only: the same with a client that has no cold form: so a test knows that a worker answered.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.cold = pool.cold
+        self.warm = pool.argv
+        strict = pool.folder.with_name("warm-only")
+        strict.mkdir(mode=0o700)
+        client = shutil.copy2(pool.argv[0], strict)
+        fields = (pool.folder / "installation").read_bytes().split(b"\0")
+        fields[3] = NO_COLD_ENTRY.encode()
+        (strict / "installation").write_bytes(b"\0".join(fields))
+        self.warm_only = [str(client), *pool.argv[1:]]
+
+    def run(self, argv: Sequence[str], folders: Iterable[Path], run: Callable[[list[str]], Done]) -> Done:
+        """Run a hook cold, put the files back, and run it warm; return what the warm one did.
+
+        argv: with the warm form in it.
+        folders: where the hook may change files.
+        """
+        folders = [folder for folder in folders if folder.is_dir()]
+        before = read_files(folders)
+        cold = run(self.in_form(argv, self.cold))
+        after_cold = read_files(folders)
+        put_back(folders, before, after_cold)
+        warm = self.run_warm(argv, run)
+        assert outcome(warm) == outcome(cold), "stdout, stderr or the exit code of the warm hook differ"
+        changes = list(difflib.unified_diff(lines_of(after_cold), lines_of(read_files(folders)), "cold", "warm", n=1))
+        assert not changes, "the warm hook leaves other files\n" + "\n".join(changes)
+        return warm
+
+    def run_warm(self, argv: Sequence[str], run: Callable[[list[str]], Done]) -> Done:
+        """Run the warm form until a worker answers; if none ever does, the form that may be cold."""
+        for _ in range(WARM_ATTEMPTS):
+            done = run(self.in_form(argv, self.warm_only))
+            if NO_COLD_ENTRY.encode() not in done.stderr:
+                return done
+            time.sleep(PAUSE_S)
+        return run(list(argv))
+
+    def in_form(self, argv: Sequence[str], form: Sequence[str]) -> list[str]:
+        """Return an argv with another form in place of the warm one; a shell's script may hold it."""
+        words = list(argv)
+        if self.warm[0] in words:
+            at = words.index(self.warm[0])
+            words[at : at + len(self.warm)] = form
+        return [word.replace(shlex.join(self.warm), shlex.join(form)) for word in words]
+
+
+def outcome(done: Done) -> tuple[int, bytes, bytes]:
+    """Return what the host gets from a hook."""
+    return done.returncode, VARIES.sub(b"#", done.stdout), VARIES.sub(b"#", done.stderr)
+
+
+# ---- files -----------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """A file, a folder, or a link.
+
+    content: of a file, None for a large one; the target of a link.
+    times: of the last access and change, in nanoseconds.
+    """
+
+    mode: int
+    content: bytes | None
+    times: tuple[int, int]
+
+
+def read_files(folders: Iterable[Path]) -> dict[str, Entry]:
+    """Return all that is below some folders, by path; a folder comes before what is in it."""
+    found: dict[str, Entry] = {}
+    waiting = [os.fspath(folder) for folder in folders]
+    while waiting:
+        path = waiting.pop()
+        with contextlib.suppress(OSError):
+            facts = os.lstat(path)
+            content: bytes | None = None
+            if stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_KEPT_BYTES:
+                content = Path(path).read_bytes()
+            elif stat.S_ISLNK(facts.st_mode):
+                content = os.fsencode(os.readlink(path))
+            found[path] = Entry(facts.st_mode, content, (facts.st_atime_ns, facts.st_mtime_ns))
+            if stat.S_ISDIR(facts.st_mode):
+                waiting += [f"{path}/{name}" for name in os.listdir(path)]
+    return found
+
+
+def put_back(folders: Iterable[Path], before: dict[str, Entry], after: dict[str, Entry]) -> None:
+    """Put files back as they were. Folders and files that are still there keep their inodes."""
+    for path in sorted(after.keys() - before.keys(), reverse=True):
+        (os.rmdir if stat.S_ISDIR(after[path].mode) else os.unlink)(path)
+    for path, entry in before.items():
+        now = after.get(path)
+        if now is not None and stat.S_IFMT(now.mode) != stat.S_IFMT(entry.mode):
+            os.unlink(path)
+            now = None
+        if now is None and stat.S_ISDIR(entry.mode):
+            os.mkdir(path)
+        elif now is None and stat.S_ISLNK(entry.mode):
+            os.symlink(entry.content or b"", path)
+        elif stat.S_ISREG(entry.mode) and entry.content is not None and (now is None or now.content != entry.content):
+            Path(path).write_bytes(entry.content)
+        if (now is None or now.mode != entry.mode) and not stat.S_ISLNK(entry.mode):
+            os.chmod(path, stat.S_IMODE(entry.mode))
+    for path, entry in reversed(before.items()):
+        if not stat.S_ISLNK(entry.mode):
+            os.utime(path, ns=entry.times)
+    assert comparable(read_files(folders)) == comparable(before)
+
+
+def lines_of(files: dict[str, Entry]) -> list[str]:
+    """Return `comparable` as lines, which a failed test can show."""
+    return [repr(line) for name, mode, content in comparable(files) for line in (name, mode, *(content or b"").split())]
+
+
+def comparable(files: dict[str, Entry]) -> list[tuple[bytes, int, bytes | None]]:
+    """Return the names, modes and contents of files without what varies between two runs."""
+    return sorted(
+        (VARIES.sub(b"#", os.fsencode(path)), entry.mode, entry.content and VARIES.sub(b"#", entry.content))
+        for path, entry in files.items()
+    )
