@@ -6,11 +6,17 @@ third, in which the store is read and written.
 
 import json
 import os
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
 
 import pytest
 from support.host import Project, assistant, frame, looping, ralph_page
 from support.oracles import jwz
-from support.ptrace import run_until
+from support.pool import Pool, wait_until
+from support.ptrace import kill_when, run_until
 from support.triage import entry, pipeline
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -127,6 +133,57 @@ def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(
     assert seen == sorted(seen), "once there, always there"
     assert set(seen) == {0, 1}
     report(f"faults: plates killed at {min(len(seen), calls)} of its {calls} system calls, no event torn")
+
+
+def test_a_worker_killed_at_any_system_call_answers_rightly_or_lets_the_agent_go(report):
+    with tempfile.TemporaryDirectory(prefix="tailhook-") as home, Pool(Path(home)) as pool:
+        scene = Scene(Project(Path(home, "project"), Path(home, "home"), [*pool.argv, "idle"]), "iterating")
+        project = scene.project
+        old, calls, outcomes = scene.state(), 0, set()
+        number = 1
+        while not calls or number <= calls + 1:
+            scene.reset()
+            hook, entered = run_with_killed_worker(pool, scene, number if calls else None)
+            state, words = scene.state(), hook.stderr
+            if calls:
+                is_killed = hook.returncode == 0 and b"was killed" in words
+                assert is_killed or (hook.returncode == 2 and state != old), f"call {number} of {calls}: {words}"
+                outcomes.add((is_killed, state == old))
+                number += 1 if EVERY else 5
+            else:
+                calls, new = entered, state
+            assert state in (old, new)
+        assert {(False, False), (True, True)} <= outcomes
+        assert project.hook(scene.payload.read_bytes()).exit_code == 2
+        report(f"faults: a worker killed at {calls} system calls; the hook was carried out once, cold, or not at all")
+
+
+def run_with_killed_worker(pool, scene, number):
+    """Run a stop whose worker is killed at a system call; return the ended hook and how many calls the worker made.
+
+    The parent is stopped meanwhile: it would start a second worker.
+    """
+    pool.stop_until_warm()  # after ten workers that ended without an answer the pool would leave
+    wait_until(lambda: len(pool.workers()) >= 2)
+    worker, *others = pool.workers()
+    os.kill(pool.pid, signal.SIGSTOP)
+    for other in others:
+        os.kill(other, signal.SIGKILL)
+    project, done = scene.project, []
+
+    def run():
+        with scene.payload.open("rb") as stdin:
+            options = {"stdin": stdin, "env": project.env, "cwd": project.folder, "capture_output": True}
+            done.append(subprocess.run(project.argv, check=False, timeout=60, **options))
+        pool.finds_socket()  # wakes the worker, which waits in a system call
+
+    hook = threading.Thread(target=run)
+    try:
+        entered = kill_when(worker, hook.start, lambda call: call == number, lambda: bool(done))
+    finally:
+        os.kill(pool.pid, signal.SIGCONT)
+    hook.join()
+    return done[0], entered
 
 
 @pytest.mark.parametrize(("name", "times"), [("iterating", 1), ("fallback", 2), ("ralph", 2), ("triage", 2)])

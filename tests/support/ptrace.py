@@ -1,4 +1,4 @@
-"""Run a process and kill it as it enters one of its system calls (Linux, ptrace(2))."""
+"""Run a process, or attach to one, and kill it as it enters one of its system calls (Linux, ptrace(2))."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-TRACEME, SYSCALL, SETOPTIONS = 0, 24, 0x4200
+TRACEME, ATTACH, DETACH, SYSCALL, SETOPTIONS = 0, 16, 17, 24, 0x4200
 TRACE_SYSGOOD = 1
 STOPPED_BY_SYSCALL = signal.SIGTRAP | 0x80
 
@@ -21,11 +21,7 @@ def run_until(
     stdin: a file's path; output is thrown away.  is_last: asked on entering each call, by its number (from 1).
     Returns the exit code (-9 when killed) and how many calls it entered.
     """
-    if not sys.platform.startswith("linux"):
-        pytest.skip("system calls are counted with Linux's ptrace")
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    libc.ptrace.restype = ctypes.c_long
+    libc = libc_with_ptrace()
     pid = os.fork()
     if pid == 0:
         try:
@@ -41,6 +37,44 @@ def run_until(
     _, status = os.waitpid(pid, 0)
     if not os.WIFSTOPPED(status):
         pytest.skip("this machine does not allow ptrace")
+    return follow(libc, pid, is_last)
+
+
+def kill_when(
+    pid: int, begin: Callable[[], None], is_last: Callable[[int], bool], has_ended: Callable[[], bool]
+) -> int:
+    """Attach to a process that waits, and kill it on entering a system call; return how many calls it entered.
+
+    begin: called when the process is traced; has it do something.
+    is_last: asked on entering each call, by its number (from 1).
+    has_ended: asked too; the process is let go when it is true.
+    """
+    libc = libc_with_ptrace()
+    if libc.ptrace(ATTACH, pid, None, None) < 0:
+        pytest.skip("this machine does not allow ptrace")
+    os.waitpid(pid, 0)
+    begin()
+    _, entered = follow(libc, pid, is_last, has_ended)
+    return entered
+
+
+def libc_with_ptrace() -> ctypes.CDLL:
+    """Return the C library."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("system calls are counted with Linux's ptrace")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace.restype = ctypes.c_long
+    return libc
+
+
+def follow(
+    libc: ctypes.CDLL, pid: int, is_last: Callable[[int], bool], has_ended: Callable[[], bool] = lambda: False
+) -> tuple[int, int]:
+    """Let a stopped process go on from system call to system call; return its exit code and how many calls it entered.
+
+    The exit code is 0 if it was let go.
+    """
     libc.ptrace(SETOPTIONS, pid, None, TRACE_SYSGOOD)
     entered, inside, passed_on = 0, False, 0
     while True:
@@ -54,6 +88,9 @@ def run_until(
             continue
         inside = not inside
         entered += inside
+        if has_ended():
+            libc.ptrace(DETACH, pid, None, None)
+            return 0, entered
         if inside and is_last(entered):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
