@@ -129,19 +129,21 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Every interpreter compiles the core again, so all tests of the core run on each. The daemon's many processes run on the
-# newest one; kills, crowds, sizes and the browser depend on the system, not on the interpreter, and run in `make test`.
-interpreters: ## the suite on the newest CPython at hand, all but most process tests on the others from 3.10 up; BUT=3.11 without that
-	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; for python; do \
+# Every interpreter compiles the core again, so its unit tests run on each. What differs between versions of Python
+# differs most between the oldest and the newest: random inputs and real transcripts run on these, the daemon's many
+# processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
+interpreters: ## the suite on the newest CPython at hand, less of it on the others from 3.10 up; BUT=3.11 without that
+	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; core="tests/property tests/corpora tests/fuzz"; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    number=$$((number + 1)); \
 	    case $$number in \
-	        $$#) tests="tests/contract" ;; \
-	        *) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py" ;; \
+	        $$#) tests="tests/contract $$core" ;; \
+	        1) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py $$core" ;; \
+	        *) tests="tests/contract/test_hook_process.py" ;; \
 	    esac; \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
-	        TESTS="-m 'not system' tests/unit tests/property tests/corpora tests/fuzz $$tests"; \
+	        TESTS="-m 'not system' tests/unit $$tests"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
