@@ -9,7 +9,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/autom
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test host fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
+.PHONY: help demo test host host-times fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -80,7 +80,10 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
 	$(BIN)/python tests/endtoend/run_hosts.py -n auto --dist loadfile -k "not test_claude_times"
-	$(BIN)/python tests/endtoend/run_hosts.py -k test_claude_times  # measures: by itself
+	$(BIN)/python tests/endtoend/run_hosts.py -k "test_claude_times and not events_of_a_turn"  # measures: by itself
+
+host-times: $(VENV)/built $(VENV)/test ## what hooks cost in the real Claude Code, one agent and eight at once
+	$(BIN)/python tests/endtoend/run_hosts.py -k test_claude_times
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json

@@ -27,6 +27,7 @@ TOOL_CALLS = 20
 TURN_EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 EVENTS = 2 * TOOL_CALLS + 2  # before and after each call; the prompt and the stop
 AGENTS = 8
+ROUNDS = 3
 PLATES_FORMS = {"plates, warm": (), "plates, cold": ("--cold",)}
 
 
@@ -105,7 +106,7 @@ def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
                 one.tailhook("install", "--yes", "--with", "plates", *PLATES_FORMS[kind])
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     with ThreadPoolExecutor(agents) as threads:
-        for _ in range(3 if agents == 1 else 1):
+        for _ in range(ROUNDS):
             for kind, sessions in hosts.items():
                 times[kind] += threads.map(turn_s, sessions)
     added = {kind: per_event_ms(seconds, times["no hook"]) for kind, seconds in times.items()}
