@@ -304,6 +304,26 @@ def read_rows(path):
     ]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_file_of_several_batches_has_all_rows(scan, rows, tmp_path, folder, ending):
+    words = "word " * 860_000  # a batch ends after 4 MiB of text
+    records = [
+        {"type": role, "sessionId": f"s-{number}", "message": {"role": role, "content": words}}
+        for number, role in enumerate(["user", "assistant", "user"])
+    ]
+    write_records(folder / "long.jsonl", [*records, {"type": "summary"}])
+    question = ["--table", "records", "--columns", "path,session_id,role,type,text"]
+    scan(*question, "-o", f"out.{ending}")
+    assert read_rows(tmp_path / f"out.{ending}") == rows(*question)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"out.{ending}", "transcripts"]
+    if ending == "arrow":
+        import pyarrow.ipc
+
+        with pyarrow.ipc.open_file(tmp_path / "out.arrow") as file:
+            assert file.read_all().column("path").num_chunks == file.num_record_batches > 2
+            assert file.stats.num_dictionary_batches == 4  # one for each column, as all libraries read it
+
+
 def test_a_file_without_rows_has_their_columns(scan, tmp_path):
     scan("--table", "records", "--session", "none", "-o", "out.parquet")
     import pyarrow.parquet
