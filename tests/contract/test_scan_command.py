@@ -219,6 +219,14 @@ def test_without_sources_and_without_transcripts_a_hint_is_printed(scan):
     assert done.stderr == "tailhook: there are no transcripts of an installed host: name files or folders\n"
 
 
+def test_a_limit_that_is_reached_in_the_first_file_prints_no_hint(scan, folder):
+    (folder / "projects").mkdir()
+    line = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
+    (folder / "projects" / "s.jsonl").write_text(line * (9_000_000 // len(line)))
+    words = ("--table", "records", "--columns", "path,text", "--limit", "1")
+    assert scan(*words, sources=(), CLAUDE_CONFIG_DIR=str(folder)).stderr == ""
+
+
 def test_sources_may_stand_behind_flags(rows):
     assert len(rows("--table", "sessions", "--limit", "1")) == 1
 

@@ -339,7 +339,7 @@ def run(
     finally:
         signal.signal(signal.SIGTERM, handler)
     report = scan.report
-    for line in report_lines(scan, report):
+    for line in report_lines(scan, report, view.newest.all_files):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
@@ -370,12 +370,15 @@ def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[A
     view.hide()
 
 
-def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
-    """Return what a person has to know of a scan, apart from its rows."""
+def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
+    """Return what a person has to know of a scan, apart from its rows.
+
+    files: that there were to read; with --limit not all of them are in the report.
+    """
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
         lines.append(f"{counted(more, 'more sources')} could not be read")
-    found = (report.files, report.unchanged_files, report.older_files, report.skipped)
+    found = (files, report.unchanged_files, report.older_files, report.skipped)
     if scan.sources is None and not any(found):
         lines.append("there are no transcripts of an installed host: name files or folders")
     if report.broken_lines:
