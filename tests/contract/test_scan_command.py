@@ -270,6 +270,13 @@ def test_columns_are_printed_in_the_order_in_which_they_are_named(rows):
     assert json.loads(edit["input"]) == {"file_path": edit["file"]}
 
 
+def test_json_is_a_short_form_of_json_lines(scan, tmp_path):
+    wanted = scan("--table", "records", "--format", "jsonl").stdout
+    scan("--table", "records", "--json", "-o", "rows")
+    assert (tmp_path / "rows").read_text() == scan("--table", "records", "--json").stdout == wanted
+    assert json.loads(scan("--table", "records", "--count", "--json").stdout) == {"rows": 14}
+
+
 def test_csv_has_the_names_and_then_the_rows(scan, rows):
     text = scan("--table", "records", "--format", "csv").stdout
     found = list(csv.DictReader(io.StringIO(text)))
@@ -372,7 +379,7 @@ def test_secrets_are_masked(rows, folder):
     found = rows("--table", "records", "--columns", "text", "--redact")
     assert "Then TODO: export API_TOKEN=[secret] and deploy." in [row["text"] for row in found]
     found = rows("--table", "tools", "--columns", "command,input", "--redact", "--sort", "command:desc")
-    assert found[1] == {"command": "login --token [secret]", "input": '{"command":"login --token [secret]"}'}
+    assert found[1] == {"command": "login --token [secret]", "input": '{"command": "login --token [secret]"}'}
     assert "abc123def" not in json.dumps(found)
 
 
@@ -413,6 +420,7 @@ def test_secrets_are_masked(rows, folder):
         (["--signals", "--format", "parquet"], "--format parquet needs -o FILE"),
         (["--signals", "--format", "arrow"], "--format arrow needs -o FILE"),
         (["--signals", "--count", "-o", "f"], "--count prints a number: leave out --format and -o"),
+        (["--signals", "--json", "--resume", "r"], "--resume keeps all rows as Parquet files: leave out --json"),
         (["--signals", "--count", "--format", "csv"], "--count prints a number: leave out --format and -o"),
     ],
 )
@@ -427,6 +435,7 @@ def test_flags_that_make_no_question_are_refused(scan, words, message):
     [
         (["--table", "lines"], "invalid choice: 'lines'"),
         (["--in-code", "--anywhere"], "not allowed with argument"),
+        (["--json", "--format", "csv"], "argument --format: not allowed with argument --json"),
         (["--since", "soon"], "argument --since: 'soon' is not a time. Write it as 2026-11-01, "),
         (["--until", "2026-13-01"], "argument --until: '2026-13-01' is not a time"),
         (["--limit", "0"], "'0' is not a whole number of 1 or more"),
