@@ -117,7 +117,7 @@ def test_codex_tools_have_their_arguments_and_results():
         ("Exit code: -1\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\n", True),
         ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nExit code: 1", False),
         ("Exit code: 1 is what make returned", False),
-        ("It says: Process exited with code 1", False),
+        ("It wrote: Process exited with code 1", False),
         ('{"output":"no \\"a\\"","metadata":{"exit_code":127,"duration_seconds":0.1}}', True),
         ('{"output":"ok","metadata":{"exit_code":0,"duration_seconds":12.5}}', False),
         ('{"output":"\\"metadata\\":{\\"exit_code\\":1","metadata":{"exit_code":0,"duration_seconds":0.0}}', False),
