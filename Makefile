@@ -91,7 +91,7 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/tailhook bench --max-ratio 1.35
 
 # In a folder of its own: these packages are larger than all others together.
-engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server: the same rows, also after a worker is killed
+engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and in libraries of data frames: the same rows, also after a worker is killed
 	$(PYTHON) -m venv .venv-engines
 	.venv-engines/bin/python -m pip install --quiet '.[engines]'
 	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines

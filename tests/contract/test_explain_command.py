@@ -113,6 +113,25 @@ def test_a_message_that_does_not_count_has_the_reason(session, record, words):
     assert f"Nothing in this message counts: {words}." in done.stdout
 
 
+RESULT = {"type": "tool_result", "tool_use_id": "0", "content": "x"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        user("<ci-monitor-event> We decided."),
+        user([RESULT, {"type": "text", "text": "We decided."}]),
+        user("We decided.", origin={"kind": "channel"}),
+    ],
+)
+def test_own_words_that_are_not_a_prompt_count_as_in_the_memory_machine(session, record):
+    rewrite(session, record)
+    done = explain(session, "--message", "1")
+    assert "a person's words" in done.stdout
+    assert "This message adds DECISION +0.3 of 1.9" in done.stdout
+    assert "0.3  message 1, decided" in session.tailhook("memory", "explain", str(session.transcript)).stdout
+
+
 def test_a_message_without_text_names_what_it_has(session):
     names = ("Bash", "Bash", "Read")
     blocks = [{"type": "tool_use", "id": str(place), "name": name, "input": {}} for place, name in enumerate(names)]

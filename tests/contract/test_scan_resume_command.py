@@ -33,11 +33,11 @@ def folder(tmp_path):
 
 @pytest.fixture
 def scan(tmp_path, folder):
-    """Run `tailhook scan` on the sample, in the folder that has it."""
+    """Run `tailhook scan` on the sample or on other sources, in the folder that has it."""
 
-    def run(*words, exit_code=0, **options):
+    def run(*words, sources=("transcripts",), exit_code=0, **options):
         env = {"HOME": str(tmp_path), "TZ": "UTC"}
-        done = tailhook("scan", "transcripts", *words, env=env, cwd=tmp_path, **options)
+        done = tailhook("scan", *sources, *words, env=env, cwd=tmp_path, **options)
         assert done.returncode == exit_code, done.stderr
         assert "Traceback" not in done.stderr
         return done
@@ -396,6 +396,18 @@ def test_a_folder_below_the_sources_is_not_scanned(scan, tmp_path, folder, monke
         assert kept(folder / "kept") == wanted
 
 
+@pytest.mark.parametrize("table", ["records", "usage"])
+def test_transcripts_of_a_host_that_have_all_grown_are_there(scan, tmp_path, folder, table):
+    (tmp_path / ".claude").mkdir()
+    folder.rename(tmp_path / ".claude" / "projects")
+    words = ("--table", table, "--resume", "kept")
+    assert scan(*words, sources=()).stderr == ""
+    for path in (tmp_path / ".claude" / "projects").rglob("*.jsonl"):
+        with path.open("a") as file:
+            file.write(LINE)
+    assert scan(*words, sources=()).stderr == ""
+
+
 def test_the_report_and_the_progress_are_of_what_is_new(tmp_path, folder):
     (folder / "s-3.jsonl").write_text('{"type":"later","version":"3.0","sessionId":"s-3"}\n')
     seen = []
@@ -411,7 +423,7 @@ def test_the_report_and_the_progress_are_of_what_is_new(tmp_path, folder):
     with (folder / "s-3.jsonl").open("a") as file:
         file.write(LINE)
     scan.update()
-    assert (scan.report.files, scan.report.unchanged_files) == (0, 3)
+    assert (scan.report.files, scan.report.unchanged_files) == (1, 3)
     assert seen[0][2] == 1
     scan.update()
     assert (scan.report.files, scan.report.unchanged_files, scan.report.bytes) == (0, 4, 0)

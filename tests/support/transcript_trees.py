@@ -382,8 +382,11 @@ def codex_session(random: Random) -> bytes:
         add("response_item", type="reasoning", summary=[], encrypted_content="TODO")
         call = grower.id("call_")
         codex_call(random, add, call)
-        code = f"Chunk ID: 1\nProcess exited with code {random.randint(0, 2)}\nOutput:\nTODO"
-        output = random.choice(("TODO", code, {"content": "TODO", "success": False}))
+        code = random.randint(-1, 2)
+        ended = f"Chunk ID: 1\nProcess exited with code {code}\nOutput:\nTODO"
+        timed = f"Exit code: {code}\nWall time: 1.5 seconds\nOutput:\nTODO"
+        packed = f'{{"output":"TODO","metadata":{{"exit_code":{code},"duration_seconds":0.1}}}}'
+        output = random.choice(("TODO", ended, timed, packed, {"content": "TODO", "success": False}))
         add("response_item", type="function_call_output", call_id=call, output=output)
         words = [{"type": "output_text", "text": random.choice(SENTENCES)}]
         add("response_item", type="message", id=grower.id("msg_"), role="assistant", content=words)

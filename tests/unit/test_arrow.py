@@ -1,6 +1,7 @@
 """Batches of the core in Arrow's memory layout: as pyarrow reads them, however a consumer takes them apart."""
 
 import gc
+import io
 import re
 import sys
 import threading
@@ -81,6 +82,17 @@ def test_a_file_of_rows_has_their_version(tmp_path, write):
     with read(tmp_path / "rows") as file:
         schema = file.schema if write is output.write_arrow else file.schema_arrow
         assert schema.metadata[b"tailhook.row-version"] == b"1"
+
+
+@pytest.mark.parametrize("write", [output.write_arrow, output.write_parquet])
+def test_what_pyarrow_cannot_do_is_an_error_of_the_output(write):
+    def batches():
+        yield batch
+        pyarrow.array([1]).cast(pyarrow.list_(pyarrow.string()))
+
+    batch = make_batch("records", NAMES, ROWS)
+    with pytest.raises(output.OutputError, match=r"^pyarrow cannot write the rows: Unsupported cast"):
+        write(batches(), batch, io.BytesIO())
 
 
 def test_times_can_be_texts_that_are_all_as_long():

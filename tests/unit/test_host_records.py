@@ -107,6 +107,29 @@ def test_codex_tools_have_their_arguments_and_results():
         assert [record.is_error for record in session] == [False, False, True, False, True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("output", "is_error"),
+    [
+        ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nno", True),
+        ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\nno", False),
+        ("Chunk ID: 1\nProcess running with session ID 7\nOutput:\nProcess exited with code 1", False),
+        ("Exit code: 1\nWall time: 0.1 seconds\nOutput:\nno", True),
+        ("Exit code: -1\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\n", True),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nExit code: 1", False),
+        ("Exit code: 1 is what make returned", False),
+        ("It wrote: Process exited with code 1", False),
+        ('{"output":"no \\"a\\"","metadata":{"exit_code":127,"duration_seconds":0.1}}', True),
+        ('{"output":"ok","metadata":{"exit_code":0,"duration_seconds":12.5}}', False),
+        ('{"output":"\\"metadata\\":{\\"exit_code\\":1","metadata":{"exit_code":0,"duration_seconds":0.0}}', False),
+        ('{"output":', False),
+        ("", False),
+    ],
+)
+def test_a_codex_command_with_another_exit_code_than_0_is_an_error(output, is_error):
+    with opened(CODEX_META, codex_item(type="function_call_output", call_id="c", output=output)) as session:
+        assert [one.is_error for record in session for one in record.tool_results] == [is_error]
+
+
 USED = {"input_tokens": 100, "cached_input_tokens": 70, "output_tokens": 9, "reasoning_output_tokens": 4}
 
 

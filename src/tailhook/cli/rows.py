@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tailhook.cli.output import CommandError, coloured, print_lines
+from tailhook.cli.output import CommandError, coloured, print_facts
 from tailhook.fleet.columns import CONTEXT_CHARS
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def write_chosen(
     if arguments.count:
         for _ in chosen:
             pass
-        print_lines(str(counter.rows))
+        print_facts(arguments, {"rows": counter.rows}, str(counter.rows))
         return None
     try:
         if arguments.output:

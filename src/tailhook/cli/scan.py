@@ -71,7 +71,9 @@ def add(commands: Commands) -> None:
     out.add_argument("--count", action="store_true", help="print only how many rows there are")
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
     out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
-    out.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
+    form = out.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
+    form.add_argument("--json", action="store_true", help="the same as --format jsonl; with --count an object")
     out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format; - is stdout")
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
@@ -164,8 +166,9 @@ def check_resume(arguments: argparse.Namespace) -> None:
     for flag, value in (("--count", arguments.count), ("--sort", arguments.sort), ("--limit", arguments.limit)):
         if value:
             raise UsageError(f"--resume keeps all rows as Parquet files: leave out {flag}, and ask the files")
-    if arguments.format not in (None, "parquet"):
-        raise UsageError(f"--resume keeps all rows as Parquet files: leave out --format {arguments.format}")
+    if arguments.json or arguments.format not in (None, "parquet"):
+        flag = "--json" if arguments.json else f"--format {arguments.format}"
+        raise UsageError(f"--resume keeps all rows as Parquet files: leave out {flag}")
 
 
 def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
@@ -173,7 +176,7 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
 
     Raises UsageError if they do not name a format, or one that stdout does not take.
     """
-    output, format_name = arguments.output, arguments.format
+    output, format_name = arguments.output, "jsonl" if arguments.json else arguments.format
     if arguments.resume:
         output, format_name = arguments.resume, "parquet"
     elif output == "-":
@@ -339,7 +342,7 @@ def run(
     finally:
         signal.signal(signal.SIGTERM, handler)
     report = scan.report
-    for line in report_lines(scan, report):
+    for line in report_lines(scan, report, view.newest.all_files):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
@@ -370,12 +373,15 @@ def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[A
     view.hide()
 
 
-def report_lines(scan: "Scan", report: "ScanReport") -> list[str]:
-    """Return what a person has to know of a scan, apart from its rows."""
+def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
+    """Return what a person has to know of a scan, apart from its rows.
+
+    files: that there were to read; with --limit not all of them are in the report.
+    """
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
         lines.append(f"{counted(more, 'more sources')} could not be read")
-    found = (report.files, report.unchanged_files, report.older_files, report.skipped)
+    found = (files, report.unchanged_files, report.older_files, report.skipped)
     if scan.sources is None and not any(found):
         lines.append("there are no transcripts of an installed host: name files or folders")
     if report.broken_lines:

@@ -78,7 +78,7 @@ def scan_task(
             try:
                 size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part, stop)
                 counts["bytes"] += size
-                counts["files"] += part.start == 0
+                counts["files"] += part.start == part.first_start
                 if not part.is_object and Path(part.path).stat().st_size < part.size:
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -93,24 +94,67 @@ def csv_cells(values: list[Any]) -> list[str]:
 
 
 def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO) -> None:
-    """Write Arrow's IPC file format. Raises MissingExtraError without pyarrow."""
+    """Write Arrow's IPC file format. Raises MissingExtraError without pyarrow, and OutputError.
+
+    In this format a column has one dictionary, but each batch has dictionaries of its own. (Additions to a dictionary
+    are allowed; polars 2.1 does not read them.) So the batches wait in a temporary file beside `file`, with indices
+    into dictionaries that grow until the last batch.
+    """
     pyarrow = import_pyarrow()
     found = pyarrow.schema(schema)
-    with pyarrow.ipc.new_file(file, found) as writer:
-        for batch in batches:
-            writer.write_batch(pyarrow.record_batch(batch))
+    fields = [field.with_type(pyarrow.int32()) if pyarrow.types.is_dictionary(field.type) else field for field in found]
+    indexed = pyarrow.schema(fields)
+    # The index of each value, by column.
+    known: dict[str, dict[str, int]] = {field.name: {} for field in found if pyarrow.types.is_dictionary(field.type)}
+    folder = os.path.dirname(getattr(file, "name", "")) or None  # noqa: PTH120 - a stream may have no name
+    with output_errors(pyarrow), tempfile.TemporaryFile(dir=folder) as waiting:
+        with pyarrow.ipc.new_stream(waiting, indexed) as writer:
+            for batch in batches:
+                values = pyarrow.record_batch(batch)
+                columns = [
+                    indices_of(pyarrow, column, known[name]) if name in known else column
+                    for name, column in zip(found.names, values.columns, strict=True)
+                ]
+                writer.write_batch(pyarrow.record_batch(columns, schema=indexed))
+        waiting.seek(0)
+        dictionaries = {name: pyarrow.array(list(values), "string") for name, values in known.items()}
+        with pyarrow.ipc.open_stream(waiting) as reader, pyarrow.ipc.new_file(file, found) as writer:
+            for indices in reader:
+                columns = [
+                    pyarrow.DictionaryArray.from_arrays(column, dictionaries[name]) if name in known else column
+                    for name, column in zip(found.names, indices.columns, strict=True)
+                ]
+                writer.write_batch(pyarrow.record_batch(columns, schema=found))
+
+
+def indices_of(pyarrow: Any, column: Any, known: dict[str, int]) -> Any:
+    """Return the indices of a column's values in the dictionary of all batches.
+
+    known: the index of each value in that dictionary. Gets the new ones.
+    """
+    places = [known.setdefault(value, len(known)) for value in column.dictionary.to_pylist()]
+    return pyarrow.array(places, "int32").take(column.indices)
 
 
 def write_parquet(
     batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryIO, metadata: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """Write Parquet. Raises MissingExtraError without pyarrow.  metadata: of the file."""
+    """Write Parquet. Raises MissingExtraError without pyarrow, and OutputError.  metadata: of the file."""
     pyarrow = import_pyarrow()
     found = pyarrow.schema(schema)
     found = found.with_metadata({**found.metadata, **(metadata or {})})
-    with pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
+    with output_errors(pyarrow), pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(pyarrow.record_batch(batch))
+
+
+@contextmanager
+def output_errors(pyarrow: Any) -> Iterator[None]:
+    """Raise OutputError for what pyarrow cannot write. An OSError, such as that of a full disk, stays as it is."""
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        raise OutputError(f"pyarrow cannot write the rows: {error}") from error
 
 
 def from_pyarrow(table: str, batch: Any) -> ArrowBatch:

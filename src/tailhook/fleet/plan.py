@@ -44,6 +44,7 @@ class FileRange(NamedTuple):
     end: None for all of a compressed file; its lines are counted in decompressed bytes.
     size: of the file, when it was found.
     is_object: whether the path is a URL.
+    first_start: the start of the file's first range. What is before it was read by an earlier run.
     """
 
     path: str
@@ -51,6 +52,7 @@ class FileRange(NamedTuple):
     end: int | None
     size: int
     is_object: bool = False
+    first_start: int = 0
 
 
 class ScanProblem(NamedTuple):
@@ -89,11 +91,12 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
             task.append(FileRange(file.path, 0, None, file.size, is_object))
             size += file.size
         elif length <= limit:
-            task.append(FileRange(file.path, file.start, file.size, file.size, is_object))
+            task.append(FileRange(file.path, file.start, file.size, file.size, is_object, file.start))
             size += length
         else:
             for start in range(file.start, file.size, limit):
-                yield [FileRange(file.path, start, min(start + limit, file.size), file.size, is_object)]
+                end = min(start + limit, file.size)
+                yield [FileRange(file.path, start, end, file.size, is_object, file.start)]
     if task:
         yield task
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from tailhook._core import ArrowBatch, make_batch
-from tailhook.machines.secrets import MASK, is_secret_name, mask
+from tailhook.machines.secrets import MASK, is_authorization, is_secret_name, mask
 
 # A secret may be recognised by the words before it, so what stands around a context is examined, too.
 EXAMINED_CHARS = 2048  # before a context
@@ -16,6 +16,13 @@ EDGE = "\x1e"  # marks an edge in a text; it counts as blank space, so it change
 PLACES = ("start", "end")  # the columns that are needed to find a match in its context
 TEXTS = ("text", "command")
 MASKED = frozenset({"context", "input", *TEXTS})
+# A string, with the colon behind it if it is a member's name; a bracket; a literal; a number; or what is not JSON.
+JSON_PIECE = re.compile(
+    r"""(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")(?P<colon>\s*:)?|[][{}]|true|false|null|-?\d[-+.\deE]*|[^\s,:]""", re.DOTALL
+)
+OPENING, CLOSING = ("[", "{"), ("]", "}")
+LITERALS = ("true", "false", "null")
+DIGITS = "-0123456789"
 
 
 def redacted(batches: Iterable[ArrowBatch], table: str, columns: Sequence[str], context: int) -> Iterator[ArrowBatch]:
@@ -79,24 +86,80 @@ def mask_context(text: str, start: int, length: int, context: int) -> str:
 
 
 def mask_json(text: str) -> str:
-    r"""Return JSON text with its strings masked. A text that is not valid JSON is masked as a whole.
+    r"""Return JSON text without secrets; everything else stays as it is. A text that is not JSON is masked as a whole.
 
-    >>> mask_json('{"password": "hunter two", "command": "deploy --token abc"}')
-    '{"password":"[secret]","command":"deploy --token [secret]"}'
+    Nothing recurses: the core accepts more levels than Python's recursion limit allows.
+
+    >>> mask_json('{"password": "hunter two", "pin": {"token": 12}, "command": "deploy --token abc"}')
+    '{"password": "[secret]", "pin": {"token": "[secret]"}, "command": "deploy --token [secret]"}'
     """
+    parts: list[str] = []
+    end = 0  # of the text in `parts`
+    open_lists: list[bool] = []  # for each open object and list: whether it is a list
+    open_secrets: list[bool] = []  # for each: whether it is the value of a secret's name
+    is_secret = False  # the next value
+    words: dict[int, str] = {}  # the texts that follow each other in a list, by their index in `parts`
+    for found in JSON_PIECE.finditer(text):
+        piece = found[0]
+        parts += text[end : found.start()], piece
+        end = found.end()
+        if piece in OPENING:
+            open_lists.append(piece == "[")
+            open_secrets.append(is_secret)
+        elif piece in CLOSING and open_lists:
+            open_lists.pop()
+            open_secrets.pop()
+            is_secret = bool(open_secrets) and open_secrets[-1]
+        elif piece[0] == '"' and len(piece) > 1:
+            value = decode_string(found["string"])
+            shown = MASK if is_secret and value and not found["colon"] else mask(value)
+            if found["colon"]:
+                is_secret = open_secrets[-1:] == [True] or names_secret(value)
+            elif open_lists[-1:] == [True]:
+                words[len(parts) - 1] = shown
+            if shown != value:
+                parts[-1] = encode_string(shown) + (found["colon"] or "")
+            continue
+        elif piece[0] in DIGITS:
+            parts[-1] = encode_string(MASK) if is_secret else piece
+        elif piece not in LITERALS:
+            return mask(text)
+        mask_words(parts, words)
+        words = {}
+    return "".join((*parts, text[end:]))
+
+
+def mask_words(parts: list[str], words: dict[int, str]) -> None:
+    """Mask the texts of a list that are secrets because of the texts before them, such as an option.
+
+    parts: of JSON text; those of the texts are replaced.  words: the texts by their index in it.
+    """
+    if len(words) < 2:
+        return
+    joined = EDGE.join(word.replace(EDGE, " ") for word in words.values())
+    shown = mask(joined)
+    if shown == joined:
+        return
+    masked = shown.split(EDGE)
+    if len(masked) != len(words):  # a secret goes on from one text to another
+        masked = [MASK] * len(words)
+    for place, word in zip(words, masked, strict=True):
+        parts[place] = encode_string(word)
+
+
+def names_secret(name: str) -> bool:
+    """Return whether the value of a member with this name is a secret."""
+    return is_secret_name(name) or is_authorization(name) or name.lower().endswith("cookie")
+
+
+def decode_string(word: str) -> str:
+    """Return the text that a string of JSON text stands for; the string itself if it is not valid."""
     try:
-        value = json.loads(text)
+        return str(json.loads(word, strict=False))
     except ValueError:
-        return mask(text)
-    return json.dumps(masked_value(value, ""), ensure_ascii=False, separators=(",", ":"))
+        return word
 
 
-def masked_value(value: Any, name: str) -> Any:
-    """Return a decoded value with masked strings.  name: of the member that it is; "" for none."""
-    if isinstance(value, dict):
-        return {key: masked_value(one, key) for key, one in value.items()}
-    if isinstance(value, list):
-        return [masked_value(one, name) for one in value]
-    if not isinstance(value, str):
-        return value
-    return MASK if value and is_secret_name(name) else mask(value)
+def encode_string(value: str) -> str:
+    """Return a text as a string of JSON text."""
+    return json.dumps(value, ensure_ascii=False)

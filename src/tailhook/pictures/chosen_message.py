@@ -96,7 +96,7 @@ def find_exclusion(record: Record) -> str:
         return "an error of the API"
     if record.is_compact_summary:
         return "the summary of a compaction"
-    if record.is_meta or (record.role != "assistant" and not record.is_prompt):
+    if not record.has_own_words:
         return "written by the host"
     return ""
 

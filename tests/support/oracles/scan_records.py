@@ -608,6 +608,13 @@ def is_response_item(record: dict[str, Any], *kinds: str) -> bool:
     return record.get("type") == "response_item" and mapping(record.get("payload")).get("type") in kinds
 
 
+CODEX_FAILURES = (  # how the output of a command begins that has another exit code than 0
+    r"(?:(?!Output:)[^\n]*\n)*?Process exited with code [^0]",
+    r"Exit code: [^0][^\n]*\nWall time: ",
+    r'\{"output":.*"metadata":\{"exit_code":[^0]',
+)
+
+
 def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
     """Translate a record of a rollout: {"timestamp", "type", "payload"}."""
     kind, payload = record.get("type"), mapping(record.get("payload"))
@@ -633,8 +640,7 @@ def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
         output = payload.get("output")
         failed = mapping(output).get("success") is False
         if isinstance(output, str):
-            code = re.search(r"Process exited with code (.)", output[:400], re.DOTALL)
-            failed = code is not None and code[1] != "0"
+            failed = any(re.match(form, output, re.DOTALL) for form in CODEX_FAILURES)
         return tool_result(payload.get("call_id"), failed)
     if kind == "token_usage_record":
         return codex_usage(payload.get("response_id"), model, payload.get("usage"))

@@ -178,8 +178,22 @@ def _tool_output(output: object) -> "dict[str, Any]":
         return {"content": output.get("content"), "is_error": output.get("success") is False}
     if not isinstance(output, str):
         return {"content": output}
-    code = output[:400].partition("Process exited with code ")[2]
-    return {"content": output, "is_error": code[:1] not in ("", "0")}
+    return {"content": output, "is_error": _exit_code(output)[:1] not in ("", "0")}
+
+
+def _exit_code(output: str) -> str:
+    """Return what begins with the exit code in the output of a command; "" if it shows none.
+
+    exec_command writes the line "Process exited with code 1" before the line "Output:". shell and apply_patch write
+    "Exit code: 1" and "Wall time: 0.1 seconds" as the first lines, or for some models a JSON text,
+    {"output":TEXT,"metadata":{"exit_code":1,"duration_seconds":0.1}} (codex-rs/core/src/tools/mod.rs).
+    """
+    if output.startswith('{"output":'):
+        return output[-100:].partition('"metadata":{"exit_code":')[2]
+    head = f"\n{output[:400]}".partition("\nOutput:")[0]
+    if head.startswith("\nExit code: ") and "\nWall time: " in head:
+        return head[12:]
+    return head.partition("\nProcess exited with code ")[2]
 
 
 def _response_id(context: "Mapping[str, Any]", totals: object) -> str:
