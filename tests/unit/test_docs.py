@@ -4,11 +4,14 @@ import argparse
 import ast
 import importlib
 import json
+import math
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fuzz.targets import TARGETS
@@ -293,6 +296,23 @@ def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
 
 def test_the_readme_has_the_number_of_fuzz_targets():
     assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
+
+
+def test_the_benchmark_of_the_library_that_a_page_shows_measures_it(tmp_path):
+    (program,) = [content for info, content in fences(BENCHMARK) if info == "python"]
+    known: dict[str, object] = {}
+    exec(program, known)
+
+    def benchmark(run):
+        began = time.perf_counter()
+        found = run()
+        benchmark.stats.stats.median = time.perf_counter() - began
+        return found
+
+    benchmark.stats = SimpleNamespace(stats=SimpleNamespace(median=math.inf))
+    (test,) = [value for name, value in known.items() if name.startswith("test_")]
+    test(benchmark, tmp_path)
+    assert benchmark.stats.stats.median < math.inf
 
 
 # ---- files, tests, links -----------------------------------------------------
