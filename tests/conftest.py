@@ -2,13 +2,12 @@
 
 import json
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support.host import Project, Stop
+from support.host import Project, Stop, short_folder
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
@@ -45,8 +44,7 @@ def cold_argv(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="session")
 def warm_argv() -> Iterator[list[str]]:
     """Yield the argv of the hook that a pool answers; the pool runs until the session's end."""
-    # A socket's path has at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as home, Pool(Path(home)) as pool:
+    with short_folder() as home, Pool(Path(home)) as pool:
         yield [*pool.argv, "idle"]
 
 

@@ -1,10 +1,10 @@
 """Daemons for the tests of whole processes."""
 
-import tempfile
 from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
+from support.host import short_folder
 from support.postgres import postgres, wait_for
 
 # What these modules test of the hook's process must be the same whether a pool answers or Python is started.
@@ -26,7 +26,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def short_path():
     """Yield a folder with a short path: the path of a socket has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with short_folder() as folder:
         yield Path(folder)
 
 

@@ -4,12 +4,11 @@ import itertools
 import json
 import subprocess
 import sys
-import tempfile
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, SANITIZER, tailhook
+from support.host import ENVIRONMENT, SANITIZER, short_folder, tailhook
 
 from tailhook.bench.cases import CASES, COMPARED
 from tailhook.bench.instructions import instruction_counter, processor_counts
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hook
 @pytest.fixture
 def bench():
     """Run the benchmark in a home with a short path; returns the finished process."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as home:
+    with short_folder() as home:
         yield lambda *words: tailhook("bench", *words, env={"HOME": home}, cwd=Path(home))
 
 
@@ -53,7 +52,7 @@ def test_each_case_is_measured_warm_and_cold(figures):
 
 
 def test_no_row_is_called_warm_if_the_pool_answers_nothing():
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as home:
+    with short_folder() as home:
         words = [sys.executable, "-m", "tailhook", "bench", "--json", *QUICK, "--case", "idle, active"]
         done = subprocess.run(
             ["sh", "-c", 'ulimit -f 1000000; exec "$@"', "sh", *words],
@@ -177,7 +176,7 @@ def test_a_warm_hook_is_not_compared_with_a_cold_one(bench, old_environment):
 def test_each_form_is_compared_with_the_same_form_of_the_other_installation():
     arguments = Namespace(hook=None, against=sys.prefix, against_command=None, size="10 KB", case="idle, active")
     arguments.machine = None
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder, forms_in(Path(folder), arguments) as forms:
+    with short_folder() as folder, forms_in(Path(folder), arguments) as forms:
         cold, warm = subjects_in(Path(folder), arguments, forms)
         run_rounds([cold, warm], 6)
     assert (cold.other, cold.others_answered) == (cold.argv, 0)

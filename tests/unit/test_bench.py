@@ -8,13 +8,12 @@ import random
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.host import SANITIZER
+from support.host import SANITIZER, short_folder
 
 from tailhook.bench import instructions, rounds
 from tailhook.bench.cases import CASES, EVENT_FIELDS, Case, Stop, nothing
@@ -179,7 +178,7 @@ def test_a_real_hook_is_compared_with_what_ran_beside_it(tmp_path):
 @pytest.mark.skipif(bool(SANITIZER), reason="the hooks are started without a sanitizer's runtime")
 def test_a_warm_hook_that_no_worker_answers_has_no_figures():
     case = next(case for case in CASES if case.name == "idle, active")
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with short_folder() as folder:
         with pool_of_bench(Path(folder, "pool")) as client:
             project = Stop(Path(folder, "project"), case, "10 KB")
             subjects = [
