@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import tailhook
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.pool.control import find_pool
@@ -23,6 +24,7 @@ RECORD_TIMEOUT_S = 0.05  # a worker records a hook after the host has its answer
 # Written for every installation that has a pool: only these names are used of it.
 PREPARE = """
 import json, sys
+sys.path[:0] = sys.argv[2:]
 from tailhook.pool.installation import POOL_ENTRY, real_interpreter, write_installation
 from tailhook.pool.serve import ASKED_FLAG
 client, _ = write_installation(real_interpreter(), sys.argv[1])
@@ -35,18 +37,19 @@ class NoPoolError(TailhookError):
 
 
 @contextmanager
-def pool_of_bench(folder: Path, python: str = sys.executable) -> Iterator[str]:
+def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
     """Run a pool with its files in a folder, and yield the path of its client.
 
     Raises NoPoolError if it does not start, or if no worker answers a hook.
 
     folder: made if it is missing. Its path should be short: a socket's path has at most 107 bytes.
-    python: an interpreter that imports the tailhook whose pool it is.
+    python: an interpreter that imports the tailhook whose pool it is; "" for this one.
     """
     clients = folder / POOLS / "bench"
     env = {"HOME": str(folder), "PATH": os.defpath}  # no XDG_RUNTIME_DIR: the user's own pool has its socket there
     try:
-        words = [python, "-I", "-c", PREPARE, str(clients)]
+        package = [] if python else [str(Path(tailhook.__file__).parents[1])]
+        words = [python or sys.executable, "-I", "-c", PREPARE, str(clients), *package]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     except OSError as error:
         raise NoPoolError(describe(error)) from None
