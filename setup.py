@@ -87,7 +87,12 @@ class BuildCoreAndClient(build_ext):
         )
         target.parent.mkdir(parents=True, exist_ok=True)
         # A static program starts in three quarters of the time, as there is no library to look up and to map.
-        kinds = [["-static", "-s"], ["-s"]] if sys.platform == "linux" and not SANITIZERS else [link_args]
+        kinds = [link_args]
+        if sys.platform == "linux" and not SANITIZERS:
+            kinds = [["-static", "-s"], ["-s"]]
+        elif sys.platform == "darwin" and not SANITIZERS:
+            # As `strip -x`, but done by the linker, which signs the program afterwards: arm64 runs none without that.
+            kinds = [["-Wl,-x"]]
         for kind in kinds:
             try:
                 self.compiler.link_executable(objects, str(target), extra_postargs=kind)

@@ -22,7 +22,7 @@ from worst_cases import CASES as WORST_CASES
 from worst_cases import Worst, WorstStop
 
 from tailhook.bench.cases import CASES, Stop, memory_folder
-from tailhook.bench.processes import count_instructions
+from tailhook.bench.instructions import count_by_valgrind
 from tailhook.pool.installation import real_interpreter
 
 BASELINE = Path(__file__).with_name("instructions.json")
@@ -87,7 +87,7 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
 def instructions(argv: list[str], stop: Stop) -> int:
     """Return how many instructions the process executes from its start to its end."""
     stop.reset()
-    return count_instructions(argv, stop.payload, stop.env)
+    return count_by_valgrind(argv, stop.payload, stop.env)
 
 
 if __name__ == "__main__":

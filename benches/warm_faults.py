@@ -1,18 +1,21 @@
 """Measures how much later than a cold hook an answer comes if something is wrong with the pool.
 
-usage: warm_faults.py [--rounds N]   (60)
+usage: warm_faults.py [--rounds N]   (30)
 
-Prints a table; ends with 1 if the median of a fault is later than the goal.
+Prints a table; ends with 1 if the median or the 99th percentile of a fault is later than the goal. Of so few rounds the
+99th percentile is the slowest run: if only that one is late, a busy computer may be the reason.
 """
 
 import argparse
 import os
+import resource
 import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -26,7 +29,9 @@ from tailhook.pool.installation import POOL_START_FILE, client_folder_of
 
 GOAL_MS = 50.0
 FULL = 300  # connections, more than a socket's backlog has places for
+CALLERS, CROWDS = 200, 3  # at once, and how often
 LARGE = {f"LARGE_{number}": "x" * 100_000 for number in range(10)}  # 1 MB of environment variables
+CLOSED = ["/bin/sh", "-c", 'exec "$@" <&-', "sh"]  # begins an argv
 
 Fault = Callable[[str], Iterator[Mapping[str, str]]]
 
@@ -34,40 +39,99 @@ Fault = Callable[[str], Iterator[Mapping[str, str]]]
 def main() -> int:
     """Print a row for each fault; return the exit code."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
     is_met = True
-    sys.stdout.write("| fault | cold | median over cold | p99 over cold's p99 | goal |\n|-|-:|-:|-:|-:|\n")
-    for name, fault in FAULTS.items():
-        median, typical, worst = measure(fault, rounds)
-        is_met = is_met and typical <= GOAL_MS
-        sys.stdout.write(f"| {name} | {median:.1f} ms | {typical:.1f} ms | {worst:.1f} ms | {GOAL_MS:g} ms |\n")
+    sys.stdout.write("| fault | cold | median over cold | p99 over cold's p99 | goal | |\n|-|-:|-:|-:|-:|-|\n")
+    for name, measured in measurements(rounds):
+        median, typical, worst = compared(*measured)
+        late = [part for part, over in (("median", typical), ("p99", worst)) if over > GOAL_MS]
+        is_met = is_met and not late
+        words = f"missed by the {' and the '.join(late)}" if late else "met"
+        sys.stdout.write(
+            f"| {name} | {median:.1f} ms | {typical:.1f} ms | {worst:.1f} ms | {GOAL_MS:g} ms | {words} |\n"
+        )
+        sys.stdout.flush()
     return 0 if is_met else 1
 
 
-def measure(fault: Fault, rounds: int) -> tuple[float, float, float]:
-    """Return the median of the cold hook, and how much later the faulty warm one is: the median and the p99, in ms."""
-    case = next(case for case in CASES if case.machine == "idle" and "no state" not in case.name)
-    with tempfile.TemporaryDirectory(prefix="tailhook-faults-") as folder, ExitStack() as stack:
-        client = stack.enter_context(pool_of_bench(Path(folder, "pool")))
-        stop = Stop(Path(folder, "project"), case, "10 KB")
-        stop.check()
-        Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool
-        more = stack.enter_context(contextmanager(fault)(client_folder_of(client)))
-        warm: list[float] = []
-        cold: list[float] = []
-        for _ in range(rounds):
-            for argv, walls in ((hook_command("idle", client), warm), (hook_command("idle"), cold)):
-                stop.reset()
-                sample = run_once(argv, stop.payload, {**stop.env, **more})
-                if sample.exit_code != 2:  # the loop goes on
-                    raise SystemExit(f"{argv} ended with {sample.exit_code}")
-                walls.append(sample.wall)
+def measurements(rounds: int) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
+    """Yield the name of each fault with the wall times (ms) of the warm and of the cold hook."""
+    for name, fault in FAULTS.items():
+        yield name, measure(fault, rounds)
+    for name, folder, before in (("stdin is closed", "", CLOSED), ("stdin is a folder", "/", [])):
+        yield name, measure(nothing_wrong, rounds, stdin=folder, before=before)
+    yield f"{CALLERS} callers at once", measure_crowd()
+
+
+def compared(warm: Sequence[float], cold: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median of the cold hook, and how much later the warm one is: the median and the p99, in ms."""
     median = estimate(cold).value
     return median, estimate(warm).value - median, estimate(warm, P99).value - estimate(cold, P99).value
 
 
+def measure(fault: Fault, rounds: int, stdin: str = "", before: Sequence[str] = ()) -> tuple[list[float], list[float]]:
+    """Return the wall times of the warm hook with a fault, and of the cold one, in ms.
+
+    stdin: the path of what the hooks read in place of the payload. Without the payload they let the agent stop.
+    before: what the argv begins with.
+    """
+    wanted = (0, 1) if stdin or before else (2,)  # CPython itself ends with 1 if stdin is a folder
+    with project_and_pool("idle, active") as (stop, client), ExitStack() as stack:
+        more = stack.enter_context(contextmanager(fault)(client_folder_of(client)))
+        walls: tuple[list[float], list[float]] = ([], [])
+        for _ in range(rounds):
+            for argv, times in zip((hook_command("idle", client), hook_command("idle")), walls, strict=True):
+                stop.reset()
+                sample = run_once([*before, *argv], Path(stdin or stop.payload), {**stop.env, **more})
+                if sample.exit_code not in wanted:
+                    raise SystemExit(f"{argv} ended with {sample.exit_code}")
+                times.append(sample.wall)
+    return walls
+
+
+def measure_crowd() -> tuple[list[float], list[float]]:
+    """Return the wall times of callers at once: of the warm hook, and of as many cold ones, in ms."""
+    walls: tuple[list[float], list[float]] = ([], [])
+    with project_and_pool("idle, no state") as (stop, client):
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, str(stop.payload), os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        for _ in range(CROWDS):
+            for argv, times in zip((hook_command("idle", client), hook_command("idle")), walls, strict=True):
+                began = {}
+                for _ in range(CALLERS):
+                    now = time.perf_counter()
+                    began[os.posix_spawn(argv[0], argv, stop.env, file_actions=actions)] = now
+                while began:
+                    pid, status = os.wait()
+                    times.append((time.perf_counter() - began.pop(pid)) * 1000)
+                    if status:
+                        raise SystemExit(f"{argv} ended with {os.waitstatus_to_exitcode(status)}")
+    return walls
+
+
+@contextmanager
+def project_and_pool(name: str) -> Iterator[tuple[Stop, str]]:
+    """Yield the project of a case, and the client of a pool that is not replaced when it has ended."""
+    case = next(case for case in CASES if case.name == name)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailhook-faults-"))
+        client = stack.enter_context(pool_of_bench(Path(folder, "pool")))
+        stop = Stop(Path(folder, "project"), case, "10 KB")
+        stop.check()
+        Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool
+        yield stop, client
+
+
 # ---- faults: each takes the client's folder and yields more environment variables ----
+
+
+def nothing_wrong(folder: str) -> Iterator[Mapping[str, str]]:  # noqa: ARG001 - as the others
+    """Leave the pool as it is."""
+    yield {}
 
 
 def no_socket(folder: str) -> Iterator[Mapping[str, str]]:
@@ -105,11 +169,38 @@ def socket_in_place(folder: str) -> Iterator[socket.socket]:
         yield one
 
 
-def stopped(folder: str) -> Iterator[Mapping[str, str]]:
-    """Stop all processes of the pool."""
+def processes_of(folder: str) -> list[int]:
+    """Return the processes of the pool, the parent first."""
     pool = find_pool(folder)
     assert pool is not None
-    processes = [pool.pid, *(pool.workers or ())]
+    return [pool.pid, *(pool.workers or ())]
+
+
+def parent_killed(folder: str) -> Iterator[Mapping[str, str]]:
+    """Kill the parent of the workers."""
+    os.kill(processes_of(folder)[0], signal.SIGKILL)
+    yield {}
+
+
+def one_stopped(folder: str) -> Iterator[Mapping[str, str]]:
+    """Stop one worker."""
+    pid = processes_of(folder)[1]
+    os.kill(pid, signal.SIGSTOP)
+    yield {}
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def no_descriptors(folder: str) -> Iterator[Mapping[str, str]]:
+    """Let no process of the pool open a file or accept a connection."""
+    for pid in processes_of(folder):
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 3))
+    yield {}
+
+
+def stopped(folder: str) -> Iterator[Mapping[str, str]]:
+    """Stop all processes of the pool."""
+    processes = processes_of(folder)
     for pid in processes:  # the parent first: it would end a stopped worker
         os.kill(pid, signal.SIGSTOP)
     yield {}
@@ -143,6 +234,9 @@ FAULTS: Mapping[str, Fault] = {
     "another program listens and is silent": silent_listener,
     "all processes of the pool are stopped": stopped,
     "they are stopped, and the backlog is full": full,
+    "the parent is killed": parent_killed,
+    "one worker is stopped": one_stopped,
+    **({"no descriptors are left in the pool": no_descriptors} if sys.platform == "linux" else {}),
     "1 MB of environment variables": large_environment,
 }
 

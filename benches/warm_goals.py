@@ -29,8 +29,8 @@ REST_S = 11.0  # after which a pool that is not asked has no more workers than i
 GOALS = {True: (1.5, 4.0), False: (3.0, 6.0)}  # of the median and the 99th percentile: nothing to decide, or a decision
 
 
-def main() -> None:
-    """Print a row for each case, then the crowd and the pool at rest."""
+def main() -> int:
+    """Print a row for each case, then the crowd and the pool at rest; return 1 if a case was not warm."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=300)
     arguments = parser.parse_args()
@@ -46,10 +46,12 @@ def main() -> None:
         for subject in subjects:
             for values in (subject.samples, subject.bare, subject.nothing):
                 values.clear()
+            subject.answered = 0
         run_rounds(subjects, arguments.rounds)
         print_cases(subjects)
         print_crowd(subjects[0])
         print_rest(str(Path(client).parent))
+    return int(any(subject.unanswered() for subject in subjects))
 
 
 def stop_of(folder: str, number: int, case: object, size: str) -> Stop:
@@ -64,16 +66,20 @@ def print_cases(subjects: Sequence[Subject]) -> None:
     times = [wall for subject in subjects[::NEIGHBOURS] for wall in subject.nothing]
     median, p99 = estimate(times).value, estimate(times, P99).value
     sys.stdout.write(f"/bin/true: median {median:.2f} ms, p99 {p99:.2f} ms\n\n")
-    sys.stdout.write("| warm hook | median | beside /bin/true | goal | p99 | beside /bin/true's median | goal |\n")
-    sys.stdout.write("|-|-:|-:|-:|-:|-:|-:|\n")
+    sys.stdout.write("| warm hook | by a worker | median | beside /bin/true | goal | p99 | beside /bin/true's median ")
+    sys.stdout.write("| goal |\n|-|-:|-:|-:|-:|-:|-:|-:|\n")
     for subject in subjects:
+        title = f"{subject.name}, {subject.transcript} | {subject.answered} of {len(subject.samples)}"
+        if why := subject.unanswered():
+            sys.stdout.write(f"| {title} | {why} | | | | | |\n")
+            continue
         goals = GOALS["no state" in subject.name or "plates" in subject.name]
         ratio, late = subject.ratio(subject.nothing), subject.p99().value
         typical = (
             f"{subject.median().value:.2f} ms | {ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f}) | {goals[0]:g}"
         )
         worst = f"{late:.2f} ms | {late / median:.1f} | {goals[1]:g}"
-        sys.stdout.write(f"| {subject.name}, {subject.transcript} | {typical} | {worst} |\n")
+        sys.stdout.write(f"| {title} | {typical} | {worst} |\n")
 
 
 def print_crowd(subject: Subject) -> None:
@@ -125,4 +131,4 @@ def wake_ups(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

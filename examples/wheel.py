@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 TIMEOUT_S = 30.0
+SHORT_FOLDER = "/tmp" if sys.platform == "darwin" else None
 PAYLOAD = {"hook_event_name": "Stop", "session_id": "s", "last_assistant_message": "Hm."}
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
 
 
 def main() -> None:
     """Run hooks until a worker answers one; exit with a message if that does not happen."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tailhook-", dir=SHORT_FOLDER) as folder:
         project = Path(folder, "project")
         (project / ".git").mkdir(parents=True)
         (project / ".claude").mkdir()

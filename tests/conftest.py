@@ -2,14 +2,13 @@
 
 import json
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from support.both_forms import Forms
-from support.host import Project, Stop
+from support.host import Project, Stop, short_folder
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
@@ -46,8 +45,7 @@ def cold_argv(tmp_path_factory) -> list[str]:
 @pytest.fixture(scope="session")
 def both_forms() -> Iterator[Forms]:
     """Yield both forms of the hook; the pool of the warm one runs until the session's end."""
-    # A socket's path has at most 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as home, Pool(Path(home)) as pool:
+    with short_folder() as home, Pool(Path(home)) as pool:
         yield Forms(pool)
 
 

@@ -1,11 +1,10 @@
 """Daemons for the tests of whole processes."""
 
-import tempfile
 from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import COVERAGE, SANITIZER
+from support.host import COVERAGE, SANITIZER, short_folder
 from support.postgres import postgres, wait_for
 
 # The tests of these modules run each hook cold and warm, and compare the two.
@@ -33,7 +32,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def short_path():
     """Yield a folder with a short path: the path of a socket has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with short_folder() as folder:
         yield Path(folder)
 
 

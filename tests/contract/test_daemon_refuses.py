@@ -5,12 +5,11 @@ import os
 import socket
 import stat
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 from support.daemon import SERVE, daemon_in, refused, request, wait_until
-from support.host import tailhook
+from support.host import short_folder, tailhook
 
 from tailhook.plates.guard import MAX_BODY_BYTES
 
@@ -29,7 +28,7 @@ class TestAnotherUser:
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
     @pytest.mark.parametrize("folders_open", [False, True])
     def test_reaches_no_socket_and_no_file(self, folders_open):
-        with tempfile.TemporaryDirectory(prefix="tailhook-") as home, daemon_in(Path(home)) as daemon:
+        with short_folder() as home, daemon_in(Path(home)) as daemon:
             daemon.start()
             daemon.spool({})
             files = [daemon.runtime / name for name in ("http", "poke")]

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.host import frame
+from support.host import SANITIZER, frame, short_folder, tailhook
+from support.pool import Pool
 
 from tailhook.doctor import checks
 
@@ -179,6 +180,19 @@ def test_the_plugin_counts_as_an_installation(settings, examined, tmp_path):
     assert "does not find the command" in finding["what"]
     edit(settings, lambda values: values["enabledPlugins"].update({"tailhook@somewhere": False}))
     assert examined("twice") == ([], 0)
+
+
+@pytest.mark.skipif(bool(SANITIZER), reason="the client is started without a sanitizer's runtime")
+def test_the_pool_of_the_plugin_is_checked():
+    with short_folder() as home, Pool(Path(home)) as pool:
+        pool.stop_until_warm()
+        settings = Path(home, ".claude", "settings.json")
+        settings.parent.mkdir()
+        settings.write_text('{"enabledPlugins": {"tailhook@somewhere": true}}')
+        done = tailhook("doctor", "--json", env={"HOME": home}, cwd=Path(home))
+        found = [one["what"] for one in json.loads(done.stdout)["findings"] if one["check"] == "pool"]
+        assert found[0] == f"a pool runs: process {pool.pid}"
+        assert any("hooks of Stop: warm" in what for what in found)
 
 
 def test_other_tools_stop_hooks_are_named(settings, examined):

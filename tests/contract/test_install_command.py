@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support import host
 
 import tailhook
-from tailhook.install.command import argv_of
+from tailhook.install.command import argv_of, client_of
 from tailhook.stores.atomic import MAX_READ_FILE_BYTES, stamp_of
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -167,6 +168,19 @@ def test_the_entries_can_be_printed_alone(project, settings, written):
     assert set(printed) == {"hooks", "env"}
     assert "--announce" in printed["hooks"]["Stop"][0]["hooks"][0]["args"]
     assert settings.read_bytes() == before
+
+
+def test_what_was_printed_in_an_empty_home_runs():
+    with host.short_folder() as home:
+        env = {"HOME": home, "TAILHOOK_NO_POOL": "1"}
+        printed = json.loads(host.tailhook("install", "--print", env=env, cwd=Path(home)).stdout)
+        hook = printed["hooks"]["Stop"][0]["hooks"][0]
+        argv = [hook["command"], *hook["args"]]
+        assert client_of(argv)
+        env = {**host.ENVIRONMENT, **env}
+        done = subprocess.run(argv, input="{}", env=env, cwd=home, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert not Path(home, ".claude").exists()
 
 
 def test_the_hosts_limit_is_reported_until_it_is_set(project, settings):

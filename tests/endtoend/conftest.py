@@ -7,7 +7,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 from model import Model
 from run_hosts import host_path
-from support.host import tailhook
+from support.host import short_folder, tailhook
 
 BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
@@ -153,7 +152,7 @@ def next_result(lines: Iterable[str]) -> dict:
 @pytest.fixture
 def tmp_path():
     """Yield a folder with a short path: the path of a daemon's socket has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with short_folder() as folder:
         yield Path(folder)
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,20 +34,39 @@ def run(words, folder, **options):
     return subprocess.run(words, cwd=folder, env=env, text=True, check=False, **options)
 
 
+def interpreters():
+    """Return the oldest and the newest interpreter at hand: a wheel for each takes too long."""
+    listed = subprocess.run([PROJECT / ".ci" / "interpreters"], check=True, capture_output=True, text=True)
+    found = listed.stdout.split() or [sys.executable]
+    return list(dict.fromkeys([found[0], found[-1]]))
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build the wheel."""
-    place = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", place, PROJECT], check=True)
-    return next(place.glob("*.whl"))
+def wheel_for(tmp_path_factory):
+    """Build the wheel for an interpreter, once, and return its path."""
+
+    @cache
+    def build(python):
+        place = tmp_path_factory.mktemp("wheel")
+        subprocess.run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", place, PROJECT], check=True)
+        return next(place.glob("*.whl"))
+
+    return build
 
 
 @pytest.fixture
-def installed(tmp_path, wheel):
+def wheel(wheel_for):
+    """Return the path of the wheel for this interpreter."""
+    return wheel_for(sys.executable)
+
+
+@pytest.fixture
+def installed(tmp_path, wheel_for):
     """Install the wheel in a new environment, and return the folder of its programs.  extra: as in "[scan]"."""
 
-    def install(extra):
-        subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    def install(extra, python=sys.executable):
+        wheel = wheel_for(python)
+        subprocess.run([python, "-m", "venv", tmp_path / "env"], check=True)
         programs = tmp_path / "env" / "bin"
         subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", f"{wheel}{extra}"], check=True)
         return programs
@@ -91,12 +111,13 @@ def test_an_extra_is_enough_for_what_it_is_for(extra, installed, folder, tmp_pat
         assert run([programs / "python", "-c", "import rich.progress"], tmp_path).returncode == 0
 
 
-def test_the_wheel_alone_gives_a_warm_hook(installed, wheel, tmp_path):
-    with zipfile.ZipFile(wheel) as archive:
+@pytest.mark.parametrize("python", interpreters())
+def test_the_wheel_alone_gives_a_warm_hook(installed, wheel_for, python, tmp_path):
+    with zipfile.ZipFile(wheel_for(python)) as archive:
         client = archive.getinfo("tailhook/pool/tailhook-hook")
     assert client.external_attr >> 16 & 0o111 == 0o111
     assert client.file_size < 1 << 20
-    programs = installed("")
+    programs = installed("", python)
     done = run([programs / "python", PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert "The pool was stopped" in done.stdout

@@ -5,13 +5,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.host import short_folder
 from support.long_runs import examples
 
 from tailhook._core import READY_MAGIC, caller_identity
@@ -28,7 +28,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def folder():
     """Yield a folder with a short path, with a client built with sanitizers and a stand-in for the cold hook."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as name:
+    with short_folder() as name:
         folder = Path(name)
         flags = ["-std=c11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
         done = subprocess.run(["cc", *flags, "-I", SOURCE.parent, SOURCE, "-o", folder / "tailhook-hook"], check=False)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,14 @@ def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = No
         check=False,
         timeout=60,
     )
+
+
+def short_folder() -> "tempfile.TemporaryDirectory[str]":
+    """Return a temporary folder for sockets: a socket's path has at most 107 bytes, and 103 on macOS.
+
+    There, the usual folder for temporary files has a path of 49 bytes.
+    """
+    return tempfile.TemporaryDirectory(prefix="tailhook-", dir="/tmp" if sys.platform == "darwin" else None)
 
 
 @dataclass

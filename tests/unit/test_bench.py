@@ -3,27 +3,45 @@
 import itertools
 import json
 import math
+import os
 import random
 import statistics
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.host import SANITIZER, short_folder
 
-from tailhook.bench import rounds
+from tailhook.bench import instructions, rounds
 from tailhook.bench.cases import CASES, EVENT_FIELDS, Case, Stop, nothing
-from tailhook.bench.intervals import FAIL, NOISY, PASS, Estimate, at_least, estimate, judge
+from tailhook.bench.instructions import (
+    TASK_CLOCK,
+    CountError,
+    count_by_processor,
+    count_by_valgrind,
+    instruction_counter,
+    open_counter,
+    processor_counts,
+)
+from tailhook.bench.intervals import FAIL, NOISY, NOT_COUNTED, PASS, Estimate, at_least, estimate, judge
 from tailhook.bench.processes import Sample
 from tailhook.bench.report import (
     SCHEMA,
     SavedRunError,
     bench_facts,
+    commit_of,
     compare_runs,
     read_saved,
     write_as,
 )
 from tailhook.bench.rounds import Limits, Subject, measure_until_clear
+from tailhook.bench.warm import pool_of_bench
 from tailhook.hook.machines import MACHINES
+from tailhook.install.command import hook_command
+from tailhook.pool.installation import POOL_START_FILE, client_folder_of
 
 # ---- intervals -------------------------------------------------------------------
 
@@ -157,6 +175,70 @@ def test_a_real_hook_is_compared_with_what_ran_beside_it(tmp_path):
     assert statistics.median(one.walls()) > statistics.median(sample.wall for sample in one.others)
 
 
+@pytest.mark.skipif(bool(SANITIZER), reason="the hooks are started without a sanitizer's runtime")
+def test_a_warm_hook_that_no_worker_answers_has_no_figures():
+    case = next(case for case in CASES if case.name == "idle, active")
+    with short_folder() as folder:
+        with pool_of_bench(Path(folder, "pool")) as client:
+            project = Stop(Path(folder, "project"), case, "10 KB")
+            subjects = [
+                Subject(name, "", "warm", hook_command("idle", client), project) for name in ("one", "two", "three")
+            ]
+            rounds.run_rounds(subjects, 40)  # more runs than the ring has places
+            assert all(20 <= one.answered <= 40 for one in subjects)
+            assert [one.unanswered() for one in subjects] == ["", "", ""]
+            Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool
+        one = Subject("one", "", "warm", subjects[0].argv, project)
+        rounds.run_rounds([one], 2)
+    assert one.unanswered() == "no figures: a worker of the pool answered only 0 of its 2 runs"
+    assert Limits(1000).verdict(one) == NOISY
+
+
+# ---- instructions ----------------------------------------------------------------
+
+
+def perf_can_count(event):
+    try:
+        return count_by_processor(["true"], Path(os.devnull), {}, event) > 0
+    except (OSError, CountError):
+        return False
+
+
+@pytest.mark.skipif(not perf_can_count(TASK_CLOCK), reason="the kernel allows no counters")
+def test_what_the_kernel_counts_is_that_of_the_process_and_of_those_that_it_starts():
+    count = "sum(range(3_000_000))"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{count}'])"
+
+    def clock(program):
+        return count_by_processor([sys.executable, "-c", program], Path(os.devnull), {}, TASK_CLOCK)
+
+    nothing, alone, below = clock("pass"), clock(count), clock(child)
+    assert 1e6 < nothing < alone
+    assert below > alone - nothing / 2
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "pdp11"])
+def test_without_a_counter_of_the_processor_valgrind_counts_if_it_may(monkeypatch, machine):
+    """No hardware event has this number, so the kernel refuses it as it refuses one that the processor lacks."""
+    monkeypatch.setattr(instructions, "INSTRUCTIONS", (0, 999))
+    monkeypatch.setattr(instructions.platform, "machine", lambda: machine)
+    monkeypatch.setattr(instructions.open_counter, "__defaults__", ((0, 999),))
+    monkeypatch.setattr(instructions.count_by_processor, "__defaults__", ((0, 999),))
+    with pytest.raises(OSError, match="perf_event_open"):
+        open_counter()
+    assert not processor_counts()
+    assert instruction_counter(slow=False) is None
+    monkeypatch.setattr(instructions.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert instruction_counter(slow=True) is count_by_valgrind
+
+
+def test_a_limit_on_instructions_does_not_pass_what_is_not_counted():
+    one = subject_of(times=[12.0] * 20, bare=[10.0] * 20)
+    assert Limits(instructions=1.3).verdict(one) == NOT_COUNTED
+    assert Limits(1.35, instructions=1.3).verdict(one) == PASS
+    assert Limits(1.1, instructions=1.3).verdict(one) == FAIL
+
+
 # ---- formats ---------------------------------------------------------------------
 
 
@@ -210,12 +292,39 @@ def test_an_earlier_run_is_compared(facts, tmp_path):
     assert "within the noise" in compare_runs(before, before)[1]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 99, "rows": []}', "nonsense"])
+RATIO = '{"value": 1.2, "low": 1.1, "high": %s}'
+ROW = '{"schema": 1, "rows": [{"case": "idle", "transcript": "", "form": "cold", "ratio_to_bare": %s}]}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{}", '{"schema": 99, "rows": []}', "nonsense", "\udcff"),
+        *('{"schema": 1, "rows": [{}]}', '{"schema": 1, "rows": [7]}', ROW % "null", ROW % 1.2),
+        *(ROW % (RATIO % end) for end in ('"x"', "null", "NaN", "0", "true")),
+    ],
+)
 def test_a_file_that_is_not_of_an_earlier_run_is_refused(tmp_path, content):
     path = tmp_path / "before.json"
-    path.write_text(content)
+    path.write_text(content, errors="surrogateescape")
     with pytest.raises(SavedRunError, match=r"before\.json"):
         read_saved(str(path))
+
+
+def test_the_commit_is_that_of_the_packages_own_checkout(tmp_path):
+    checkout = tmp_path / "checkout"
+    ours, installed = checkout / "src" / "tailhook", checkout / ".venv" / "tailhook"
+    git = ["git", "-C", checkout, "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for package in (ours, installed):
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+    subprocess.run(["git", "init", "--quiet", checkout], check=True)
+    assert commit_of(ours) is None
+    subprocess.run([*git, "add", ours], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "x"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    assert head.startswith(commit_of(ours))
+    assert commit_of(installed) is None
 
 
 # ---- cases -----------------------------------------------------------------------

@@ -4,17 +4,20 @@ import argparse
 import ast
 import importlib
 import json
+import math
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fuzz.targets import TARGETS
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from support.host import tailhook
+from support.host import short_folder, tailhook
 from support.library_sample import write_sample
 
 from tailhook.cli.parser import parser
@@ -295,6 +298,23 @@ def test_the_readme_has_the_number_of_fuzz_targets():
     assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
 
 
+def test_the_benchmark_of_the_library_that_a_page_shows_measures_it(tmp_path):
+    (program,) = [content for info, content in fences(BENCHMARK) if info == "python"]
+    known: dict[str, object] = {}
+    exec(program, known)
+
+    def benchmark(run):
+        began = time.perf_counter()
+        found = run()
+        benchmark.stats.stats.median = time.perf_counter() - began
+        return found
+
+    benchmark.stats = SimpleNamespace(stats=SimpleNamespace(median=math.inf))
+    (test,) = [value for name, value in known.items() if name.startswith("test_")]
+    test(benchmark, tmp_path)
+    assert benchmark.stats.stats.median < math.inf
+
+
 # ---- files, tests, links -----------------------------------------------------
 
 
@@ -395,9 +415,16 @@ def test_the_sample_of_an_inner_loops_end_is_what_is_announced(run_idle):
     assert stop.answer["systemMessage"].split() == sample.split()
 
 
-def test_the_sample_of_what_install_writes_is_what_it_prints(tmp_path):
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Yield an empty home in which the native client works."""
+    with short_folder() as folder:
+        yield Path(folder)
+
+
+def test_the_sample_of_what_install_writes_is_what_it_prints(home):
     (sample,) = [json.loads(content) for info, content in fences(INSTALLING) if '"args"' in content]
-    done = tailhook("install", "--print", "--block-cap", "0", env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    done = tailhook("install", "--print", "--block-cap", "0", env={"HOME": str(home)}, cwd=home)
     printed = json.loads(done.stdout)
     (shown,), (written,) = sample["hooks"]["Stop"][0]["hooks"], printed["hooks"]["Stop"][0]["hooks"]
     assert written["command"].endswith(shown["command"].split("…")[1])
@@ -409,13 +436,11 @@ def test_the_sample_of_what_install_writes_is_what_it_prints(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["codex", "copilot"])
-def test_the_sample_of_another_hosts_file_is_what_install_prints(tmp_path, host):
+def test_the_sample_of_another_hosts_file_is_what_install_prints(home, host):
     (sample,) = [
         json.loads(content) for info, content in fences(INSTALLING) if f"--host {host} " in content and info == "json"
     ]
-    printed = json.loads(
-        tailhook("install", "--print", "--host", host, env={"HOME": str(tmp_path)}, cwd=tmp_path).stdout
-    )
+    printed = json.loads(tailhook("install", "--print", "--host", host, env={"HOME": str(home)}, cwd=home).stdout)
 
     def without_paths(entry: object) -> str:
         return re.sub(r'"/[^"]*/tailhook-hook', '"', json.dumps(entry, ensure_ascii=False))

@@ -4,10 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
+from support.host import short_folder
 
 from tailhook._core import folder_fault
 from tailhook.stores import atomic
@@ -37,7 +37,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 @pytest.fixture
 def shared():
     """Yield a folder like /tmp, with a short path that every user can reach."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    with short_folder() as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
 

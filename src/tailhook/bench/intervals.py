@@ -11,7 +11,7 @@ P99 = 0.99  # the quantile
 MIN_VALUES, MIN_P99_VALUES = 6, 368  # of which the interval of the median and of the 99th percentile can be 95 %
 MAX_HALF_WIDTH = 0.05  # of an interval, relative to its estimate; a wider one that reaches over a limit decides nothing
 
-PASS, FAIL, NOISY = "pass", "fail", "noisy"
+PASS, FAIL, NOISY, NOT_COUNTED = "pass", "fail", "noisy", "not counted"
 
 
 class Estimate(NamedTuple):

@@ -1,11 +1,8 @@
-"""Processes, as a host starts a hook: their wall time, their processor time and their instructions."""
+"""Processes, as a host starts a hook: their wall time and their processor time."""
 
 import os
-import re
-import shutil
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,28 +32,3 @@ def run_once(argv: list[str], payload: Path, env: Mapping[str, str]) -> Sample:
     _, status, usage = os.wait4(pid, 0)
     wall = time.perf_counter() - started
     return Sample(wall * 1000, (usage.ru_utime + usage.ru_stime) * 1000, os.waitstatus_to_exitcode(status))
-
-
-def can_count_instructions() -> bool:
-    """Return whether valgrind is installed, which counts the instructions."""
-    return shutil.which("valgrind") is not None
-
-
-def count_instructions(argv: Sequence[str], payload: Path, env: Mapping[str, str]) -> int:
-    """Return how many instructions a process executes from its start to its end, with the processes that it starts.
-
-    Raises OSError, and ValueError if valgrind cannot count them.
-    """
-    with payload.open("rb") as stdin:
-        done = subprocess.run(  # noqa: S603 - the command that the caller measures
-            ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null", *argv],  # noqa: S607
-            stdin=stdin,
-            env={**env, "PYTHONHASHSEED": "0"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    found = re.findall(r"Collected : (\d+)", done.stderr)
-    if not found:
-        raise ValueError(f"valgrind counted nothing: {(done.stderr.splitlines() or ['no output'])[-1]}")
-    return sum(map(int, found))

@@ -1,6 +1,7 @@
 """The figures of a benchmark in the formats of other tools, and beside those of an earlier run."""
 
 import json
+import math
 import os
 import platform
 import statistics
@@ -29,7 +30,7 @@ def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[s
     return {
         "schema": SCHEMA,
         "tailhook": tailhook.__version__,
-        "commit": commit(),
+        "commit": commit_of(Path(tailhook.__file__).parent),
         "python": f"{sys.implementation.name} {platform.python_version()}",
         "machine": {"system": platform.system(), "processor": platform.machine(), "processors": os.cpu_count()},
         "load": list(os.getloadavg()),
@@ -38,19 +39,26 @@ def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[s
     }
 
 
-def commit() -> str | None:
-    """Return the commit of the checkout that the package runs from, None outside of one."""
-    folder = Path(tailhook.__file__).parent
-    try:
-        done = subprocess.run(  # noqa: S603 - with a folder of our own
-            ["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=12"],  # noqa: S607
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+def commit_of(package: Path) -> str | None:
+    """Return the commit of the checkout that a package runs from, None outside of one.
+
+    A package in an environment that is inside of a checkout is not part of it.
+    """
+    found = ""
+    for words in (["ls-files", "--error-unmatch", "__init__.py"], ["describe", "--always", "--dirty", "--abbrev=12"]):
+        try:
+            done = subprocess.run(  # noqa: S603 - with a folder of our own
+                ["git", "-C", package, *words],  # noqa: S607
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except OSError:
+            return None
+        if done.returncode:
+            return None
+        found = done.stdout.strip()
+    return found or None
 
 
 def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dict[str, Any]:
@@ -60,6 +68,7 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "transcript": subject.transcript,
         "form": subject.form,
         "rounds": len(subject.samples),
+        "answered_by_worker": subject.answered if subject.form == "warm" else None,
         "median_ms": estimate_of(subject.median()),
         "p99_ms": estimate_of(subject.p99()),
         "cpu_ms": subject.cpu_ms(),
@@ -80,6 +89,14 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
 def estimate_of(found: Estimate) -> dict[str, float]:
     """Return an estimate for JSON."""
     return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def answered_words(row: Mapping[str, Any]) -> str:
+    """Return how many runs of a warm hook a worker answered, if some were cold, else ""."""
+    answered = row["answered_by_worker"]
+    if answered is None or answered == row["rounds"]:
+        return ""
+    return f" (a worker answered {answered} of {row['rounds']} runs)"
 
 
 def title_of(row: Mapping[str, Any]) -> str:
@@ -116,7 +133,8 @@ def as_text(facts: Mapping[str, Any]) -> str:
         bare, other = row["ratio_to_bare"], row["ratio_to_other"]
         words = f"{title_of(row):<52}{row['median_ms']['value']:>8.2f} ms{row['p99_ms']['value']:>8.2f} ms"
         words += f"{row['cpu_ms']:>7.2f} ms{with_interval(bare):>21}{row['ratio_to_true']['value']:>8.2f}"
-        lines.append(words + (f"{with_interval(other):>21}" if other else ""))
+        words += f"{with_interval(other):>21}" if other else ""
+        lines.append(words + answered_words(row))
     return "\n".join(lines)
 
 
@@ -130,7 +148,7 @@ def as_markdown(facts: Mapping[str, Any]) -> str:
     lines = ["| hook | median | p99 | beside bare Python | verdict |", "|-|-:|-:|-:|-|"]
     for row in facts["rows"]:
         times = f"{row['median_ms']['value']:.2f} ms | {row['p99_ms']['value']:.2f} ms"
-        name = title_of(row).replace("|", "\\|")
+        name = (title_of(row) + answered_words(row)).replace("|", "\\|")
         lines.append(f"| {name} | {times} | {with_interval(row['ratio_to_bare'])} | {row['verdict'] or ''} |")
     about = f"{facts['python']}, tailhook {facts['tailhook']}, {facts['date']}, load {facts['load'][0]:.1f}"
     return "\n".join([*lines, "", f"{about}. In brackets: the 95 % interval."])
@@ -199,7 +217,19 @@ def read_saved(path: str) -> dict[str, Any]:
         raise SavedRunError(f"{path} is not a file of `tailhook bench --save`")
     if found.get("schema") != SCHEMA:
         raise SavedRunError(f"{path} has the schema {found.get('schema')!r}; this version reads {SCHEMA}")
+    for number, row in enumerate(found["rows"], 1):
+        if not is_saved_row(row):
+            raise SavedRunError(f"{path}: row {number} is not one that `tailhook bench --save` writes")
     return found
+
+
+def is_saved_row(row: object) -> bool:
+    """Return whether a row has what `compare_runs` reads."""
+    if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("case", "transcript", "form")):
+        return False
+    ratio = row.get("ratio_to_bare")
+    ends = [ratio.get(end) for end in ("low", "value", "high")] if isinstance(ratio, dict) else [None]
+    return all(isinstance(end, float | int) and not isinstance(end, bool) and 0 < end < math.inf for end in ends)
 
 
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -1,15 +1,30 @@
 """Rounds in which hooks and programs that do nothing take turns, and what comes of them."""
 
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tailhook.bench.intervals import FAIL, MIN_P99_VALUES, MIN_VALUES, NOISY, P99, PASS, Estimate, estimate, judge
-from tailhook.bench.processes import Sample, count_instructions, run_once
+from tailhook.bench.instructions import Count
+from tailhook.bench.intervals import (
+    FAIL,
+    MIN_P99_VALUES,
+    MIN_VALUES,
+    NOISY,
+    NOT_COUNTED,
+    P99,
+    PASS,
+    Estimate,
+    estimate,
+    judge,
+)
+from tailhook.bench.processes import Sample, run_once
+from tailhook.bench.warm import AnsweredRuns
 from tailhook.pool.installation import real_interpreter
 
+MIN_WARM = 0.5  # of the runs of a warm hook: so the median is the time of a run that a worker answered
 NEIGHBOURS = 6  # hooks between two runs of the programs that do nothing: a hook is compared with the runs before it
 
 
@@ -34,8 +49,10 @@ class Subject:
     argv: what is started.
     project: where.
     other: the argv of the hook that it is compared with, None for none.
+    other_is_warm: whether a pool that the benchmark started should answer that one.
     samples, others: of each round, of the hook and of the other.
     bare, nothing: of each round, the wall time (ms) of the last run before it of bare Python and of /bin/true.
+    answered, others_answered: how many of these runs a worker of the pool answered.
     instructions, bare_instructions: None if they were not counted.
     """
 
@@ -45,10 +62,13 @@ class Subject:
     argv: list[str]
     project: Project
     other: list[str] | None = None
+    other_is_warm: bool = False
     samples: list[Sample] = field(default_factory=list)
     others: list[Sample] = field(default_factory=list)
     bare: list[float] = field(default_factory=list)
     nothing: list[float] = field(default_factory=list)
+    answered: int = 0
+    others_answered: int = 0
     instructions: int | None = None
     bare_instructions: int | None = None
 
@@ -80,6 +100,15 @@ class Subject:
     def failures(self) -> list[int]:
         """Return the exit codes of the runs that did not end as a hook does: with 0 or 2."""
         return [sample.exit_code for sample in (*self.samples, *self.others) if sample.exit_code not in (0, 2)]
+
+    def unanswered(self) -> str:
+        """Return why the figures are not those of a warm hook, "" if they are, or if the hook is not a warm one."""
+        rows = [(self.form == "warm", len(self.samples), self.answered, "its")]
+        rows += [(self.other_is_warm, len(self.others), self.others_answered, "the other one's")]
+        for is_warm, runs, answered, whose in rows:
+            if is_warm and answered < MIN_WARM * runs:
+                return f"no figures: a worker of the pool answered only {answered} of {whose} {runs} runs"
+        return ""
 
     def instruction_ratio(self) -> float | None:
         """Return how many instructions the hook executes, beside bare Python; None if they were not counted."""
@@ -118,7 +147,9 @@ class Limits(NamedTuple):
             shown = f"{words.format(one.value)} ({one.low:.2f} to {one.high:.2f}), the limit is {limit:g}"
             found.append((judge(one, limit) if is_enough else NOISY, shown))
         counted = subject.instruction_ratio()
-        if self.instructions is not None and counted is not None:
+        if self.instructions is not None and counted is None:
+            found.append((NOT_COUNTED, "its instructions are not counted: a worker of the pool answers"))
+        elif self.instructions is not None and counted is not None:
             shown = f"{counted:.3f} times the instructions of bare Python, the limit is {self.instructions:g}"
             found.append((FAIL if counted > self.instructions else PASS, shown))
         return found
@@ -128,11 +159,16 @@ class Limits(NamedTuple):
         return any(one.low <= limit < one.value for limit, one, _ in self.estimates(subject))
 
     def verdict(self, subject: Subject) -> str:
-        """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS otherwise."""
+        """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS if all are kept.
+
+        If there is no limit but one on instructions, and they were not counted: NOT_COUNTED.
+        """
         if subject.failures():
             return FAIL
+        if subject.unanswered():
+            return NOISY  # in more rounds a worker may answer
         verdicts = {verdict for verdict, _ in self.verdicts(subject)}
-        return next((one for one in (FAIL, NOISY) if one in verdicts), PASS)
+        return next((one for one in (FAIL, NOISY, PASS, NOT_COUNTED) if one in verdicts), PASS)
 
 
 def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
@@ -140,8 +176,20 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
 
     A hook that follows the programs that do nothing takes longer: they have emptied the processor's caches.
 
-    Raises OSError if a program cannot be started.
+    Raises OSError if a program cannot be started, and NoPoolError if it is not known which runs a worker answered.
     """
+    warm = [subject.argv[0] for subject in subjects if subject.form == "warm"]
+    warm += [subject.other[0] for subject in subjects if subject.other and subject.other_is_warm]
+    clients = {client: AnsweredRuns(client) for client in warm}
+
+    def run(subject: Subject, argv: list[str]) -> Sample:
+        subject.project.reset()
+        began = time.time_ns()
+        sample = run_once(argv, subject.project.payload, subject.project.env)
+        if argv[0] in clients:
+            clients[argv[0]].add(began, time.time_ns(), subject.title)
+        return sample
+
     bare_argv = [real_interpreter(), "-I", "-S", "-c", "pass"]
     bare = nothing = 0.0
     for turn in range(rounds):
@@ -150,13 +198,17 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
             if number % NEIGHBOURS == 0:
                 bare = run_once(bare_argv, subject.project.payload, subject.project.env).wall
                 nothing = run_once([nothing_program()], subject.project.payload, subject.project.env).wall
-            subject.project.reset()
-            subject.samples.append(run_once(subject.argv, subject.project.payload, subject.project.env))
+            subject.samples.append(run(subject, subject.argv))
             subject.bare.append(bare)
             subject.nothing.append(nothing)
             if subject.other:
-                subject.project.reset()
-                subject.others.append(run_once(subject.other, subject.project.payload, subject.project.env))
+                subject.others.append(run(subject, subject.other))
+    answered = {client: runs.count() for client, runs in clients.items()}
+    for subject in subjects:
+        if subject.form == "warm":
+            subject.answered += answered[subject.argv[0]][subject.title]
+        if subject.other and subject.other_is_warm:
+            subject.others_answered += answered[subject.other[0]][subject.title]
 
 
 def nothing_program() -> str:
@@ -164,22 +216,24 @@ def nothing_program() -> str:
     return next(path for path in ("/bin/true", "/usr/bin/true") if Path(path).exists())
 
 
-def count_all_instructions(subjects: Sequence[Subject]) -> None:
+def count_all_instructions(subjects: Sequence[Subject], count: Count) -> None:
     """Count the instructions of each subject that runs in one process, and of bare Python.
 
-    Raises OSError, and ValueError if they cannot be counted.
+    count: counts those of a process.
+
+    Raises OSError, and CountError if they cannot be counted.
     """
-    bare: dict[str, int] = {}
+    bare: int | None = None
     argv = [real_interpreter(), "-I", "-S", "-c", "pass"]
     for subject in subjects:
         if subject.form == "warm":
             continue  # the worker's instructions are not the client's
         project = subject.project
-        if "count" not in bare:
-            bare["count"] = count_instructions(argv, project.payload, project.env)
+        if bare is None:
+            bare = count(argv, project.payload, project.env)
         project.reset()
-        subject.instructions = count_instructions(subject.argv, project.payload, project.env)
-        subject.bare_instructions = bare["count"]
+        subject.instructions = count(subject.argv, project.payload, project.env)
+        subject.bare_instructions = bare
 
 
 def measure_until_clear(
@@ -199,7 +253,7 @@ def measure_until_clear(
     """
     run(subjects, rounds)
     verdicts = {subject.title: limits.verdict(subject) for subject in subjects}
-    waiting = [subject for subject in subjects if verdicts[subject.title] != PASS or limits.is_close(subject)]
+    waiting = [one for one in subjects if verdicts[one.title] in (FAIL, NOISY) or limits.is_close(one)]
     for _ in range(attempts - 1):
         if not waiting:
             break

@@ -1,18 +1,35 @@
-"""A pool for the benchmark alone: the user's own is left as it is."""
+"""A pool for the benchmark alone, and which runs its workers answered: the user's own pool is left as it is."""
 
+import json
+import os
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import tailhook
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.pool.control import find_pool
-from tailhook.pool.installation import POOL_ENTRY, POOLS, real_interpreter, write_installation
-from tailhook.pool.serve import ASKED_FLAG
+from tailhook.pool.installation import POOLS, client_folder_of
+from tailhook.stores.hook_times import RECORDS, WARM, read_times
 
 POOL_START_TIMEOUT_S = 10.0
+FIRST_ANSWER_TIMEOUT_S = 3.0
+RECORD_TIMEOUT_S = 0.05  # a worker records a hook after the host has its answer
+# Written for every installation that has a pool: only these names are used of it.
+PREPARE = """
+import json, sys
+sys.path[:0] = sys.argv[2:]
+from tailhook.pool.installation import POOL_ENTRY, real_interpreter, write_installation
+from tailhook.pool.serve import ASKED_FLAG
+client, _ = write_installation(real_interpreter(), sys.argv[1])
+print(json.dumps([client, [real_interpreter(), "-I", "-S", POOL_ENTRY, sys.argv[1] + "/", ASKED_FLAG]]))
+"""
 
 
 class NoPoolError(TailhookError):
@@ -20,24 +37,107 @@ class NoPoolError(TailhookError):
 
 
 @contextmanager
-def pool_of_bench(folder: Path) -> Iterator[str]:
-    """Run a pool with its files in a folder, and yield the path of its client. Raises NoPoolError.
+def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
+    """Run a pool with its files in a folder, and yield the path of its client.
+
+    Raises NoPoolError if it does not start, or if no worker answers a hook.
 
     folder: made if it is missing. Its path should be short: a socket's path has at most 107 bytes.
+    python: an interpreter that imports the tailhook whose pool it is; "" for this one.
     """
     clients = folder / POOLS / "bench"
+    env = {"HOME": str(folder), "PATH": os.defpath}  # no XDG_RUNTIME_DIR: the user's own pool has its socket there
     try:
-        client, _ = write_installation(real_interpreter(), str(clients))
+        package = [] if python else [str(Path(tailhook.__file__).parents[1])]
+        words = [python or sys.executable, "-I", "-c", PREPARE, str(clients), *package]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     except OSError as error:
         raise NoPoolError(describe(error)) from None
-    argv = [real_interpreter(), "-I", "-S", POOL_ENTRY, f"{clients}/", ASKED_FLAG]
-    with subprocess.Popen(argv, env={"HOME": str(folder)}, stderr=subprocess.PIPE) as pool:  # noqa: S603 - our own
+    if done.returncode:
+        raise NoPoolError((done.stderr.splitlines() or ["no reason given"])[-1])
+    client, argv = json.loads(done.stdout)
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE) as pool:  # noqa: S603 - our own
         try:
             deadline = time.monotonic() + POOL_START_TIMEOUT_S
-            while (found := find_pool(str(clients))) is None or found.pid != pool.pid:  # not the user's own
+            while (found := find_pool(str(clients))) is None or found.pid != pool.pid:
                 if pool.poll() is not None or time.monotonic() > deadline:
                     raise NoPoolError("the pool does not start")
                 time.sleep(0.005)
+            wait_for_worker(client, env)
             yield client
         finally:
             pool.terminate()
+
+
+def wait_for_worker(client: str, env: dict[str, str]) -> None:
+    """Run hooks until a worker answers one. Raises NoPoolError if none does."""
+    answered = AnsweredRuns(client)
+    deadline = time.monotonic() + FIRST_ANSWER_TIMEOUT_S
+    while not answered.count()[""]:
+        if time.monotonic() > deadline:
+            raise NoPoolError(
+                "no worker of the pool answers here. If a limit is set (ulimit), leave it out; "
+                "docs/pool.md has the other reasons"
+            )
+        began = time.time_ns()
+        payload = '{"hook_event_name": "Stop", "session_id": "bench"}'
+        subprocess.run(  # noqa: S603 - the client that was just written
+            [client, "hook"], input=payload, env=env, cwd=env["HOME"], capture_output=True, text=True, check=False
+        )
+        answered.add(began, time.time_ns(), "")
+
+
+class AnsweredRuns:
+    """Counts the runs of a client that a worker answered, by what the workers record of the last hooks.
+
+    The runs must follow one another: a record belongs to the run in which its hook began.
+
+    client: its path.
+    """
+
+    def __init__(self, client: str) -> None:
+        self.folder = client_folder_of(client)
+        self.waiting: list[tuple[int, int, str]] = []  # the runs without a record
+        self.new_runs = 0  # since the records were read
+        self.answered: Counter[str] = Counter()
+
+    def add(self, began: int, ended: int, name: str) -> None:
+        """Add a run, from its beginning to its end (Unix nanoseconds).
+
+        name: what it is counted under.
+
+        Raises NoPoolError if the records cannot be read.
+        """
+        self.waiting.append((began, ended, name))
+        self.new_runs += 1
+        if self.new_runs >= RECORDS // 2:  # before new records take the place of theirs
+            self.read()
+
+    def count(self) -> Mapping[str, int]:
+        """Return how many runs of each name a worker answered. Waits a moment for the record of the last.
+
+        Raises NoPoolError if the records cannot be read.
+        """
+        deadline = time.monotonic() + RECORD_TIMEOUT_S
+        self.read()
+        while self.waiting and time.monotonic() < deadline:
+            time.sleep(0.005)
+            self.read()
+        return self.answered
+
+    def read(self) -> None:
+        """Read the records, and count the runs that have one. Raises NoPoolError if they cannot be read."""
+        self.new_runs = 0
+        try:
+            times = read_times(self.folder).values()
+        except OSError as error:
+            raise NoPoolError(describe(error)) from None
+        begins = sorted(at - duration for records in times for at, duration, way in records if way == WARM)
+        waiting = []
+        for began, ended, name in self.waiting:
+            place = bisect_left(begins, began)
+            if place < len(begins) and begins[place] <= ended:
+                self.answered[name] += 1
+            else:
+                waiting.append((began, ended, name))
+        self.waiting = waiting[-RECORDS // 2 :]

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailhook.bench.cases import CASES, COMPARED, EVENT_FIELDS, SIZES, WORKING, Case, Stop, nothing
+from tailhook.bench.instructions import CountError, instruction_counter
 from tailhook.bench.intervals import FAIL, NOISY
-from tailhook.bench.processes import can_count_instructions
 from tailhook.bench.report import BENCH_FORMATS, bench_facts, compare_runs, read_saved, write_as
 from tailhook.bench.rounds import (
     Limits,
@@ -26,6 +26,7 @@ from tailhook.bench.rounds import (
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
 from tailhook.cli.output import CommandError, Commands, UsageError, command, counted, positive, print_lines
+from tailhook.hook.answer import plain
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import hook_command
 from tailhook.stores.atomic import replace_file
@@ -73,7 +74,7 @@ def add(commands: Commands) -> None:
     gate.add_argument("--max-ratio", type=limit, metavar="R", help="of the median to that of bare Python")
     gate.add_argument("--max-ms", type=limit, metavar="MS", help="of the median")
     gate.add_argument("--max-p99-ms", type=limit, metavar="MS", help="of the 99th percentile")
-    gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's (needs valgrind)")
+    gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's")
     output = parser.add_argument_group("what is written")
     output.add_argument(
         "--format", choices=BENCH_FORMATS, default="text", help="bmf: Bencher; github: github-action-benchmark"
@@ -129,10 +130,9 @@ def bench(arguments: argparse.Namespace) -> int:
         subjects = list(subjects_in(Path(folder), arguments, forms))
         if not subjects:
             raise UsageError("no case is left: --case, --machine and --size leave nothing")
-        if arguments.max_instructions:
-            count_all_instructions(subjects)
+        count_if_possible(subjects, is_asked=bool(arguments.max_instructions))
         verdicts = measure_until_clear(subjects, arguments.rounds, limits, ATTEMPTS)
-        facts = bench_facts(subjects, limits, verdicts)
+        facts = bench_facts([subject for subject in subjects if not subject.unanswered()], limits, verdicts)
     write_figures(arguments, facts, before)
     return judged(subjects, limits, verdicts, facts["load"][0])
 
@@ -145,32 +145,56 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--hook measures one command: leave out --case, --machine and --against")
     if not arguments.hook and arguments.event != ["Stop"]:
         raise UsageError("--event is for --hook")
-    if arguments.max_instructions and not can_count_instructions():
-        raise CommandError("--max-instructions needs valgrind, which counts them. Install it, or leave the limit out.")
+    if arguments.max_instructions and not instruction_counter(slow=True):
+        raise CommandError(
+            "--max-instructions: neither the processor (perf_event_open) nor valgrind counts instructions here. "
+            "Install valgrind, or leave the limit out."
+        )
 
 
 # ---- what is measured ------------------------------------------------------------
 
 
-@contextmanager
-def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Mapping[str, str]]:
-    """Yield the client of each form of our own hooks: "" for the cold one. The warm one has a pool of its own."""
-    if arguments.hook:
-        yield {}
-        return
-    try:
-        with pool_of_bench(folder / "pool") as client:
-            yield {"cold": "", "warm": client}
-    except NoPoolError as error:
-        sys.stderr.write(f"tailhook: only the cold form is measured: {error}\n")
-        yield {"cold": ""}
+class Form(NamedTuple):
+    """A form in which our own hooks are measured.
 
-
-def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Mapping[str, str]) -> Iterator[Subject]:
-    """Yield every hook to measure, after a first run that checks what it decides and fills the caches.
-
-    forms: the client of each form.
+    name: "cold" or "warm".
+    client: the path of our client, "" for the cold form.
+    their_client: that of the installation that we are compared with, "" for its cold form, None for no comparison.
     """
+
+    name: str
+    client: str
+    their_client: str | None
+
+
+@contextmanager
+def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Sequence[Form]]:
+    """Yield the forms of our own hooks. Each installation's warm form has a pool of its own in the folder."""
+    if arguments.hook:
+        yield []
+        return
+    if arguments.against:
+        their_argv(arguments.against, next(iter(MACHINES)))  # fails before anything is measured
+    forms = [Form("cold", "", "" if arguments.against else None)]
+    with ExitStack() as pools:
+        try:
+            client = pools.enter_context(pool_of_bench(folder / "pool"))
+            forms.append(Form("warm", client, None))
+        except NoPoolError as error:
+            sys.stderr.write(f"tailhook: only the cold form is measured: {plain(str(error))}\n")
+        if arguments.against and len(forms) > 1:
+            try:
+                theirs = pools.enter_context(pool_of_bench(folder / "peer", str(python_of(arguments.against))))
+                forms[1] = forms[1]._replace(their_client=theirs)
+            except NoPoolError as error:
+                words = f"only the cold forms are compared, as {arguments.against} has no pool: {error}"
+                sys.stderr.write(f"tailhook: {plain(words)}\n")
+        yield forms
+
+
+def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[Form]) -> Iterator[Subject]:
+    """Yield every hook to measure, after a first run that checks what it decides and fills the caches."""
     foreign = arguments.against_command
     sizes = [arguments.size] if arguments.size else COMPARED
     if arguments.hook:
@@ -184,12 +208,32 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Mapping[str,
     for number, case in enumerate(chosen_cases(arguments)):
         for size in sizes:
             project = Stop(folder / f"{number}-{size}", case, size)
-            for form, client in forms.items():
+            for name, client, their_client in forms:
                 argv = hook_command(case.machine, client)
                 project.reset()
                 project.check(argv)
-                other = foreign or (their_argv(arguments.against, case.machine) if arguments.against else None)
-                yield Subject(case.name, size, form, argv, project, other)
+                other = foreign
+                if their_client:
+                    other = hook_command(case.machine, their_client)
+                elif their_client is not None:
+                    other = their_argv(arguments.against, case.machine)
+                yield Subject(case.name, size, name, argv, project, other, bool(their_client))
+
+
+def count_if_possible(subjects: Sequence[Subject], is_asked: bool) -> None:
+    """Count the instructions, by valgrind only if they are asked for.
+
+    Raises CommandError if they are asked for and no hook is left that is counted, OSError, and CountError.
+    """
+    count = instruction_counter(slow=is_asked)
+    try:
+        if count:
+            count_all_instructions(subjects, count)
+    except CountError:
+        if is_asked:
+            raise
+    if is_asked and all(subject.instructions is None for subject in subjects):
+        raise CommandError("--max-instructions: no hook is left whose instructions can be counted")
 
 
 def chosen_cases(arguments: argparse.Namespace) -> list[Case]:
@@ -202,12 +246,17 @@ def chosen_cases(arguments: argparse.Namespace) -> list[Case]:
     ]
 
 
+def python_of(environment: str) -> Path:
+    """Return the interpreter of a virtual environment."""
+    return Path(environment, "bin", "python")
+
+
 def their_argv(environment: str, machine: str) -> list[str]:
     """Return the argv of another installation's hook. Raises CommandError if it does not print one.
 
     environment: the folder of its virtual environment.
     """
-    python = Path(environment, "bin", "python")
+    python = python_of(environment)
     for flags in (["--cold"], []):  # an older version has one form
         try:
             done = subprocess.run(  # noqa: S603 - the environment that the user names
@@ -237,7 +286,11 @@ def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], befor
     else:
         print_lines(text)
     if before is not None:
-        print_lines("", *compare_runs(before, facts))
+        lines = compare_runs(before, facts)
+        if arguments.output or (arguments.format == "text" and not arguments.json):
+            print_lines("", *lines)
+        else:  # stdout has what a program reads
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def judged(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
@@ -248,6 +301,10 @@ def judged(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, s
             has_failed = True
             runs = f"{counted(len(failures), 'runs')} of {len(subject.samples) + len(subject.others)}"
             sys.stderr.write(f"tailhook: {subject.title}: {runs} ended with exit code {failures[0]}, not 0 or 2\n")
+        if why := subject.unanswered():
+            has_failed = True
+            sys.stderr.write(f"tailhook: {subject.title}: {why}\n")
+            continue
         for verdict, words in limits.verdicts(subject):
             if verdict == FAIL:
                 sys.stderr.write(f"tailhook: {subject.title}: {words}\n")

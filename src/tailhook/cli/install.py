@@ -5,7 +5,7 @@ import difflib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, print_lines, whole
 from tailhook.hook.answer import plain
@@ -15,7 +15,7 @@ from tailhook.hook.hosts import DEFAULT, NAMES
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
-from tailhook.install.client import NoClientError, client_path, prepare_client, remove_client
+from tailhook.install.client import NoClientError, prepare_client, remove_client
 from tailhook.install.command import reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
@@ -54,7 +54,9 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="how often in a row a hook may block before the host ends the turn; 0: no limit (Claude Code and Cursor)",
     )
-    parser.add_argument("--print", action="store_true", dest="print_only", help="print the entries and write nothing")
+    parser.add_argument(
+        "--print", action="store_true", dest="print_only", help="print the entries and change no settings"
+    )
     add_yes(parser)
 
     parser = command(
@@ -113,12 +115,11 @@ def machines(word: str) -> list[str]:
 def install(arguments: argparse.Namespace) -> None:
     """Show what would change, ask, and change it."""
     file = chosen_file(arguments)
+    client, form = chosen_client(arguments)
     if arguments.print_only:
-        client, _ = chosen_client(arguments, client_path)
         print_lines(wanted(file, NEW, arguments, client).rstrip("\n"))
         return
     path = file.path(arguments.scope)
-    client, form = chosen_client(arguments, prepare_client)
     while True:
         found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
@@ -151,15 +152,12 @@ def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | Non
     return hooks.without_hooks(found.file, found.text, before, cap)
 
 
-def chosen_client(arguments: argparse.Namespace, find: Callable[[], str]) -> tuple[str, str]:
-    """Return the path of the native client, "" for the cold form, and a line on which form is written.
-
-    find: returns the path; raises NoClientError.
-    """
+def chosen_client(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Write the native client, and return its path, "" for the cold form, and a line on which form is written."""
     if arguments.cold:
         return "", "Each event starts Python: the cold form."
     try:
-        return find(), "A native client hands each event to resident workers: the warm form."
+        return prepare_client(), "A native client hands each event to resident workers: the warm form."
     except NoClientError as error:
         return "", f"Each event starts Python, the cold form, because {plain(str(error))}."
 

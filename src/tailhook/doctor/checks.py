@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.settings import Settings
 from tailhook.machines import CLAIM, idle, whole_number
-from tailhook.pool.installation import POOLS
+from tailhook.pool.installation import CLIENT_FILE, POOLS, client_folder, real_interpreter
 from tailhook.stores import loop
 from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
 from tailhook.stores.ralph import find_ralph
@@ -104,7 +105,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     yield from check_configuration()
     yield from check_state_folder()
     yield from check_loops(settings)
-    for client in sorted({client_of(there.hook.argv) for there in installed if there.hook} - {""}):
+    for client in sorted(find_clients(installed)):
         yield from check_pool(client)
     if any(reporting_machines(there.machines) for there in installed):
         yield from check_plates()
@@ -160,6 +161,16 @@ def find_installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterato
         for name, enabled in plugins.items() if isinstance(plugins, dict) else ():
             if name.partition("@")[0] == "tailhook" and enabled is True:
                 yield Installed(file, f"{path}: the plugin {name}", None, wanted)
+
+
+def find_clients(installed: Sequence[Installed]) -> set[str]:
+    """Return the paths of the native clients that the hooks run. The plugin runs the one of this installation."""
+    clients = {client_of(there.hook.argv) for there in installed if there.hook} - {""}
+    if any(there.hook is None for there in installed):
+        with suppress(OSError):
+            path = Path(client_folder(real_interpreter()), CLIENT_FILE)
+            clients |= {str(path)} if path.exists() else set()
+    return clients
 
 
 # ---- the hooks ---------------------------------------------------------------
