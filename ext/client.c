@@ -258,7 +258,7 @@ wait_readable(int fd, int milliseconds)
     return ready > 0;
 }
 
-/* Store the name of the socket on which a pool for callers like this process listens. Return false if it is too long. */
+/* Store the name of the socket of the pool for callers like this process. Return false if it does not fit. */
 static int
 name_socket(char *path, size_t size, const char *base, uint64_t identity)
 {
@@ -408,8 +408,8 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
 
 /* ---- starting a pool --------------------------------------------------------- */
 
-/* Start a pool in the background, unless that was tried in the last minute or the folder belongs to another user. It gets
-   few variables: it lives longer than the session that it is started in. */
+/* Start a pool in the background, unless that was tried in the last minute or the folder belongs to another user. The
+   pool gets few variables: it lives longer than the session that it is started in. */
 static void
 start_pool(const struct installation *own, const char *folder, char *const *variables)
 {
