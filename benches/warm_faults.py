@@ -24,7 +24,7 @@ from tailhook.bench.intervals import P99, estimate
 from tailhook.bench.processes import run_once
 from tailhook.bench.warm import pool_of_bench
 from tailhook.install.command import hook_command
-from tailhook.pool.control import find_pool, read_installation
+from tailhook.pool.control import find_pool, own_socket, read_installation
 from tailhook.pool.installation import POOL_START_FILE, client_folder_of
 
 GOAL_MS = 50.0
@@ -136,7 +136,7 @@ def nothing_wrong(folder: str) -> Iterator[Mapping[str, str]]:  # noqa: ARG001 -
 
 def no_socket(folder: str) -> Iterator[Mapping[str, str]]:
     """Remove the socket."""
-    Path(read_installation(folder)[1]).unlink()
+    Path(own_socket(read_installation(folder)[1])).unlink()
     yield {}
 
 
@@ -162,7 +162,7 @@ def silent_listener(folder: str) -> Iterator[Mapping[str, str]]:
 @contextmanager
 def socket_in_place(folder: str) -> Iterator[socket.socket]:
     """Yield a socket that has the path of the one of the pool."""
-    path = Path(read_installation(folder)[1])
+    path = Path(own_socket(read_installation(folder)[1]))
     path.unlink()
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(path))
@@ -211,7 +211,7 @@ def stopped(folder: str) -> Iterator[Mapping[str, str]]:
 
 def full(folder: str) -> Iterator[Mapping[str, str]]:
     """Stop all processes of the pool, and fill the places of the connections that wait."""
-    path = read_installation(folder)[1]
+    path = own_socket(read_installation(folder)[1])
     with ExitStack() as stack:
         stack.enter_context(contextmanager(stopped)(folder))
         for _ in range(FULL):

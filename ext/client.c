@@ -108,21 +108,24 @@ join(char *path, size_t size, const char *folder, const char *name)
 
 /* ---- the installation ------------------------------------------------------- */
 
-/* Store the path of this program's folder, with the slash at its end. Return false if it is unknown. */
+/* Store the path of this program's folder, with the slash at its end. Return false if it is unknown.
+   `program` is how it was started: hosts name it by its whole path, which is used if there is no /proc. */
 static int
-find_own_folder(char *folder, size_t size)
+find_own_folder(char *folder, size_t size, const char *program)
 {
 #ifdef __APPLE__
     char found[PATH_MAX];
     uint32_t length = sizeof(found);
-    if (size < PATH_MAX || _NSGetExecutablePath(found, &length) != 0 || !realpath(found, folder))
-        return 0;
+    const int is_found =
+        size >= PATH_MAX && _NSGetExecutablePath(found, &length) == 0 && realpath(found, folder) != NULL;
 #else
     const ssize_t length = readlink("/proc/self/exe", folder, size - 1);
-    if (length <= 0)
-        return 0;
-    folder[length] = '\0';
+    const int is_found = length > 0;
+    if (is_found)
+        folder[length] = '\0';
 #endif
+    if (!is_found && (program[0] != '/' || !join(folder, size, program, "")))
+        return 0;
     char *slash = strrchr(folder, '/');
     if (!slash)
         return 0;
@@ -255,15 +258,21 @@ wait_readable(int fd, int milliseconds)
     return ready > 0;
 }
 
+/* Store the name of the socket of the pool for callers like this process. Return false if it does not fit. */
+static int
+name_socket(char *path, size_t size, const char *base, uint64_t identity)
+{
+    char ending[TAILHOOK_IDENTITY_DIGITS + 2] = ".";
+    for (size_t at = TAILHOOK_IDENTITY_DIGITS; at; at--, identity >>= 4)
+        ending[at] = "0123456789abcdef"[identity & 15];
+    return join(path, size, base, ending);
+}
+
 /* Return whether a worker that is like this process takes a request now; store in `reason` why not. */
 static int
-is_ready(int fd, char *reason)
+is_ready(int fd, uint64_t identity, char *reason)
 {
-    const uint64_t identity = tailhook_caller_identity(); /* while the worker wakes up */
     struct tailhook_ready ready;
-    *reason = 'u';
-    if (!identity)
-        return 0;
     *reason = 'b';
     if (!wait_readable(fd, READY_TIMEOUT_MS) || recv(fd, &ready, sizeof(ready), 0) != (ssize_t)sizeof(ready))
         return 0;
@@ -348,26 +357,49 @@ wait_for_exit_code(int fd)
     return 0;
 }
 
+/* End as the cold hook does that gets this signal. */
+static void
+end_interrupted(int number)
+{
+    static const char *const INTERRUPTED[] = {"tailhook: the hook was interrupted. The agent may stop.", NULL};
+    (void)number;
+    warn(INTERRUPTED);
+    _exit(0);
+}
+
+/* Do not let Ctrl-C end this process with another exit code; if it is ignored, as with nohup(1), it stays ignored. */
+static void
+handle_interrupt(void)
+{
+    if (signal(SIGINT, end_interrupted) == SIG_IGN)
+        signal(SIGINT, SIG_IGN);
+}
+
 /* Let a worker answer. Return its exit code, or -1 if no worker took the request; `reason` is then one letter. */
 static int
 ask_pool(struct installation *own, int argc, char *const *argv, char *const *variables, uint64_t started, char *reason)
 {
     int code = -1;
+    char path[PATH_MAX];
     *reason = 'u'; /* unusual */
-    if (!is_utf8(variables))
+    const uint64_t identity = is_utf8(variables) ? tailhook_caller_identity() : 0;
+    if (!identity || !name_socket(path, sizeof(path), own->socket, identity))
         return -1;
     *reason = 'n'; /* no pool */
-    const int fd = connect_to(own->socket);
+    const int fd = connect_to(path);
     if (fd < 0) {
         if (errno != ENOENT && errno != ECONNREFUSED && errno != ENOTDIR)
             *reason = errno == EAGAIN ? 'b' : 'u'; /* busy */
         return -1;
     }
     *reason = 'u';
-    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, reason)) {
+    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, identity, reason)) {
         const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (folder >= 0 && access(".", X_OK) == 0 && send_request(fd, argc, argv, variables, folder, started))
-            code = wait_for_exit_code(fd);
+        if (folder >= 0 && access(".", X_OK) == 0) {
+            handle_interrupt();
+            if (send_request(fd, argc, argv, variables, folder, started))
+                code = wait_for_exit_code(fd);
+        }
     }
     if (code < 0)
         close(fd);
@@ -376,8 +408,8 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
 
 /* ---- starting a pool --------------------------------------------------------- */
 
-/* Start a pool in the background, unless that was tried in the last minute. It gets few variables: it lives longer
-   than the session that it is started in. */
+/* Start a pool in the background, unless that was tried in the last minute or the folder belongs to another user. The
+   pool gets few variables: it lives longer than the session that it is started in. */
 static void
 start_pool(const struct installation *own, const char *folder, char *const *variables)
 {
@@ -389,7 +421,9 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
     size_t count = 0;
     if (!join(path, sizeof(path), folder, ATTEMPT_FILE) || !join(place, sizeof(place), folder, ""))
         return;
-    const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (stat(place, &facts) < 0 || facts.st_uid != geteuid())
+        return;
+    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0)
         return;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
@@ -399,6 +433,7 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
         goto end;
     if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
         goto end;
+    flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
     for (; *variables; variables++)
         for (size_t i = 0; KEPT[i] && count != 7; i++)
             if (strncmp(*variables, KEPT[i], strlen(KEPT[i])) == 0)
@@ -503,13 +538,13 @@ main(int argc, char **argv, char **variables)
         warn(NO_ARGUMENTS);
         return 0;
     }
-    argc--;
-    argv++;
-    if (!find_own_folder(folder, sizeof(folder)) || !join(path, sizeof(path), folder, INSTALLATION_FILE) ||
+    if (!find_own_folder(folder, sizeof(folder), argv[0]) || !join(path, sizeof(path), folder, INSTALLATION_FILE) ||
         !read_installation(path, &own, &has_streams)) {
         warn(BROKEN);
         return 0;
     }
+    argc--;
+    argv++;
     const char *off = variable(variables, "TAILHOOK_NO_POOL");
     if (has_streams && *own.socket && !(off && strcmp(off, "1") == 0)) {
         const int code = ask_pool(&own, argc, argv, variables, started, &reason);

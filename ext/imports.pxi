@@ -144,6 +144,7 @@ cdef extern from "os/request.h" nogil:
     size_t OS_REQUEST_HEADER_BYTES "sizeof(struct tailhook_request)"
     enum:
         OS_DESCRIPTORS "TAILHOOK_DESCRIPTORS"
+        OS_IDENTITY_DIGITS "TAILHOOK_IDENTITY_DIGITS"
         OS_MAX_REQUEST_BYTES "TAILHOOK_MAX_REQUEST_BYTES"
 
 cdef extern from "os/watch.h" nogil:

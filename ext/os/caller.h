@@ -45,6 +45,18 @@ tailhook_hash_file(uint64_t *hash, const char *path)
 }
 
 #ifdef __linux__
+/* Go on with a hash by where a link leads; that of a namespace has its number. Return false if there is none. */
+static inline int
+tailhook_hash_link(uint64_t *hash, const char *path)
+{
+    char target[64];
+    const ssize_t size = readlink(path, target, sizeof(target)); /* takes half as long as stat(2) */
+    if (size <= 0)
+        return 0;
+    *hash = tailhook_hash(*hash, target, (size_t)size);
+    return 1;
+}
+
 /* Go on with a hash by the process's label in a security module, such as AppArmor or SELinux; most have none. */
 static inline uint64_t
 tailhook_hash_label(uint64_t hash)
@@ -71,8 +83,9 @@ tailhook_has_usual_limits(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TAILHOOK_MIN_FILES;
 }
 
-/* Return a hash of the process's users, groups, root folder, namespaces, capabilities, label and seccomp mode: of what
-   decides which files it finds and what it may do with them. Return 0 if a limit is set, or if it cannot be found out. */
+/* Return a hash of the process's users, groups, nice value, root folder, namespaces (mount, pid, user, uts),
+   capabilities, label and seccomp mode: of what decides which files and which host name it finds, and what it may do
+   with them. Return 0 if a limit is set, or if it cannot be found out. */
 static inline uint64_t
 tailhook_caller_identity(void)
 {
@@ -86,11 +99,13 @@ tailhook_caller_identity(void)
     hash = tailhook_hash(hash, users, sizeof(users));
     hash = tailhook_hash(hash, own_groups, sizeof(own_groups));
     hash = tailhook_hash(hash, groups, (size_t)count * sizeof(*groups));
+    const int nice = getpriority(PRIO_PROCESS, 0);
+    hash = tailhook_hash(hash, &nice, sizeof(nice));
     if (!tailhook_hash_file(&hash, "/"))
         return 0;
 #ifdef __linux__
-    if (!tailhook_hash_file(&hash, "/proc/self/ns/mnt") || !tailhook_hash_file(&hash, "/proc/self/ns/pid") ||
-        !tailhook_hash_file(&hash, "/proc/self/ns/user"))
+    if (!tailhook_hash_link(&hash, "/proc/self/ns/mnt") || !tailhook_hash_link(&hash, "/proc/self/ns/pid") ||
+        !tailhook_hash_link(&hash, "/proc/self/ns/user") || !tailhook_hash_link(&hash, "/proc/self/ns/uts"))
         return 0;
     hash = tailhook_hash_label(hash);
     const int modes[2] = {prctl(PR_GET_SECCOMP, 0, 0, 0, 0), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)};

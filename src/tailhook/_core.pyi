@@ -782,10 +782,11 @@ REQUEST_MAGIC: int
 REQUEST_HEADER_BYTES: int
 REQUEST_DESCRIPTORS: int  # that come with a request
 MAX_REQUEST_BYTES: int
+IDENTITY_DIGITS: int  # in the name of a socket
 MIN_FILES: int  # that a process may open to answer a request
 
 def caller_identity() -> int:
-    """Return a hash of this process's users, groups, root folder, namespaces, rights, label and seccomp mode, or 0.
+    """Return a hash of this process's users, groups, nice value, root folder, namespaces, rights and label, or 0.
 
     Two processes with the same hash find the same files and may do the same with them. Returns 0 if a limit of
     setrlimit(2) is set that a hook could reach, or if the process has more than 256 groups.

@@ -1,11 +1,13 @@
 """The pool: workers answer as a cold hook does, and whatever ends or is unusual, the answer is right."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -13,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -254,6 +257,116 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
     assert "No pool runs" in tailhook("pool", "stop", env={"HOME": str(home)}, cwd=home).stdout
 
 
+def seconds_later(pool: Pool) -> None:
+    """Let a client start a pool again at once: it does so once in a minute."""
+    os.utime(pool.folder / "pool-start", (time.time() - 70, time.time() - 70))
+
+
+LIMITED = ["sh", "-c", 'ulimit -f 1000 && exec "$@"', "sh"]
+
+
+def test_a_caller_with_a_limit_starts_no_pool(home):
+    with Pool(home, starts=False) as pool:
+        assert pool.hook(STOP, argv=[*LIMITED, *pool.argv, "idle"]).returncode == 0
+        assert not (pool.folder / "pool-start").exists()
+        done = subprocess.run(
+            [*LIMITED, *pool.serve_argv()], env=pool.env, capture_output=True, text=True, timeout=STARTS
+        )
+        assert (done.returncode, done.stderr.count("\n"), "ulimit" in done.stderr) == (1, 1, True)
+        pool.hook(STOP)
+        pool.stop_until_warm()
+
+
+KINDS = {"nice": ["nice", "-n", "5"], "privileges": ["setpriv", "--no-new-privs"]}
+
+
+@LINUX
+@pytest.mark.parametrize("kind", KINDS)
+def test_callers_of_different_kinds_have_a_pool_each_and_one_command_ends_all(home, kind):
+    if shutil.which(KINDS[kind][0]) is None or subprocess.run([*KINDS[kind], "true"], check=False).returncode:
+        pytest.skip("cannot run such a caller")
+    with Pool(home, starts=False) as pool:
+        own, other = pool.argv, [*KINDS[kind], *pool.argv]
+        for pool.argv in (other, own):
+            pool.hook(STOP)
+            pool.stop_until_warm()
+            seconds_later(pool)
+        for pool.argv in (other, own):
+            pool.stop_until_warm()
+        pool.argv = own
+        status = pool.status()
+        pids = [status["pid"], *(one["pid"] for one in status["others"])]
+        assert len(pids) == 2
+        done = tailhook("pool", "stop", env=pool.own, cwd=home)
+        assert all(str(pid) in done.stdout for pid in pids)
+        assert not any(map(is_alive, pids))
+        assert os.listdir(pool.path.parent) == []
+
+
+@LINUX
+def test_of_many_kinds_of_callers_the_last_ones_have_pools(home, site):
+    serve = site / "pool" / "serve.py"
+    text = (
+        serve.read_text()
+        .replace("MAX_POOLS = 4", "MAX_POOLS = 2")
+        .replace("SURPLUS_EXIT_S = 60.0", "SURPLUS_EXIT_S = 0.0")
+    )
+    serve.write_text(text)
+    with Pool(home, package=site) as pool, contextlib.ExitStack() as stack:
+        folder = pool.path.parent
+        later = []
+        for count, nice in enumerate(("1", "2"), 2):
+            assert is_alive(pool.pid)
+            later.append(subprocess.Popen(["nice", "-n", nice, *pool.serve_argv(), "--asked"], env=pool.env))
+            stack.callback(later[-1].communicate)
+            stack.callback(later[-1].terminate)
+            wait_until(lambda count=count: len(list(folder.iterdir())) == count or not is_alive(pool.pid))
+        wait_until(lambda: not is_alive(pool.pid))
+        assert [one.poll() for one in later] == [None, None]
+
+
+@LINUX
+def test_a_pool_has_nothing_open_of_the_process_that_started_it(home):
+    with Pool(home, starts=False) as pool:
+        read, write = os.pipe()
+        subprocess.run([*pool.argv, "idle"], env=pool.env, stdin=subprocess.DEVNULL, pass_fds=[write], check=True)
+        os.close(write)
+        assert select.select([read], [], [], STARTS)[0], "the pool does not close it"
+        os.close(read)
+        wait_until(lambda: pool.status()["running"])
+
+
+@pytest.mark.parametrize("runtime", ["run", ""])
+def test_after_the_computer_starts_again_the_next_hook_starts_a_pool(home, runtime):
+    folder = home / "run"
+    folder.mkdir(mode=0o700)
+    with Pool(home, **({"XDG_RUNTIME_DIR": str(folder)} if runtime else {})) as pool:
+        pool.stop_until_warm()
+        assert (folder in pool.path.parents) == bool(runtime)
+        pool.end(signal.SIGKILL)
+        shutil.rmtree(folder)
+        folder.mkdir(mode=0o700)
+        pool.hook(STOP)
+        wait_until(lambda: pool.status()["running"])
+        pool.stop_until_warm()
+
+
+def test_callers_with_and_without_a_runtime_folder_share_a_pool(home):
+    folder = home / "run"
+    folder.mkdir(mode=0o700)
+    with Pool(home, starts=False) as pool:
+        pool.hook(STOP)
+        wait_until(lambda: pool.finds_socket())
+        path, pid = pool.path, pool.status()["pid"]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not pool.finds_socket())
+        seconds_later(pool)
+        pool.hook(STOP, XDG_RUNTIME_DIR=str(folder))
+        wait_until(lambda: pool.finds_socket())
+        assert pool.path == path
+        assert list(folder.iterdir()) == []
+
+
 # ---- processes that are killed or stopped ----------------------------------------
 
 
@@ -369,6 +482,27 @@ def test_the_end_of_the_client_ends_the_request(pool):
     hook.communicate()
     wait_until(lambda: stdin_of(worker) != pipe)
     pool.stop_until_warm()
+
+
+@LINUX
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_warm_hook_as_it_ends_a_cold_one(pool, number):
+    pool.stop_until_warm()
+    cold = subprocess.Popen(
+        [*pool.cold, "idle"], env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    cold.stdin.write("{")
+    cold.stdin.flush()
+    wait_until(lambda: fcntl.ioctl(cold.stdin, termios.FIONREAD, bytes(4)) == bytes(4))  # it has read that
+    warm, worker = waiting_hook(pool)
+    pipe = stdin_of(worker)
+    ends = []
+    for hook in (cold, warm):
+        hook.send_signal(number)
+        _, stderr = hook.communicate(timeout=STARTS)
+        ends.append((hook.returncode, stderr.count("\n")))
+    assert ends[0] == ends[1] == ((0, 1) if number == signal.SIGINT else (-number, 0))
+    wait_until(lambda: stdin_of(worker) != pipe)
 
 
 def test_two_hundred_callers_at_once_count_exactly(home, pool):
@@ -488,6 +622,35 @@ def test_another_user_gets_no_answer_from_the_pool(home, pool):
     assert pool.ways("Stop")[before:].count("w") == 0
 
 
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
+
+
+@needs_root
+def test_nothing_is_made_in_the_folders_of_another_user(home):
+    """As in the shell of su(1), which keeps XDG_RUNTIME_DIR, or with the client of another user."""
+    theirs = home / "run"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 65534, 65534)
+    with Pool(home, starts=False, XDG_RUNTIME_DIR=str(theirs)) as pool:
+        os.chown(pool.folder, 65534, 65534)
+        assert pool.hook(STOP).returncode == 0
+        assert not (pool.folder / "pool-start").exists()
+        os.chown(pool.folder, os.getuid(), os.getgid())
+        pool.hook(STOP)
+        pool.stop_until_warm()
+    assert list(theirs.iterdir()) == []
+
+
+@needs_root
+def test_without_proc_the_hook_is_cold(home, pool):
+    project = looping_project(home)
+    argv = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*argv, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount anything here")
+    assert pool.hook(STOP, cwd=project, argv=[*argv, *pool.argv, "idle"]).returncode == 2
+    assert iteration(project) == 2
+
+
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
 def test_a_large_environment_is_answered(home, pool, size):
     project = looping_project(home)
@@ -592,6 +755,56 @@ def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
         pool.stop_until_warm(cwd=project)
 
 
+@pytest.mark.parametrize("change", ["a folder above is renamed", "a link is changed"])
+def test_a_pool_leaves_if_another_package_has_its_path(home, site, change):
+    for version in ("first", "second"):
+        shutil.copytree(site, home / version / "tailhook")
+    current = home / "current"
+    if change == "a link is changed":
+        current.symlink_to("first")
+    else:
+        (home / "first").rename(current)
+    with Pool(home, package=current / "tailhook") as pool:
+        pool.stop_until_warm()
+        ways = pool.ways("Stop")
+        if change == "a link is changed":
+            (home / "new").symlink_to("second")
+            (home / "new").rename(current)
+        else:
+            current.rename(home / "old")
+            (home / "second").rename(current)
+        assert pool.hook(STOP).returncode == 0
+        assert "w" not in pool.ways("Stop")[len(ways) :]
+        wait_until(lambda: not is_alive(pool.pid))
+        pool.hook(STOP)
+        wait_until(lambda: pool.finds_socket())
+        pool.stop_until_warm()
+
+
+def test_an_upgrade_while_a_pool_starts_ends_it(home, site):
+    """The change comes when a module that is already loaded is replaced, before the last ones are loaded."""
+    loaded = str(site / "stores" / "atomic.py")
+    with (site / "pool" / "worker.py").open("a") as out:
+        out.write(f"\nwith open({loaded!r}, 'a') as one:\n    one.write('# changed')\n")
+    with Pool(home, package=site, starts=False) as pool:
+        done = subprocess.run(
+            [*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, text=True, check=False, timeout=5
+        )
+        assert (done.returncode, "is being changed" in done.stderr) == (1, True)
+
+
+def test_an_upgrade_leaves_no_socket_of_a_pool_that_was_killed(home, site):
+    with Pool(home, package=site) as pool:
+        before = pool.path
+        pool.end(signal.SIGKILL)
+        init = site / "__init__.py"
+        init.write_text(re.sub(r'__version__ = "[^"]*"', '__version__ = "9.9.9"', init.read_text()))
+        pool.hook(STOP)
+        wait_until(lambda: pool.finds_socket())
+        assert pool.path != before
+        assert [one.name for one in before.parent.iterdir()] == [pool.path.name]
+
+
 def test_a_removed_environment_lets_the_agent_go_with_one_line_and_ends_the_pool(home, site):
     with Pool(home, package=site) as pool:
         pool.stop_until_warm()
@@ -629,6 +842,13 @@ def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
     assert [one for one in facts["findings"] if one["check"] == "pool" and "a pool runs" in one["what"]]
     assert any("warm_ms" in one["figures"] for one in facts["findings"])
     pid = json.loads(run("pool", "status", "--json"))["pid"]
+    former = client.parent.with_name("former")  # with a Python that is gone
+    shutil.copytree(client.parent, former)
+    fields = (former / "installation").read_bytes().split(b"\0")
+    (former / "installation").write_bytes(b"\0".join([fields[0], b"/gone/s", b"/gone/python3.9", *fields[3:]]))
+    dead = home / ".local" / "state" / "tailhook" / "run" / "pool" / f"{Path(os.fsdecode(fields[1])).name}.0badcafe"
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(dead))
     assert "The pool was ended" in run("uninstall", "--yes")
     assert not is_alive(pid)
     left = [path for path in (home / ".local").rglob("*") if "pool" in str(path)]

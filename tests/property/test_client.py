@@ -15,6 +15,7 @@ from support.host import short_folder
 from support.long_runs import examples
 
 from tailhook._core import READY_MAGIC, caller_identity
+from tailhook.pool.control import own_socket
 
 SOURCE = Path(__file__).parents[2] / "ext" / "client.c"
 COLD = 7  # the exit code of what stands for the cold hook
@@ -76,8 +77,9 @@ def test_a_file_with_any_bytes_lets_the_agent_go(folder, data):
 
 def answered(folder: Path, ready: bytes, code: bytes) -> subprocess.CompletedProcess:
     """Run the client against a worker that sends these bytes: when it accepts, and after the request."""
-    path = str(folder / "run" / "socket")
-    write_installation(folder, path)
+    name = str(folder / "run" / "socket")
+    write_installation(folder, name)
+    path = own_socket(name)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()

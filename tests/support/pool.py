@@ -12,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.host import ENVIRONMENT, tailhook
+from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
 
 STARTS = 30  # seconds in which a process starts even on a busy machine
 
 
-def hook_command(form: str, home: Path, machines: str = "idle") -> list[str]:
+def hook_command(form: str, home: Path, machines: str = "idle", **variables: str) -> list[str]:
     """Return the argv of a form of the hook.  form: "--cold" or "--warm"."""
-    done = tailhook("hook-command", form, machines, env={"HOME": str(home)}, cwd=home)
+    done = tailhook("hook-command", form, machines, env={"HOME": str(home), **variables}, cwd=home)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -29,18 +30,20 @@ class Pool:
 
     package: the package that it runs; that of the tests if it is not given.
     starts: whether the pool runs from the beginning.
+    variables: more of the environment.
     """
 
-    def __init__(self, home: Path, package: Path | None = None, starts: bool = True) -> None:
+    def __init__(self, home: Path, package: Path | None = None, starts: bool = True, **variables: str) -> None:
         self.home = home
         self.starts = starts
-        self.env = {**ENVIRONMENT, "HOME": str(home), "TAILHOOK_NO_AUTOSTART": "1"}
+        self.own = {"HOME": str(home), **variables}
+        self.env = {**ENVIRONMENT, **self.own, "TAILHOOK_NO_AUTOSTART": "1"}
         self.package = package
         self.process = None
         self.listener = None
         if package is None:
-            self.argv = hook_command("--warm", home)[:2]
-            self.cold = hook_command("--cold", home)[:4]
+            self.argv = hook_command("--warm", home, **variables)[:2]
+            self.cold = hook_command("--cold", home, **variables)[:4]
         else:
             path = f"import sys; sys.path.insert(0, {str(package.parent)!r}); from tailhook.cli import main; main()"
             words = ["hook-command", "--warm"]
@@ -57,15 +60,20 @@ class Pool:
 
     def serve(self) -> None:
         """Start the pool and wait until it listens."""
-        fields = (self.folder / "installation").read_bytes().split(b"\0")
-        argv = [os.fsdecode(fields[2]), "-I", "-S", os.fsdecode(fields[4]), f"{self.folder}/", "--asked"]
-        self.process = subprocess.Popen(argv, env=self.env, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*self.serve_argv(), "--asked"], env=self.env, stderr=subprocess.PIPE, text=True
+        )
         self.pid = self.process.pid
         deadline = time.monotonic() + STARTS
         while not self.finds_socket():
             assert self.process.poll() is None, self.process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.005)
+
+    def serve_argv(self) -> list[str]:
+        """Return the command with which the client starts a pool."""
+        _, _, interpreter, _, entry = read_installation(str(self.folder))
+        return [interpreter, "-I", "-S", entry, f"{self.folder}/"]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the pool that the test started."""
@@ -80,7 +88,7 @@ class Pool:
         self.end()
         if self.listener is not None:
             self.listener.close()
-        tailhook("pool", "stop", env={"HOME": str(self.home)}, cwd=self.home)  # one that a client started
+        tailhook("pool", "stop", env=self.own, cwd=self.home)  # those that clients started
         if self.package is not None and self.finds_socket():
             for pid in pids_of(str(self.package / "pool" / "entry.py")):
                 with contextlib.suppress(ProcessLookupError):
@@ -89,7 +97,7 @@ class Pool:
     @property
     def path(self) -> Path:
         """Return the path of the socket that the client uses."""
-        return Path(os.fsdecode((self.folder / "installation").read_bytes().split(b"\0")[1]))
+        return Path(own_socket(read_installation(str(self.folder))[1]))
 
     def finds_socket(self) -> bool:
         """Return whether a pool listens on the socket that the client uses."""
@@ -138,7 +146,7 @@ class Pool:
 
     def status(self) -> dict:
         """Return what `tailhook pool status` prints."""
-        done = tailhook("pool", "status", "--json", env={"HOME": str(self.home)}, cwd=self.home)
+        done = tailhook("pool", "status", "--json", env=self.own, cwd=self.home)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

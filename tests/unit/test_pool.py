@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import posix
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 from support.host import looping
 from support.oracles import jwz
 
-from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC
+from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
+from tailhook.install.client import without_version
+from tailhook.pool.installation import socket_of
 from tailhook.pool.worker import parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
 from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record_cold, record_hook
@@ -167,26 +170,80 @@ def test_the_ways_of_the_last_hooks_are_described():
     assert p99_of(list(range(1, 101))) == 99
 
 
+# ---- the kinds of callers ------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="without namespaces")
+@pytest.mark.parametrize(
+    "start",
+    [
+        ["nice", "-n", "5"],
+        ["setpriv", "--no-new-privs"],
+        *(["unshare", f"--{namespace}"] for namespace in ("mount", "uts", "user")),
+        ["unshare", "--fork", "--pid"],
+    ],
+    ids=" ".join,
+)
+def test_another_kind_of_caller_has_another_identity(start):
+    if not shutil.which(start[0]) or subprocess.run([*start, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("cannot start such a process")
+    code = "from tailhook._core import caller_identity as one; print(one())"
+    plain, other = (
+        int(subprocess.run([*words, sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for words in ([], start)
+    )
+    assert plain == caller_identity()
+    assert other not in (0, plain)
+
+
+@pytest.mark.parametrize(("identity", "ending"), [(1, "00000001"), (0x123456789ABCDEF0, "9abcdef0"), (0, "00000000")])
+def test_the_name_of_a_socket_ends_with_the_lower_half_of_the_identity(identity, ending):
+    assert socket_of("/run/name", identity) == f"/run/name.{ending}"
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [
+        ("/x/lib/python3.9/site-packages/tailhook/a.py", True),
+        ("/x/lib/python3.14t/site-packages/tailhook/a.py", True),
+        ("/y/lib/python3.12/site-packages/tailhook/a.py", False),
+    ],
+)
+def test_a_package_is_known_with_another_version_of_python(path, same):
+    assert (without_version(path) == without_version("/x/lib/python3.12/site-packages/tailhook/a.py")) == same
+
+
 # ---- nothing stays in the modules ---------------------------------------------------
 
 ISOLATED = """
-import json, os, posix, sys
+import json, os, posix, signal, sys
 sys.path.insert(0, {path!r})
 from tailhook.pool.serve import load_hook_modules
 load_hook_modules()
 from tailhook.hook.process import run_hook
 from tailhook.stores.atomic import forget_folder
 
+def content(name, value):
+    # All that is in this package's containers must stay the same.
+    is_container = isinstance(value, (list, dict, set, bytearray))
+    return id(value), repr(value) if is_container and name.startswith("tailhook") else 0
+
 def states():
-    return {{
-        (name, key): (id(value), len(value) if isinstance(value, (list, dict, set)) else repr(value))
-        for name, module in sys.modules.items() if name.startswith("tailhook")
-        for key, value in vars(module).items()
-        if not key.startswith("__")
+    found = {{
+        (name, key): content(name, value)
+        for name, module in list(sys.modules.items())
+        for key, value in list(vars(module).items())
+        if not key.startswith("__") and name != "__main__" and (name, key) != ("posix", "environ")
     }}
+    for number in signal.valid_signals():
+        found["signal", number] = id(signal.getsignal(number))
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        found["timer", timer] = signal.getitimer(timer)
+    return found
 
 modules, before = set(sys.modules), states()
-for machine, payload, env in json.loads(sys.stdin.read()):
+requests = json.loads(sys.stdin.read())
+for machine, payload, env in requests:
     read, write = posix.pipe()
     posix.write(write, json.dumps(payload).encode())
     posix.close(write)

@@ -6,7 +6,7 @@ import os
 from tailhook.cli.output import CommandError, Commands, add_json, command, counted, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.install.client import NoClientError, client_path, prepare_client
-from tailhook.pool.control import find_pool, pool_start_failure, stop_pool
+from tailhook.pool.control import RunningPool, find_pool, find_pools, pool_start_failure, stop_pools
 from tailhook.pool.installation import POOL_ENTRY, client_folder_of, real_interpreter
 from tailhook.pool.serve import ASKED_FLAG
 
@@ -31,30 +31,47 @@ def serve_here(_: argparse.Namespace) -> None:
 
 
 def show_status(arguments: argparse.Namespace) -> None:
-    """Print the facts about the pool."""
+    """Print the facts about the pool, and about those for other callers."""
     folder = own_folder()
-    found = find_pool(folder)
-    if found is None:
+    pools = find_pools(folder)
+    own = next((pool for pool in pools if pool.is_own), None)
+    facts: dict[str, object] = {"running": own is not None}
+    if own is None:
         why = pool_start_failure(folder)
-        facts: dict[str, object] = {"running": False, "last_start": why or None}
+        facts["last_start"] = why or None
         lines = ["No pool runs. The next hook starts one if the client is installed."]
-        print_facts(arguments, facts, *lines, *([f"The last start failed: {plain(why)}"] if why else []))
-        return
-    workers = None if found.workers is None else len(found.workers)
-    facts = {"running": True, "pid": found.pid, "socket": found.socket, "workers": workers, "memory": found.memory}
-    words = [f"A pool runs: process {found.pid}"]
-    if workers is not None:
-        words.append(counted(workers, "workers"))
-    if found.memory is not None:
-        words.append(f"{found.memory / (1 << 20):.1f} MiB of memory in all")
-    print_facts(arguments, facts, f"{', '.join(words)}.", f"Socket: {plain(found.socket)}")
+        lines += [f"The last start failed: {plain(why)}"] if why else []
+    else:
+        facts |= pool_facts(own)
+        lines = [f"A pool runs: {describe_pool(own)}.", f"Socket: {plain(own.socket)}"]
+    others = [pool for pool in pools if not pool.is_own]
+    facts["others"] = [pool_facts(pool) for pool in others]
+    lines += [f"Another one, for callers with other rights: {describe_pool(pool)}." for pool in others]
+    print_facts(arguments, facts, *lines)
+
+
+def pool_facts(pool: RunningPool) -> dict[str, object]:
+    """Return the facts about a running pool."""
+    workers = None if pool.workers is None else len(pool.workers)
+    return {"pid": pool.pid, "socket": pool.socket, "workers": workers, "memory": pool.memory}
+
+
+def describe_pool(pool: RunningPool) -> str:
+    """Return the process of a running pool, and how large it is."""
+    words = [f"process {pool.pid}"]
+    if pool.workers is not None:
+        words.append(counted(len(pool.workers), "workers"))
+    if pool.memory is not None:
+        words.append(f"{pool.memory / (1 << 20):.1f} MiB of memory in all")
+    return ", ".join(words)
 
 
 def stop(arguments: argparse.Namespace) -> None:
-    """End the pool, and wait for its end."""
-    found = stop_pool(own_folder())
-    line = f"The pool was stopped: process {found.pid}." if found else "No pool runs."
-    print_facts(arguments, {"stopped": found is not None, "pid": found.pid if found else None}, line)
+    """End the pools of this installation, and wait for their end."""
+    found = stop_pools(own_folder())
+    pids = [pool.pid for pool in found]
+    line = f"The pool was stopped: process {' and '.join(map(str, pids))}." if found else "No pool runs."
+    print_facts(arguments, {"stopped": bool(found), "pids": pids}, line)
 
 
 def own_folder() -> str:

@@ -1,6 +1,7 @@
 """The native client of this installation: written, tried, and removed."""
 
 import os
+import re
 import shutil
 import subprocess
 from contextlib import suppress
@@ -8,13 +9,15 @@ from pathlib import Path
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.pool.control import read_installation, stop_pool
+from tailhook.pool.control import read_installation, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
+    HOOK_ENTRY,
     built_client,
     client_folder,
     client_folder_of,
     real_interpreter,
+    remove_dead_sockets,
     write_installation,
 )
 from tailhook.stores.atomic import remove_file
@@ -61,20 +64,46 @@ def prepare_client() -> str:
 
 
 def remove_client() -> bool:
-    """End the pool of this installation and remove the client with all its files; return whether there was one.
+    """End the pools of this installation and remove the client with all its files; return whether there was one.
 
-    Raises OSError.
+    Also removes what this package has left with another version of Python, if that is gone. Raises OSError.
     """
-    folder = client_folder(real_interpreter())
-    if not Path(folder).exists():
-        return False
-    remove_file(f"{folder}/{CLIENT_FILE}")  # from here on no hook starts a pool
-    stop_pool(folder)
-    with suppress(OSError, IndexError):
-        socket = read_installation(folder)[1]
-        remove_file(f"{socket}.lock")
-        Path(client_folder_of(socket)).rmdir()
-    shutil.rmtree(folder)
+    folder = Path(client_folder(real_interpreter()))
+    exists = folder.exists()
+    if exists:
+        remove_client_of(folder)
+    for other in folder.parent.glob("*"):
+        if is_left_over(other):
+            remove_client_of(other)
     with suppress(OSError):  # another installation has its client there
-        Path(folder).parent.rmdir()
-    return True
+        folder.parent.rmdir()
+    return exists
+
+
+def remove_client_of(folder: Path) -> None:
+    """End the pools of an installation and remove its client's folder and its sockets. Raises OSError."""
+    remove_file(f"{folder}/{CLIENT_FILE}")  # from here on no hook starts a pool
+    try:
+        stop_pools(str(folder))
+    finally:  # a pool that another process namespace has leaves when it notices this
+        with suppress(OSError, IndexError):
+            name = read_installation(str(folder))[1]
+            remove_dead_sockets(name)
+            Path(client_folder_of(name)).rmdir()
+        shutil.rmtree(folder)
+
+
+def is_left_over(folder: Path) -> bool:
+    """Return whether a client's folder is that of this package with a version of Python that is gone."""
+    try:
+        _, _, interpreter, entry, _ = read_installation(str(folder))
+    except (OSError, ValueError):
+        return False
+    return without_version(entry) == without_version(HOOK_ENTRY) and not (
+        Path(interpreter).exists() and Path(entry).exists()
+    )
+
+
+def without_version(path: str) -> str:
+    """Return a path without the version in the name of Python's folder, as in `lib/python3.12/site-packages`."""
+    return re.sub(r"/python3\.\d+t?/", "/python3/", path)

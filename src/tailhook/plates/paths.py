@@ -54,6 +54,7 @@ def make_runtime_folder() -> Path:
     Raises OSError if another user could change it, and TailhookError if another user may look into it.
     """
     folder = runtime_folder()
+    check_folder(folder)  # before one is made in a folder of another user
     make_folders(folder)
     check_folder(folder)
     found = os.lstat(folder)

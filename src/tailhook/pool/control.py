@@ -6,10 +6,12 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE
+from tailhook._core import caller_identity
+from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE, socket_of, sockets_of
 from tailhook.stores.atomic import read_file
 
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
@@ -19,37 +21,61 @@ STOP_POLL_INTERVAL_S = 0.005
 class RunningPool(NamedTuple):
     """A pool that listens.
 
+    is_own: whether it answers hooks that this process starts.
     pid: the parent's.
     workers: the workers' process ids; None if the system does not show them.
     memory: bytes of the parent and its workers together, with shared pages counted once (PSS); None if unknown.
     """
 
     socket: str
+    is_own: bool
     pid: int
     workers: list[int] | None
     memory: int | None
 
 
 def read_installation(folder: str) -> list[str]:
-    """Return the fields of the file beside a client: format, socket, interpreter, entries of the hook and the pool.
+    """Return the fields of the file beside a client: format, what the names of its sockets begin with, and so on.
 
     folder: the client's.
 
-    Raises OSError.
+    After that come the interpreter and the entries of the hook and the pool. Raises OSError.
     """
     data = read_file(f"{folder}/{INSTALLATION_FILE}").decode("utf-8", "surrogateescape")
     return data.split("\0")[:-1]
 
 
 def find_pool(folder: str) -> RunningPool | None:
-    """Return the pool that a client finds, None if none runs.
+    """Return the pool that a client finds if this process starts it, None if none runs.
+
+    folder: the client's.
+    """
+    return next((pool for pool in find_pools(folder) if pool.is_own), None)
+
+
+def find_pools(folder: str) -> list[RunningPool]:
+    """Return the pools of an installation: there may be one for each kind of callers.
 
     folder: the client's.
     """
     try:
-        path = read_installation(folder)[1]
+        name = read_installation(folder)[1]
     except (OSError, IndexError):
-        return None
+        return []
+    own = own_socket(name)
+    return [pool for path in sockets_of(name) if (pool := running_pool(path, path == own))]
+
+
+def own_socket(name: str) -> str:
+    """Return the socket of the pool that answers hooks which this process starts.
+
+    name: what the names of the installation's sockets begin with.
+    """
+    return socket_of(name, caller_identity())
+
+
+def running_pool(path: str, is_own: bool) -> RunningPool | None:
+    """Return the pool that listens on a socket, None if none does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1)
         try:
@@ -58,7 +84,7 @@ def find_pool(folder: str) -> RunningPool | None:
             return None
         pid = listener_pid(connection)
     workers = children_of(pid) if pid > 0 else None
-    return RunningPool(path, pid, workers, memory_of([pid, *workers]) if workers is not None else None)
+    return RunningPool(path, is_own, pid, workers, memory_of([pid, *workers]) if workers is not None else None)
 
 
 def listener_pid(connection: socket.socket) -> int:
@@ -89,26 +115,27 @@ def memory_of(pids: list[int]) -> int | None:
     return total
 
 
-def stop_pool(folder: str) -> RunningPool | None:
-    """End the pool that a client finds and wait until its processes have ended; return what it was.
+def stop_pools(folder: str) -> list[RunningPool]:
+    """End the pools of an installation and wait until their processes have ended; return what they were.
 
     folder: the client's.
 
-    Raises OSError, and TimeoutError if it does not end.
+    Raises OSError, and TimeoutError if one does not end.
     """
-    found = find_pool(folder)
-    if found is None:
-        return None
-    if found.pid <= 0:
-        raise OSError("the pool runs in another process namespace, such as a container. End it there")
-    processes = [found.pid, *(found.workers or ())]
-    os.kill(found.pid, signal.SIGTERM)
+    found = find_pools(folder)
+    ended = [pool for pool in found if pool.pid > 0]
+    for pool in ended:
+        with suppress(ProcessLookupError):
+            os.kill(pool.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while any(map(is_running, processes)):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the pool (process {found.pid}) did not end within {STOP_TIMEOUT_S:g} s")
-        time.sleep(STOP_POLL_INTERVAL_S)
-    return found
+    for pool in ended:
+        while any(map(is_running, [pool.pid, *(pool.workers or ())])):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the pool (process {pool.pid}) did not end within {STOP_TIMEOUT_S:g} s")
+            time.sleep(STOP_POLL_INTERVAL_S)
+    if ended != found:
+        raise OSError("a pool runs in another process namespace, such as a container. End it there")
+    return ended
 
 
 def is_running(pid: int) -> bool:

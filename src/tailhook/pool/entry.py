@@ -1,9 +1,18 @@
-"""The file that the client's argv for a new pool names: nothing here but the way to the modules."""
+"""The file that the client's argv for a new pool names: nothing here but the way to the modules.
 
+It looks at the package's files before it loads one of them, so that the pool notices an upgrade that comes meanwhile.
+"""
+
+import posix
 import sys
 
-sys.path.insert(0, __file__[: -len("/tailhook/pool/entry.py")])
+package = __file__[: -len("/pool/entry.py")]
+LOADED_FOLDERS = ("", "/pool", "/stores", "/machines", "/hook", "/hook/hosts")  # the folders of what a pool loads
 
-from tailhook.pool.serve import main
+paths = [f"{package}{folder}/{name}" for folder in LOADED_FOLDERS for name in posix.listdir(f"{package}{folder}")]
+files = {path: posix.stat(path) for path in (package, *paths)}
+sys.path.insert(0, package[: -len("/tailhook")])
 
-sys.exit(main(sys.argv[1:]))
+from tailhook.pool.serve import main  # noqa: E402 - the package may only be loaded now
+
+sys.exit(main(sys.argv[1:], files))

@@ -9,16 +9,16 @@ import posix
 import sys
 
 from tailhook import __version__, _core
-from tailhook._core import fingerprint
-from tailhook.stores.atomic import check_folder, make_folders, read_file, replace_file, state_folder_path
+from tailhook._core import IDENTITY_DIGITS, fingerprint
+from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder_path
 from tailhook.stores.hook_times import TIMES_FOLDER
 from tailhook.stores.spool import runtime_folder
 
 INSTALLATION_FORMAT = "tailhook-hook 1"
-INSTALLATION_FILE = (
-    "installation"  # beside the client: INSTALLATION_FORMAT, socket, interpreter, entry of the hook, of the pool
-)
+# Beside the client: INSTALLATION_FORMAT, what the sockets' names begin with, interpreter, entries of hook and pool.
+INSTALLATION_FILE = "installation"
 POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
+POOL_LOCK_FILE = "pool-lock"  # beside the client: locked by a pool while it makes its socket
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
@@ -65,38 +65,100 @@ def build_id() -> str:
     return f"{fingerprint(read_file(str(_core.__file__), max_bytes=MAX_CORE_BYTES, flags=posix.O_CLOEXEC)):016x}"
 
 
-def socket_path(interpreter: str, state: str) -> str:
-    """Return where the pool of this installation listens: its version and its build are in the name.
+def socket_name(interpreter: str, state: str, known: str) -> str:
+    """Return what the names of this installation's sockets begin with: its version and its build are in it.
 
-    The socket's folder can only be used by this user; it is made if it is missing.
+    Their folder can only be used by this user; it is made if it is missing.
 
     state: the private state folder that the client is in.
+    known: the name so far. If its folder can be used, it stays: otherwise callers with different values of
+    XDG_RUNTIME_DIR would end each other's pools.
 
     Raises OSError.
     """
+    digest = installation_digest(PACKAGE, interpreter, __version__, build_id())
+    folder, _, known_digest = known.rpartition("/")
+    if known_digest == digest and not folder_fault_of(folder):
+        return known
     folder = f"{runtime_folder(state)}/{POOLS}"
+    check_folder(folder)  # before one is made in a folder of another user
     make_folders(folder)
-    check_folder(folder)
-    facts = posix.lstat(folder)
+    if fault := folder_fault_of(folder):
+        raise OSError(fault)
+    name = f"{folder}/{digest}"
+    if len(socket_of(name, 0).encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
+        raise OSError(f"{name}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
+    return name
+
+
+def folder_fault_of(folder: str) -> str:
+    """Return why a folder cannot have the sockets, "" if it can."""
+    try:
+        check_folder(folder)
+        facts = posix.lstat(folder)
+    except OSError as error:
+        return str(error)
     if facts.st_mode & 0o170000 != 0o040000 or facts.st_mode & NOT_PRIVATE:
-        raise OSError(f"{folder} must be a folder that only you can access (mode 0700)")
-    path = f"{folder}/{installation_digest(PACKAGE, interpreter, __version__, build_id())}"
-    if len(path.encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
-        raise OSError(f"{path}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
-    return path
+        return f"{folder} must be a folder that only you can access (mode 0700)"
+    return ""
 
 
-def write_installation(interpreter: str, folder: str = "") -> tuple[str, str]:
-    """Write the client and the file beside it, unless they are there already; return the paths of client and socket.
+def socket_of(name: str, identity: int) -> str:
+    """Return the socket of the pool for one kind of callers: see `ext/os/request.h`.
+
+    name: what the names of the installation's sockets begin with.
+    identity: `caller_identity` of these callers.
+    """
+    return f"{name}.{identity & ((1 << 4 * IDENTITY_DIGITS) - 1):0{IDENTITY_DIGITS}x}"
+
+
+def sockets_of(name: str) -> list[str]:
+    """Return the sockets of an installation that exist, of all kinds of callers."""
+    folder, _, start = name.rpartition("/")
+    try:
+        return [f"{folder}/{found}" for found in sorted(posix.listdir(folder)) if found.startswith(f"{start}.")]
+    except OSError:
+        return []
+
+
+def remove_dead_sockets(name: str) -> None:
+    """Remove the sockets of an installation on which no process listens: of pools that were killed. Raises OSError."""
+    for path in sockets_of(name):
+        if not is_served(path):
+            remove_file(path)
+
+
+def is_served(path: str) -> bool:
+    """Return whether a pool listens on a socket."""
+    import socket  # not at the start: `tailhook hook` does not need it
+
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    probe.settimeout(0)
+    try:
+        probe.connect(path)
+    except BlockingIOError:  # its backlog is full
+        return True
+    except OSError:
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = False) -> tuple[str, str]:
+    """Write the client and the file beside it, unless they are there already; return the client's path.
 
     interpreter: the real one's path.
     folder: the client's; "" for that of this installation.
+    keeps_socket: whether the sockets stay where they are if they can.
 
-    Raises FileNotFoundError if the package has no client, and OSError.
+    Also returns what the names of the sockets begin with. Raises FileNotFoundError if the package has no client, and
+    OSError.
     """
     program = read_file(built_client(), flags=posix.O_CLOEXEC)
     folder = folder or client_folder(interpreter)
-    socket = socket_path(interpreter, folder.rpartition(f"/{POOLS}/")[0])
+    known = known_socket_name(folder)
+    name = socket_name(interpreter, folder.rpartition(f"/{POOLS}/")[0], known if keeps_socket else "")
     make_folders(f"{folder}/{TIMES_FOLDER}")
     check_folder(folder)
     client = f"{folder}/{CLIENT_FILE}"
@@ -104,11 +166,22 @@ def write_installation(interpreter: str, folder: str = "") -> tuple[str, str]:
         replace_file(client, program)
     if posix.stat(client).st_mode & 0o777 != 0o700:
         posix.chmod(client, 0o700)
-    fields = (INSTALLATION_FORMAT, socket, interpreter, HOOK_ENTRY, POOL_ENTRY)
+    fields = (INSTALLATION_FORMAT, name, interpreter, HOOK_ENTRY, POOL_ENTRY)
     words = "".join(f"{field}\0" for field in fields).encode("utf-8", "surrogateescape")
     if read_if_there(f"{folder}/{INSTALLATION_FILE}") != words:
         replace_file(f"{folder}/{INSTALLATION_FILE}", words)
-    return client, socket
+    if known not in ("", name):
+        remove_dead_sockets(known)
+    return client, name
+
+
+def known_socket_name(folder: str) -> str:
+    """Return what the sockets' names begin with by the file beside a client, "" if it has none. Raises OSError.
+
+    folder: the client's.
+    """
+    fields = read_if_there(f"{folder}/{INSTALLATION_FILE}").decode("utf-8", "surrogateescape").split("\0")
+    return fields[1] if len(fields) > 1 else ""
 
 
 def read_if_there(path: str) -> bytes:

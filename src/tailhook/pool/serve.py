@@ -12,19 +12,24 @@ import sys
 from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 
-from tailhook._core import flock_within
+from tailhook._core import caller_identity, flock_within
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
     INSTALLATION_FILE,
     PACKAGE,
+    POOL_LOCK_FILE,
     client_folder_of,
+    is_served,
     read_if_there,
+    remove_dead_sockets,
+    socket_of,
+    sockets_of,
     write_installation,
 )
 from tailhook.pool.sources import Sources
-from tailhook.pool.worker import Worker
+from tailhook.pool.worker import OPEN_FILES, Worker
 from tailhook.pool.workers import FREE, IDLE, RESIDENT_WORKERS, WorkerTable
 from tailhook.stores.atomic import SAFE, read_file, remove_file
 
@@ -34,24 +39,28 @@ WORKER_END_TIMEOUT_S = 10.0  # in which workers end their requests if a signal a
 START_TIMEOUT_S = 2.0  # how long another start may take
 BACKLOG = 128  # connections that wait for a worker
 MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
+MAX_POOLS = 4  # of one installation; if more kinds of callers have one, the oldest leaves
+SURPLUS_EXIT_S = 60.0  # how long it must have been quiet for that
 MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
 ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
     """Serve until there is a reason to leave; return the exit code.
 
     argv: the client's folder; ASKED_FLAG.
+    files: as for `Sources`.
     """
+    close_descriptors()
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
         if ASKED_FLAG not in argv and not read_if_there(f"{folder}/{INSTALLATION_FILE}"):
             return 0  # the client was removed while it started this
         if ASKED_FLAG not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
             return 0
-        pool = Pool(folder)
+        pool = Pool(folder, files, ASKED_FLAG in argv)
         if not pool.listen():
             return 0
         pool.serve()
@@ -59,6 +68,14 @@ def main(argv: list[str]) -> int:
         warn(f"tailhook: pool: {describe(error)}")
         return 1
     return 0
+
+
+def close_descriptors() -> None:
+    """Close what the process that started this one had open: locks, and pipes whose readers wait for their end."""
+    for name in posix.listdir(OPEN_FILES):
+        if int(name) > 2:
+            with suppress(OSError):  # that of the listing
+                posix.close(int(name))
 
 
 def load_hook_modules() -> None:
@@ -76,12 +93,20 @@ class Pool:
     """The parent process.
 
     folder: the client's; "" for that of this installation.
+    files: as for `Sources`.
+    was_asked: whether a person started it.
+
+    Raises OSError.
     """
 
-    def __init__(self, folder: str) -> None:
-        client, self.path = write_installation(sys.executable, folder)
+    def __init__(self, folder: str, files: dict[str, posix.stat_result], was_asked: bool) -> None:
+        identity = caller_identity()
+        if not identity:
+            raise OSError("a limit of this process (ulimit) could end a hook early, so no pool starts from here")
+        client, self.name = write_installation(sys.executable, folder, keeps_socket=not was_asked)
+        self.path = socket_of(self.name, identity)
         self.folder = client_folder_of(client)
-        self.sources = Sources([self.folder, self.path.rpartition("/")[0]])
+        self.sources = Sources(PACKAGE, files, [self.folder, self.path.rpartition("/")[0]])
         load_hook_modules()
         if self.sources.have_changed():
             raise OSError(f"{PACKAGE} is being changed; the next hook starts another pool")
@@ -93,11 +118,11 @@ class Pool:
 
     def listen(self) -> bool:
         """Bind the socket; return False if another pool listens on it. Raises OSError."""
-        lock = posix.open(f"{self.path}.lock", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+        lock = posix.open(f"{self.folder}/{POOL_LOCK_FILE}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
         try:
             if not flock_within(lock, START_TIMEOUT_S) or is_served(self.path):
                 return False
-            remove_file(self.path)
+            remove_dead_sockets(self.name)
             self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             posix.umask(0o177)
             self.listener.bind(self.path)
@@ -156,12 +181,12 @@ class Pool:
 
         has_watched: something has changed in a watched folder.
         """
-        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES:
+        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES or self.sources.have_moved():
             return True
         if has_watched or self.sources.watch < 0:
             self.table.is_suspicious = True
             self.sources.read_events()
-            if self.sources.have_changed() or not self.has_socket():
+            if self.sources.have_changed() or not self.has_socket() or self.is_surplus():
                 return True
             self.table.is_suspicious = False
         return False
@@ -170,9 +195,25 @@ class Pool:
         """Return whether clients still find this pool's socket and the file that names it."""
         try:
             named = read_file(f"{self.folder}/{INSTALLATION_FILE}").split(b"\0")[1]
-            return named == self.path.encode("utf-8", "surrogateescape") and posix.lstat(self.path).st_ino == self.inode
         except (OSError, IndexError):
             return False
+        return named == self.name.encode("utf-8", "surrogateescape") and self.owns_socket()
+
+    def owns_socket(self) -> bool:
+        """Return whether the socket at its path is this pool's, and not that of a later one."""
+        try:
+            return posix.lstat(self.path).st_ino == self.inode
+        except OSError:
+            return False
+
+    def is_surplus(self) -> bool:
+        """Return whether enough later pools of this installation run, and this one is not in use.
+
+        Callers that have a namespace of their own each time would otherwise leave many.
+        """
+        others = (path for path in sockets_of(self.name) if path != self.path)
+        later = [path for path in others if started_at(path) > started_at(self.path)]
+        return len(later) >= MAX_POOLS and self.quiet_s() >= SURPLUS_EXIT_S
 
     # ---- workers ----------------------------------------------------------------
 
@@ -225,7 +266,7 @@ class Pool:
 
     def leave(self) -> None:
         """Remove the socket and wait until the workers have ended their requests; if a signal asked, not for long."""
-        if self.has_socket():
+        if self.owns_socket():
             remove_file(self.path)
         self.listener.close()
         posix.close(self.life_end)
@@ -241,19 +282,12 @@ class Pool:
             kill(pid, signal.SIGKILL)
 
 
-def is_served(path: str) -> bool:
-    """Return whether a pool listens on a socket."""
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    probe.settimeout(0)
+def started_at(path: str) -> int:
+    """Return when a pool made its socket, in Unix nanoseconds; 0 if that is gone."""
     try:
-        probe.connect(path)
-    except BlockingIOError:  # its backlog is full
-        return True
+        return posix.lstat(path).st_mtime_ns
     except OSError:
-        return False
-    finally:
-        probe.close()
-    return True
+        return 0
 
 
 def new_pipe() -> tuple[int, int]:

@@ -3,26 +3,26 @@
 import posix
 import select
 
-from tailhook import _core
 from tailhook._core import watch_folders
 from tailhook.stores.atomic import stamp_of
 
-LOADED_FOLDERS = ("", "pool", "stores", "machines", "hook", "hook/hosts")  # the folders of what a pool loads
 EVENT_BYTES = 1 << 16  # read at a time
 
 
 class Sources:
-    """The package's modules that a pool may load, and its core. Make it before they are loaded.
+    """The package's modules that a pool may load, and its core.
 
-    more_folders: folders to watch beside those of the package.
+    package: its folder.
+    files: what was found at each path of these files, and of the package, before one of them was loaded.
+    more_folders: folders to watch beside those of the files.
     """
 
-    def __init__(self, more_folders: "list[str]") -> None:
-        package = _core.__file__.rpartition("/")[0]
-        folders = [f"{package}/{room}".rstrip("/") for room in LOADED_FOLDERS]
-        self.watch = watch_folders([folder.encode("utf-8", "surrogateescape") for folder in [*folders, *more_folders]])
-        paths = [f"{folder}/{name}" for folder in folders for name in posix.listdir(folder)]
-        self.stamps = {path: stamp(path) for path in paths if path.endswith((".py", ".so"))}
+    def __init__(self, package: str, files: "dict[str, posix.stat_result]", more_folders: "list[str]") -> None:
+        self.package = package
+        self.place = place_of(files[package])
+        self.stamps = {path: stamp_of(facts) for path, facts in files.items() if path.endswith((".py", ".so"))}
+        folders = {path.rpartition("/")[0] for path in self.stamps}.union(more_folders)
+        self.watch = watch_folders([folder.encode("utf-8", "surrogateescape") for folder in folders])
         self.polling = select.poll()
         if self.watch >= 0:
             self.polling.register(self.watch, select.POLLIN)
@@ -30,6 +30,16 @@ class Sources:
     def may_have_changed(self) -> bool:
         """Return whether something has changed in a folder, or the system cannot find out."""
         return self.watch < 0 or bool(self.polling.poll(0))
+
+    def have_moved(self) -> bool:
+        """Return whether another folder has the package's path, because one above it was renamed or a link was changed.
+
+        No watch notices that.
+        """
+        try:
+            return place_of(posix.stat(self.package)) != self.place
+        except OSError:
+            return True
 
     def have_changed(self) -> bool:
         """Return whether a file was replaced, written or removed."""
@@ -42,6 +52,11 @@ class Sources:
                 pass
         except BlockingIOError:
             pass
+
+
+def place_of(facts: posix.stat_result) -> "tuple[int, int]":
+    """Return the device and the inode: another folder has others."""
+    return facts.st_dev, facts.st_ino
 
 
 def stamp(path: str) -> "tuple[int, int, int] | None":

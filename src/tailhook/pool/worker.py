@@ -230,7 +230,7 @@ class Worker:
     def is_outdated(self) -> bool:
         """Return whether the package is no longer the one that this process has loaded."""
         is_possible = self.table.is_suspicious or self.sources.may_have_changed()
-        return is_possible and self.sources.have_changed()
+        return self.sources.have_moved() or (is_possible and self.sources.have_changed())
 
     def clear(self) -> None:
         """Keep nothing of a request."""

@@ -85,15 +85,14 @@ def wake_daemon() -> bool:
 def runtime_folder(state: str = "") -> str:
     """Return the folder of the sockets: `$XDG_RUNTIME_DIR/tailhook`, or `run` in the private state folder.
 
-    The second is used if the variable is not set, or if its folder does not exist: a login's folder is deleted at
-    logout, and programs that run on keep the variable.
+    The second is used if the variable is not set, or if its folder does not exist or belongs to another user: a login's
+    folder is deleted at logout, and programs that run on keep the variable; so does the shell of su(1).
 
     state: the private state folder, "" for that of the environment.
     """
     base = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
     try:
-        if base.startswith("/"):
-            posix.stat(f"{base}/.")
+        if base.startswith("/") and posix.stat(f"{base}/.").st_uid == posix.geteuid():
             return f"{base}/tailhook"
     except OSError:
         pass
