@@ -7,12 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook._core import parse_record
-from tailhook.host_records import TRANSCRIPT_ENDINGS, is_name
+from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
-HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
+HEAD_BYTES = 1 << 20  # of a file, in which the first line begins that names its session
 FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 COMPRESSED = (".gz", ".zst")
 SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
@@ -123,19 +122,6 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
 def is_named_compressed(path: str) -> bool:
     """Return whether the name of a file or of an object is that of a compressed one."""
     return web_address(path).endswith(COMPRESSED)
-
-
-def session_in_head(data: bytes) -> str | None:
-    """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        line = data[start:end]
-        start = end + 1
-        if b"sessionId" in line or b"\\u" in line:
-            record = parse_record(line)
-            if record is not None and record.session_id and is_name(record.session_id):
-                return str(record.session_id)
-    return None
 
 
 def name_of(path: str) -> str:

@@ -25,7 +25,7 @@ from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer_question
 from tailhook.fleet.folder_question import FORMAT, QUESTION, check_kept_question, damage_of
-from tailhook.fleet.local import TaskResult, run_tasks, scan_task
+from tailhook.fleet.local import TaskResult, find_session, run_tasks, scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
 from tailhook.fleet.plan import (
     COMPRESSED,
@@ -35,7 +35,6 @@ from tailhook.fleet.plan import (
     SourceFile,
     make_tasks,
     problem_of,
-    session_in_head,
 )
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
@@ -253,7 +252,7 @@ def has_grown(file: SourceFile, state: FileState) -> bool:
         return True
     head = read_bytes(file, 0, min(file.size, HEAD_BYTES))
     known, now = (name_of_host(recognize(io.BytesIO(data))) for data in (head[: state.size], head))
-    return session_in_head(head[: state.size]) is not None and known == now
+    return find_session(io.BytesIO(head[: state.size])) is not None and known == now
 
 
 def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
