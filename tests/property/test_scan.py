@@ -27,7 +27,7 @@ import tailhook
 from tailhook.fleet import local
 from tailhook.fleet.plan import FileRange, name_of
 from tailhook.host_records import recognize
-from tailhook.sources import OpenSource, import_zstd
+from tailhook.sources import OpenSource, UrlVersion, import_zstd
 
 PATTERNS = {
     "word": "TODO",
@@ -153,11 +153,13 @@ def test_a_files_own_session_is_that_of_the_reference(seed, head_bytes):
             if recognize(BytesIO(data)) is None:
                 own = local.find_session(BytesIO(data)) or name_of(path)
                 assert own == head_of(path, data).session_id
-                part = FileRange(path, 0, len(data), len(data), is_object=True)
+                part = FileRange(path, 0, len(data), len(data), UrlVersion(len(data), 0, ""))
                 head = data[: head_bytes + random.randint(0, 100)]
                 with patches.context() as more:
                     more.setattr(
-                        local, "open_source", lambda path, data=data: OpenSource(BytesIO(data), True, path, False)
+                        local,
+                        "open_source",
+                        lambda path, version, data=data: OpenSource(BytesIO(data), True, path, False),
                     )
                     assert (local.find_object_session(part, head) or name_of(path)) == own
 

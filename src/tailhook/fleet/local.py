@@ -45,12 +45,14 @@ class TaskResult(NamedTuple):
     counts: records, broken_lines and long_lines that were met, bytes and files that were read.
     problems: files that could not be read.
     unknown_types: records of types that tailhook does not know, by type and version of the host.
+    ends: the last bytes of objects that were read to their end, by path.
     """
 
     batches: list[ArrowBatch]
     counts: Counter[str]
     problems: list[ScanProblem]
     unknown_types: dict[tuple[str, str], int]
+    ends: dict[str, bytes]
 
 
 def scan_task(
@@ -75,17 +77,17 @@ def scan_task(
             if stop is not None and stop.is_set():
                 break
             try:
-                size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part, stop)
+                size = scan_file(scan, part, stop) if part.version is None else scan_object(scan, part, objects, number)
                 counts["bytes"] += size
                 counts["files"] += part.start == 0
-                if not part.is_object and Path(part.path).stat().st_size < part.size:
+                if part.version is None and Path(part.path).stat().st_size < part.size:
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 problems.append(problem_of(part.path, error))
     finally:
         objects.close()
     counts.update(scan.counts)
-    return TaskResult(scan.finish(), counts, problems, scan.unknown_types)
+    return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.ends)
 
 
 def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> int:
@@ -93,13 +95,13 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
 
     Raises OSError and TailhookError.
     """
-    if not part.is_object:
+    if part.version is None:
         with open_path(part.path) as file:
             head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
             session = None if is_compressed(head) else find_own_session(head)
             if session is not None:
                 return scan_lines(scan, part, file.fileno(), session, stop)
-    opened = open_source(part.path)
+    opened = open_source(part.path, part.version)
     try:
         fd = opened.file.fileno()
         if not opened.is_live:
@@ -148,7 +150,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
                 break
         scan.end_file()
     else:
-        opened = open_source(part.path)
+        opened = open_source(part.path, part.version)
         try:
             feed_translated(scan, records, opened.file, part.start, part.end)
         finally:
@@ -210,7 +212,7 @@ def find_object_session(part: FileRange, head: bytes) -> str | None:
     session = find_session(io.BytesIO(head[:end]))
     if session is not None or is_whole or end >= HEAD_BYTES:
         return session
-    opened = open_source(part.path)
+    opened = open_source(part.path, part.version)
     try:
         return find_session(opened.file)
     finally:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import web_address
+from tailhook.sources import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 HEAD_BYTES = 1 << 20  # of a file, in which the first line begins that names its session
+MARK_BYTES = 1024  # at the end of a file that was read, by which a later run knows it again
 FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 COMPRESSED = (".gz", ".zst")
 SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
@@ -36,20 +37,25 @@ class SourceFile(NamedTuple):
     etag: str | None = None
     start: int = 0
 
+    @property
+    def version(self) -> UrlVersion | None:
+        """The version of an object that was found; None for a file of this computer."""
+        return None if self.etag is None else UrlVersion(self.size, self.modified, self.etag)
+
 
 class FileRange(NamedTuple):
     """A part of a file: the lines whose first byte is in [start, end).
 
     end: None for all of a compressed file; its lines are counted in decompressed bytes.
     size: of the file, when it was found.
-    is_object: whether the path is a URL.
+    version: of an object, the one that was found. None: it is a file of this computer.
     """
 
     path: str
     start: int
     end: int | None
     size: int
-    is_object: bool = False
+    version: UrlVersion | None = None
 
 
 class ScanProblem(NamedTuple):
@@ -78,21 +84,21 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
     task: list[FileRange] = []
     size = 0
     for file in files:
-        is_object = file.etag is not None
-        limit = task_bytes * OBJECT_TASK_SIZE if is_object else task_bytes
+        version = file.version
+        limit = task_bytes if version is None else task_bytes * OBJECT_TASK_SIZE
         length = file.size - file.start
         if size + length > limit and task:
             yield task
             task, size = [], 0
         if is_named_compressed(file.path):
-            task.append(FileRange(file.path, 0, None, file.size, is_object))
+            task.append(FileRange(file.path, 0, None, file.size, version))
             size += file.size
         elif length <= limit:
-            task.append(FileRange(file.path, file.start, file.size, file.size, is_object))
+            task.append(FileRange(file.path, file.start, file.size, file.size, version))
             size += length
         else:
             for start in range(file.start, file.size, limit):
-                yield [FileRange(file.path, start, min(start + limit, file.size), file.size, is_object)]
+                yield [FileRange(file.path, start, min(start + limit, file.size), file.size, version)]
     if task:
         yield task
 
