@@ -224,3 +224,16 @@ def test_a_project_that_an_engine_compares_is_a_folder_or_left_to_the_engine(pro
     question = tailhook.scan([], "records", columns=["path", "project"])._question
     found = narrow(question, None, [Comparison("project", "in", (project,))])
     assert found.conditions.project == wanted
+
+
+@pytest.mark.parametrize("column", ["input", "command", "file"])
+def test_a_large_column_of_tools_is_read_only_if_it_is_asked_for(tmp_path, column):
+    use = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "/a", "command": "b"}}
+    line = {"type": "assistant", "message": {"content": [use, {**use, "id": "u", "name": "Bash"}]}}
+    (tmp_path / "s.jsonl").write_text(json.dumps(line))
+    for columns in (["name", column], ["name"]):
+        scan = tailhook.scan(tmp_path, "tools", columns=columns)
+        (batch,) = scan._read("tools", scan._find_files(), scan._new_run())
+        assert (column in batch.names) == (column in columns)
+        assert [row.name for row in scan.rows()] == ["Edit", "Bash"]
+        assert column not in columns or any(getattr(row, column) for row in scan.rows())
