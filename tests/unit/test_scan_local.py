@@ -254,6 +254,15 @@ def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
     assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10
 
 
+def test_a_line_of_another_host_in_which_no_text_can_match_is_not_translated(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    turn = b'{"type":"turn_context","payload":{"cwd":"/q"}}\n'
+    path.write_bytes(META + SAID % b"other" + b"\n" + turn + SAID % b"a T\\u004fDO" + b"\n" + SAID % b"a TODO")
+    scan = tailhook.scan(path, patterns=["TODO"])
+    assert [(row.project, row.start) for row in scan.rows()] == [("/q", 2), ("/q", 2)]
+    assert scan.report.records == 4
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_first_record_of_joined_transcripts_decides_the_host(tmp_path, order):
     claude = b'{"type":"user","uuid":"u","sessionId":"c"}\n'

@@ -161,12 +161,19 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
 def feed_translated(
     scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None, stop: Event | None = None
 ) -> None:
-    """Scan a range of another host's transcript as Claude Code would have written it."""
+    """Scan a range of another host's transcript as Claude Code would have written it.
+
+    A scan for matches does not translate a line in which no text can match: what a translation has of a record's text
+    is in its line, too.
+    """
+    gate = scan.text_gate
     records.read_changes(file, start)
     for offset, line in lines_in(file, start, end):
         if stop is not None and stop.is_set():
             break
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
+        if gate is not None and not is_long and not gate.hits(line) and not records.holds_context(line):
+            continue
         scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
 
 
