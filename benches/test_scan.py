@@ -402,6 +402,21 @@ def test_a_worker_takes_little_memory_whatever_the_file(transcript_set, tmp_path
     assert 0 < taken <= MAX_MEMORY_BYTES
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("share", [0.3, 1])
+@pytest.mark.parametrize("table", ["tools", "usage", "sessions"])
+def test_memory_of_rows_that_are_joined(transcript_set, tmp_path, table, share, record_property):
+    """Usage and sessions grow with the transcripts: docs/performance.md has by how much."""
+    folder, _ = transcript_set
+    paths = sorted(folder.iterdir())
+    for path in paths[: round(len(paths) * share)]:
+        (tmp_path / path.name).hardlink_to(path)
+    code = f"[len(batch) for batch in tailhook.scan(sys.argv[1], {table!r}, workers=1)]"
+    taken = memory_of(code, tmp_path) - memory_of("pass")
+    record_property("figure", f"scan: {table} of {share:.0%} of the files takes {taken / 2**20:.0f} MiB")
+    assert table != "tools" or 0 < taken <= MAX_MEMORY_BYTES
+
+
 @pytest.mark.parametrize("engine", ["tailhook, nothing new", "tailhook, all new"])
 def test_resumed_scan(benchmark, transcript_set, tmp_path, engine):
     """Bring a folder of records up to date, when it is empty and when all of it was read before."""

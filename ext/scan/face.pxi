@@ -276,6 +276,11 @@ cdef class RangeScan:
     def is_done(self):
         return self.run.is_done
 
+    @property
+    def text_gate(self):
+        cdef bint is_gated = self.run.question.has_gate and self.run.question.table == SCAN_MATCHES
+        return self.program.automata[len(self.program.automata) - 1] if is_gated else None
+
     def feed(self, bytes data not None):
         cdef Cursor start = <Cursor>PyBytes_AS_STRING(data)
         cdef Cursor end = start + PyBytes_GET_SIZE(data)

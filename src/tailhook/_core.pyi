@@ -685,6 +685,10 @@ class RangeScan:
     @property
     def is_done(self) -> bool: ...
     @property
+    def text_gate(self) -> Automaton | None:
+        """What finds every line whose text could match, by its JSON text; None if all lines count, or other tables."""
+
+    @property
     def counts(self) -> dict[str, int]: ...
     @property
     def unknown_types(self) -> dict[tuple[str, str], int]:

@@ -105,6 +105,10 @@ class HostRecords:
         if offset > last and found:
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
+    def holds_context(self, line: bytes) -> bool:
+        """Return whether a line may have what holds for later ones, too."""
+        return any(mark in line for mark in self.host.CONTEXT_MARKS)
+
     def translate(self, line: bytes, offset: int) -> Record | None:
         """Return the record in a line, or None. `read_changes` must have read those before it."""
         whole = parse_object(line)
@@ -117,7 +121,7 @@ class HostRecords:
 
     def translate_object(self, line: bytes, record: dict[str, Any], offset: int) -> bytes:
         """Return the record of a line as Claude Code would have written it, a JSON text."""
-        if any(mark in line for mark in self.host.CONTEXT_MARKS):
+        if self.holds_context(line):
             self._note(offset, known_values(self.host.read_context(record, False)))
         context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
         translated = {

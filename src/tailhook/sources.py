@@ -10,6 +10,7 @@ from tailhook.errors import MissingExtraError, SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, BinaryIO, TypeAlias
 
     TranscriptSource: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -61,10 +62,12 @@ class OpenSource:
             file.close()
 
 
-def open_source(source: TranscriptSource) -> OpenSource:
+def open_source(source: TranscriptSource, version: UrlVersion | None = None) -> OpenSource:
     """Open a path, a URL or a seekable binary file.
 
     A compressed source is recognized by its first bytes, and decompressed into a temporary file.
+
+    version: of a URL, that is wanted; None for the one that is there.
 
     Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
     pipe, a damaged compressed file or a URL that cannot be read, MissingExtraError if a library is not installed.
@@ -74,7 +77,7 @@ def open_source(source: TranscriptSource) -> OpenSource:
         if not isinstance(path, str):
             raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
         at_url = is_url(path)
-        found = OpenSource(open_url(path) if at_url else open_path(path), True, path, not at_url)
+        found = OpenSource(open_url(path, version) if at_url else open_path(path), True, path, not at_url)
     elif is_seekable_binary(source):
         found = OpenSource(source, False, None, True)
     else:
@@ -200,15 +203,41 @@ def copy_all(compressed: Any, errors: tuple[type[Exception], ...], name: str) ->
 # ---- URLs --------------------------------------------------------------------
 
 
+class UrlVersion:
+    """By what it is known whether a file at a URL is still the same."""
+
+    __slots__ = ("etag", "modified", "size")
+
+    def __init__(self, size: int, modified: float, etag: str) -> None:
+        """modified: Unix seconds.  etag: "" if it has none."""
+        self.size, self.modified, self.etag = size, modified, etag
+
+    def differs_from(self, other: UrlVersion) -> bool:
+        """Return whether it is another version.
+
+        Azure lists etags without their quotes, and a server may mark the etag of the same file as a weak one.
+        """
+        if self.etag and other.etag:
+            etags = [version.etag.removeprefix("W/").strip('"') for version in (self, other)]
+            return etags[0] != etags[1]
+        return self.size != other.size or int(self.modified) != int(other.modified)
+
+
 class UrlFile(io.RawIOBase):
     """A file at a URL, fetched in blocks of 1 MiB, of which the last four are kept."""
 
-    def __init__(self, url: str, store: Any, name: str) -> None:
-        """store: of obstore.  name: the file's in the store.  Raises FileNotFoundError or SourceError."""
+    def __init__(self, url: str, store: Any, name: str, version: UrlVersion | None) -> None:
+        """store: of obstore.  name: the file's in the store.  version: that is wanted; None for the one that is there.
+
+        Raises FileNotFoundError or SourceError.
+        """
         self._url, self._store, self._name = url, store, name
         self._position = 0
         self._blocks: dict[int, bytes] = {}
-        self._size: int = find_facts(url, store, name)["size"]
+        self._version = version_of(find_facts(url, store, name))
+        if version is not None and self._version.differs_from(version):
+            raise replaced_error(url)
+        self._size = self._version.size
 
     def readable(self) -> bool:
         return True
@@ -244,21 +273,24 @@ class UrlFile(io.RawIOBase):
         if number not in self._blocks:
             start = number * URL_BLOCK_BYTES
             length = min(URL_BLOCK_BYTES, self._size - start)
-            block = bytes(ask_store("get_range", self._url, self._store, self._name, start=start, length=length))
+            block = fetch_range(self._url, self._store, self._name, start, length, self._version)
             while len(self._blocks) >= MAX_URL_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[number] = block
         return self._blocks[number]
 
 
-def open_url(url: str) -> BinaryIO:
+def open_url(url: str, version: UrlVersion | None = None) -> BinaryIO:
     """Open a URL: https, http, s3, gs, az and file. Raises MissingExtraError, FileNotFoundError or SourceError.
+
+    version: that is wanted; None for the one that is there. If the file is replaced by another version, reading it
+        raises SourceError.
 
     Credentials and regions come from the environment, as obstore reads it (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
     The server must answer requests for a range of bytes.
     """
     base, name = split_url(url)
-    return UrlFile(url, open_store(base, url), name)  # type: ignore[return-value]
+    return UrlFile(url, open_store(base, url), name, version)  # type: ignore[return-value]
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -328,13 +360,43 @@ def find_facts(url: str, store: Any, name: str) -> Any:
     return found.meta
 
 
+def version_of(facts: Any) -> UrlVersion:
+    """Return the version of a file in a store.  facts: of obstore."""
+    return UrlVersion(facts["size"], facts["last_modified"].timestamp(), facts["e_tag"] or "")
+
+
+def replaced_error(url: str) -> SourceError:
+    """Return the error for a file of which another version was found than the one that is read."""
+    return SourceError(f"{url} was replaced while it was read: read it again")
+
+
+def fetch_range(url: str, store: Any, name: str, start: int, length: int, version: UrlVersion) -> bytes:
+    """Return bytes of a version of a file in a store. Raises FileNotFoundError or SourceError.
+
+    url: of the file, for messages.
+
+    The version of the answer is compared. A condition in the request (If-Match) would not do: servers may ignore it,
+    and it never holds for a weak etag.
+    """
+    found = ask_store("get", url, store, name, options={"range": (start, start + length)})
+    if version_of(found.meta).differs_from(version):
+        raise replaced_error(url)
+    return bytes(call_store(url, found.bytes))
+
+
 def ask_store(function: str, url: str, *arguments: Any, **options: Any) -> Any:
     """Return what a function of obstore gives. Raises FileNotFoundError or SourceError.  url: for messages."""
     import obstore
+
+    return call_store(url, getattr(obstore, function), *arguments, **options)
+
+
+def call_store(url: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return what a function of a store gives. Raises FileNotFoundError or SourceError.  url: for messages."""
     from obstore.exceptions import BaseError, NotFoundError
 
     try:
-        return getattr(obstore, function)(*arguments, **options)
+        return function(*arguments, **options)
     except (NotFoundError, FileNotFoundError):
         raise FileNotFoundError(f"nothing at {url}") from None
     except (BaseError, OSError, ValueError) as error:

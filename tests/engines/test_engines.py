@@ -256,6 +256,15 @@ def test_a_condition_that_a_scan_cannot_use_is_left_to_daft(folder):
         assert found == sum(1 for row in one.rows() if wanted(row)), str(condition)
 
 
+@pytest.mark.parametrize("project", ["", "/", "\\", "\\\\", "//", "/p", "/p/", "C:\\", "C:"])
+def test_a_project_that_daft_compares_may_be_any_text(tmp_path, project):
+    projects = ["", "/", "\\", "\\\\", "//", "/p", "/p/", "/p/q", "/pq", "C:\\", "C:", "C:\\p"]
+    lines = [json.dumps({"type": "user", "cwd": found}) + "\n" for found in projects]
+    (tmp_path / "s.jsonl").write_text("".join(lines))
+    frame = question(tmp_path, "records").to_daft()
+    assert frame.where(daft.col("project") == project).select("project").to_pylist() == [{"project": project}]
+
+
 def test_a_limit_ends_the_scan_early(folder, asked):
     frame = question(folder, "records").to_daft()
     assert len(frame.limit(3).to_pylist()) == 3

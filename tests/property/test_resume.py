@@ -271,3 +271,57 @@ def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_
         assert rows_of(scan) == rows_of(question("s3://bucket"))
         files["/bucket/b.jsonl"] = line(9, "b")
         assert rows_of(scan) == rows_of(question("s3://bucket"))
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_an_object_with_another_content_of_which_the_first_line_is_as_long_is_read_again(tmp_path, scheme, host):
+    head = b"" if host == "claude-code" else b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+    with bucket({"a.jsonl": head + line(1, "a"), "b.jsonl": line(1, "b")}) as (files, _):
+        sources = ["s3://bucket/a.jsonl", "s3://bucket/b.jsonl"]
+        if scheme == "http":
+            sources = [f"{os.environ['AWS_ENDPOINT_URL']}/bucket/{name}.jsonl" for name in "ab"]
+        scan = question(sources, "records", resume=tmp_path / "kept")
+        before = rows_of(scan)
+        files["/bucket/a.jsonl"] = head + line(2, "a") + line(3, "a")
+        wanted = rows_of(question(sources, "records"))
+        assert rows_of(scan) == wanted != before
+        files["/bucket/a.jsonl"] += line(4, "a")
+        assert rows_of(scan) == rows_of(question(sources, "records"))
+
+
+def test_an_object_that_was_read_in_part_and_then_replaced_is_read_again(tmp_path, small_tasks, monkeypatch):
+    data = b"".join(line(number) for number in range(40))
+    with bucket({"a.jsonl": data}) as (files, _):
+        scan = question("s3://bucket", resume=tmp_path / "kept")
+        with monkeypatch.context() as patches:
+            patches.setattr(resume.PartFolder, "write_part", ending_at_second(resume.PartFolder.write_part))
+            with pytest.raises(KeyboardInterrupt):
+                scan.update()
+        files["/bucket/a.jsonl"] = data.replace(b"TODO", b"DONE", 3) + line(41)
+        assert rows_of(scan) == rows_of(question("s3://bucket"))
+
+
+def ending_at_second(function):
+    """Return a function that is interrupted at its second call."""
+    calls = []
+
+    def call(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+    return call
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_a_problem_and_is_read_by_a_later_run(tmp_path):
+    with bucket({"a.jsonl": line(1, "a"), "b.jsonl": line(1, "b")}) as (files, _):
+
+        def replace(progress):
+            files["/bucket/a.jsonl"] = line(2, "a") + line(3, "a")
+
+        scan = question("s3://bucket", resume=tmp_path / "kept", progress=replace)
+        assert len(list(scan.rows())) == 1
+        assert [problem.path for problem in scan.report.skipped] == ["s3://bucket/a.jsonl"]
+        assert rows_of(scan) == rows_of(question("s3://bucket"))

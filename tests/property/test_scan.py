@@ -4,7 +4,9 @@ import gzip
 import json
 import os
 import time
+from contextlib import nullcontext
 from datetime import datetime, timezone
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -14,13 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.corpora import transcript_paths
 from support.long_runs import examples
+from support.oracles import scan_records
 from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
+from support.range_server import bucket
 from support.scans import scan_rows
 from support.transcript_trees import grow_tree, host_files, mixed_files
 
 import tailhook
-from tailhook.sources import import_zstd
+from tailhook.fleet import local
+from tailhook.fleet.plan import FileRange, name_of
+from tailhook.host_records import recognize
+from tailhook.sources import OpenSource, UrlVersion, import_zstd
 
 PATTERNS = {
     "word": "TODO",
@@ -105,6 +112,56 @@ def pack(folder, found, random):
 def compressed(data):
     """Return a file of several zstd frames, one of them empty."""
     return b"".join(import_zstd("zst").compress(part) for part in (data[:1000], b"", data[1000:]))
+
+
+NAMING = b'{"type":"user","sessionId":"named","uuid":"u","image":"%b","message":{"content":"TODO"}}'
+UNNAMED = b'{"type":"user","image":"%b"}\n'
+HEAD = UNNAMED % (b"x" * (local.HEAD_BYTES - len(UNNAMED % b"")))  # of a file, in which its session is looked for
+OWN_SESSION_FILES = {
+    "no line feed at the end": UNNAMED % b"" + NAMING % b"",
+    "a first line that ends behind the first mebibyte": NAMING % (b"x" * local.HEAD_BYTES) + b"\n" + UNNAMED % b"",
+    "a last line that does so": UNNAMED % b"" + NAMING % (b"x" * local.HEAD_BYTES),
+    "a line that begins behind it": HEAD + NAMING % b"",
+    "a line that begins with its last byte": HEAD.replace(b"x", b"", 1) + NAMING % b"",
+}
+
+
+@TABLES
+@pytest.mark.parametrize("data", OWN_SESSION_FILES.values(), ids=OWN_SESSION_FILES)
+@pytest.mark.parametrize("place", ["files", "objects"])
+def test_a_files_own_session_is_named_by_a_line_that_begins_in_the_first_mebibyte(tmp_path, table, data, place):
+    asked = {"patterns": PATTERNS, "all_text": True, "in_code": None} if table == "matches" else {}
+    if place == "files":
+        path, served = str(tmp_path / "t.jsonl"), nullcontext()
+        Path(path).write_bytes(data)
+    else:
+        path, served = "s3://bucket/t.jsonl", bucket({"t.jsonl": data})
+    with served:
+        found = [row._asdict() for row in tailhook.scan(path, table, columns=COLUMNS[table], **asked).rows()]
+    assert found == rows(table, [(path, data)], Question(patterns=PATTERNS, all_text=True, in_code=None))
+
+
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32), head_bytes=st.integers(1, 2000))
+def test_a_files_own_session_is_that_of_the_reference(seed, head_bytes):
+    random = Random(seed)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(local, "HEAD_BYTES", head_bytes)
+        patches.setattr(scan_records, "HEAD_BYTES", head_bytes)
+        for path, whole in mixed_files(random):
+            data = whole[: random.randint(0, min(len(whole), 4000))]
+            if recognize(BytesIO(data)) is None:
+                own = local.find_session(BytesIO(data)) or name_of(path)
+                assert own == head_of(path, data).session_id
+                part = FileRange(path, 0, len(data), len(data), UrlVersion(len(data), 0, ""))
+                head = data[: head_bytes + random.randint(0, 100)]
+                with patches.context() as more:
+                    more.setattr(
+                        local,
+                        "open_source",
+                        lambda path, version, data=data: OpenSource(BytesIO(data), True, path, False),
+                    )
+                    assert (local.find_object_session(part, head) or name_of(path)) == own
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -46,7 +46,7 @@ def bucket(files):
 
 
 @contextlib.contextmanager
-def served(files, with_ranges=True, with_head=True):
+def served(files, with_ranges=True, with_head=True, with_etags=True):
     """Serve files, {path: bytes}, and give the server's address and the list of the ranges that were asked for.
 
     A path may have a query.  with_head: answer HEAD; otherwise it is forbidden, as for an address signed for GET.
@@ -60,28 +60,32 @@ def served(files, with_ranges=True, with_head=True):
             pass
 
         def do_HEAD(self):
-            self.answer(b"", len(files.get(unquote(self.path), b"")), 200 if with_head else 403)
+            data = files.get(unquote(self.path))
+            self.answer(data, b"", 200 if with_head else 403, size=len(data or b""))
 
         def do_GET(self):
             address = urlsplit(self.path)
             if "list-type" in address.query:
-                self.answer(list_bucket(files, address), None, 200)
+                listing = list_bucket(files, address)
+                self.answer(listing, listing)
                 return
-            data = files.get(unquote(self.path), b"")
+            data = files.get(unquote(self.path))
             span = self.headers.get("Range")
-            if span and with_ranges:
+            if data is not None and span and with_ranges:
                 first, last = (int(number) for number in span.removeprefix("bytes=").split("-"))
                 asked.append((first, last + 1))
                 total = f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}"
-                self.answer(data[first : last + 1], None, 206, total)
+                self.answer(data, data[first : last + 1], 206, total)
             else:
-                self.answer(data, None)
+                self.answer(data, data or b"")
 
-        def answer(self, body, length, status=200, span=None):
-            self.send_response(status if unquote(self.path) in files or "list-type" in self.path else 404)
-            self.send_header("Content-Length", str(len(body) if length is None else length))
+        def answer(self, data, body, status=200, span=None, size=None):
+            """Answer with `body`, a part of `data`, which is None if there is no such file."""
+            self.send_response(404 if data is None else status)
+            self.send_header("Content-Length", str(len(body) if size is None else size))
             self.send_header("Last-Modified", "Sun, 22 Nov 2026 08:00:00 GMT")
-            self.send_header("ETag", etag(files.get(unquote(self.path), b"")))
+            if with_etags:
+                self.send_header("ETag", etag(data or b""))
             if span:
                 self.send_header("Content-Range", span)
             self.end_headers()

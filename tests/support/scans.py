@@ -3,11 +3,10 @@
 import io
 from random import Random
 
-from support.oracles.scan_records import head_of
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import TABLE_COLUMNS
-from tailhook.fleet.local import feed_translated
+from tailhook.fleet.local import feed_translated, find_session
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.program import Search, category_search, make_program, signal_search
 from tailhook.host_records import name_of_host, recognize
@@ -54,13 +53,13 @@ def scan_rows(table, files, question, random=None):
 
 
 def scan_file(program, path, data, random):
-    """Return the batches of one file."""
-    head = head_of(path, data)
+    """Return the batches of one file. The product decides the host and the file's own session."""
     scan = RangeScan(program)
-    if head.host != "claude-code":
+    if recognize(io.BytesIO(data)) is not None:
         return scan_translated(scan, path, data, ranges(len(data), random or Random(0), 4 if random else 0))
+    session = find_session(io.BytesIO(data)) or name_of(path)
     for start, end in ranges(len(data), random or Random(0), 4 if random else 0):
-        scan.begin(path, head.session_id, head.host, start, end)
+        scan.begin(path, session, name_of_host(None), start, end)
         at = max(start - 1, 0)
         while at < len(data) and not scan.is_done:
             size = random.choice((1, 7, 64, 1 << 16)) if random and len(data) < 20_000 else 1 << 16
@@ -71,11 +70,12 @@ def scan_file(program, path, data, random):
 
 
 def scan_translated(scan, path, data, cuts):
-    """Return the batches of a file of another host. The product recognizes it."""
+    """Return the batches of a file of another host."""
     file = io.BytesIO(data)
     for start, end in cuts:
         records = recognize(file)
-        scan.begin(path, records.session_id or name_of(path), name_of_host(records), start, end)
+        session = records.session_id or find_session(file) or name_of(path)
+        scan.begin(path, session, name_of_host(records), start, end)
         feed_translated(scan, records, file, start, end)
     return scan.finish()
 

@@ -164,21 +164,44 @@ def test_a_program_that_ends_does_not_wait_for_rows_that_are_not_taken(tmp_path)
 def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
     said = '{"type":"assistant","sessionId":"s","message":{"id":"m","content":"' + "error " * 200 + '"}}\n'
     (tmp_path / "all.jsonl.gz").write_bytes(gzip.compress((said * 100_000).encode(), 1))  # 127 MB
+    for table, rows in (("records", 100_000), ("matches", 20_000_000)):
+        found, mebibytes = rows_and_memory(tmp_path, table)
+        assert found == rows
+        assert 0 < mebibytes <= 64
+
+
+def rows_and_memory(folder, table):
+    """Return how many rows a scan gives in a process of its own, and how many mebibytes it takes for them."""
     code = (
         # Not `getrusage`, whose peak is at least that of the process which started this one.
         "import pathlib, sys, tailhook; list(tailhook.scan(sys.argv[1] + '/none', 'records'));"
         "peak = lambda: int(pathlib.Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]);"
         "before = peak();"
-        "question = {'columns': ['path', 'text']} if sys.argv[2] == 'records' else {'patterns': ['error']};"
+        "questions = {'records': {'columns': ['path', 'text']}, 'matches': {'patterns': ['error']}};"
+        "question = questions.get(sys.argv[2], {});"
         "rows = sum(map(len, tailhook.scan(sys.argv[1], sys.argv[2], workers=1, **question)));"
         "print(rows, (peak() - before) // 1024)"
     )
-    for table, rows in (("records", 100_000), ("matches", 20_000_000)):
-        argv = [sys.executable, "-c", code, tmp_path, table]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
-        found, mebibytes = map(int, done.stdout.split())
-        assert found == rows
-        assert 0 < mebibytes <= 64
+    argv = [sys.executable, "-c", code, folder, table]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+    found, mebibytes = map(int, done.stdout.split())
+    return found, mebibytes
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_tool_uses_of_many_files_take_little_memory(tmp_path):
+    use = (
+        '{"type":"assistant","sessionId":"s","message":{"content":[{"type":"tool_use","id":"t%d","name":"Bash","input":'
+        '{"command":"' + "echo " * 100 + '"}}]}}\n'
+        '{"type":"user","sessionId":"s","message":{"content":[{"type":"tool_result","tool_use_id":"t%d"}]}}\n'
+    )
+    lines = "".join(use % (number, number) for number in range(1000))
+    for number in range(60):
+        (tmp_path / f"{number}.jsonl").write_text(lines)
+    found, mebibytes = rows_and_memory(tmp_path, "tools")
+    assert found == 60_000
+    assert 0 < mebibytes <= 64
 
 
 def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):
@@ -229,6 +252,15 @@ def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
             return self.asked > 5
 
     assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10
+
+
+def test_a_line_of_another_host_in_which_no_text_can_match_is_not_translated(tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    turn = b'{"type":"turn_context","payload":{"cwd":"/q"}}\n'
+    path.write_bytes(META + SAID % b"other" + b"\n" + turn + SAID % b"a T\\u004fDO" + b"\n" + SAID % b"a TODO")
+    scan = tailhook.scan(path, patterns=["TODO"])
+    assert [(row.project, row.start) for row in scan.rows()] == [("/q", 2), ("/q", 2)]
+    assert scan.report.records == 4
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -128,6 +128,50 @@ def test_an_object_that_vanished_is_a_problem_and_the_others_are_scanned(monkeyp
         assert result.counts["records"] == 2
 
 
+class ReplacedFile(dict):
+    """A file of a server, {path: bytes}, that is replaced after so many requests for it."""
+
+    def __init__(self, path, old, new, requests):
+        super().__init__({path: old})
+        self.path, self.new, self.requests = path, new, requests
+
+    def get(self, path, default=None):
+        self.requests -= path == self.path
+        if self.requests == 0:
+            self[path] = self.new
+        return super().get(path, default)
+
+
+CODEX = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+CODEX_LINE = b'{"type":"response_item","payload":{"type":"message","role":"user","content":"Fix the TODO."}}\n'
+WAYS = {
+    "plain": ("/a.jsonl", lambda text: LINE.replace(b"TODO", text) * 20),
+    "another host's": ("/a.jsonl", lambda text: CODEX + CODEX_LINE.replace(b"TODO", text) * 20),
+    "compressed": ("/a.jsonl.gz", lambda text: gzip.compress(LINE.replace(b"TODO", text) * 20, 0, mtime=0)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("with_etags", [True, False])
+def test_an_object_that_is_replaced_while_it_is_read_gives_rows_of_one_version(
+    way, with_etags, small_tasks, monkeypatch
+):
+    """Without etags, objects are known by size and time, and the server reports one time for all."""
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    monkeypatch.setattr("tailhook.sources.URL_BLOCK_BYTES", 256)
+    path, data = WAYS[way]
+    problems = set()
+    for requests in range(1, 25, 3):
+        files = ReplacedFile(path, data(b"OLD!"), data(b"NEW!" if with_etags else b"NEWER!"), requests)
+        with served(files, with_etags=with_etags) as (address, _):
+            scan = tailhook.scan(f"{address}{path}", patterns=["OLD", "NEW"], columns=["name"], workers=1)
+            names = [row.name for row in scan.rows()]
+        assert names in (["OLD"] * len(names), ["NEW"] * len(names)), requests
+        assert len(names) == 20 or scan.report.skipped, requests
+        problems |= {problem.reason for problem in scan.report.skipped}
+    assert problems == {"it was replaced while it was read: read it again"}
+
+
 def test_a_large_object_is_fetched_in_blocks_and_each_once(monkeypatch):
     monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 20)
     data = LINE * 50_000

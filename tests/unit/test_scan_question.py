@@ -11,6 +11,7 @@ import pytest
 from support.oracles import scan as oracle
 
 import tailhook
+from tailhook.fleet.engines import Comparison, narrow
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
@@ -208,3 +209,31 @@ def test_a_scan_shows_its_question_in_one_line():
 def test_a_scan_has_no_other_names_than_those_that_are_documented():
     names = {name for name in (*dir(tailhook.Scan), *vars(tailhook.scan(None, "usage"))) if not name.startswith("_")}
     assert names == {"columns", "report", "resume", "rows", "sources", "table", "to_daft", "to_ray", "update"}
+
+
+@pytest.mark.parametrize("column", ["timestamp", "role", "session_id", "project"])
+def test_a_comparison_of_an_engine_with_no_value_is_left_to_the_engine(column):
+    question = tailhook.scan([], "records", columns=["path", column])._question
+    assert narrow(question, None, [Comparison(column, "in", ())]) == question
+
+
+@pytest.mark.parametrize(
+    ("project", "wanted"), [("", None), ("/", None), ("\\\\", None), ("/p/", "/p"), ("C:\\", "C:")]
+)
+def test_a_project_that_an_engine_compares_is_a_folder_or_left_to_the_engine(project, wanted):
+    question = tailhook.scan([], "records", columns=["path", "project"])._question
+    found = narrow(question, None, [Comparison("project", "in", (project,))])
+    assert found.conditions.project == wanted
+
+
+@pytest.mark.parametrize("column", ["input", "command", "file"])
+def test_a_large_column_of_tools_is_read_only_if_it_is_asked_for(tmp_path, column):
+    use = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "/a", "command": "b"}}
+    line = {"type": "assistant", "message": {"content": [use, {**use, "id": "u", "name": "Bash"}]}}
+    (tmp_path / "s.jsonl").write_text(json.dumps(line))
+    for columns in (["name", column], ["name"]):
+        scan = tailhook.scan(tmp_path, "tools", columns=columns)
+        (batch,) = scan._read("tools", scan._find_files(), scan._new_run())
+        assert (column in batch.names) == (column in columns)
+        assert [row.name for row in scan.rows()] == ["Edit", "Bash"]
+        assert column not in columns or any(getattr(row, column) for row in scan.rows())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
 from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
+    TOOL_HALF,
     USAGE_HALF,
     SessionLines,
     SessionTotals,
@@ -21,6 +23,7 @@ from tailhook.fleet.reduce import (
 )
 
 BATCH_ROWS = 1 << 16
+JOINED_BATCH_ROWS = 1 << 13  # of rows that are Python objects until then, of up to 1 KB each
 Read = Callable[[str], Iterator[ArrowBatch]]
 
 
@@ -63,11 +66,12 @@ class Conditions(NamedTuple):
 
 
 def answer_question(
-    table: str, columns: Sequence[str], conditions: Conditions, read: Callable[[str], Iterator[ArrowBatch]]
+    table: str, columns: Sequence[str], conditions: Conditions, read: Read, is_sorted: bool = False
 ) -> Iterator[ArrowBatch]:
     """Yield the rows of a table as batches.
 
-    read: yields what the ranges of all files give for a table, in their order.
+    read: yields what the ranges of all files give for a table, those of a file in their order.
+    is_sorted: the files are sorted by path. Then only the tool uses of one file are held in memory.
     """
     if table in ("matches", "records"):
         yield from read(table)
@@ -77,9 +81,10 @@ def answer_question(
         return
     places = [TABLE_COLUMNS[table].index(name) for name in columns]
     chosen: list[tuple[Any, ...]] = []
-    for row in ROWS[table](conditions, read):
+    rows = tool_rows(conditions, read, is_sorted) if table == "tools" else ROWS[table](conditions, read)
+    for row in rows:
         chosen.append(tuple(row[place] for place in places))
-        if len(chosen) == BATCH_ROWS:
+        if len(chosen) == JOINED_BATCH_ROWS:
             yield make_batch(table, tuple(columns), chosen)
             chosen = []
     if chosen:
@@ -112,9 +117,20 @@ def chosen_usage_rows(conditions: Conditions, read: Read) -> Iterator[UsageRow]:
             yield row
 
 
-def tool_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
+def tool_halves(batches: Iterable[ArrowBatch]) -> Iterator[ToolHalf]:
+    """Yield the halves of tool uses. Columns that a batch does not have are None."""
+    for batch in batches:
+        columns = dict(zip(batch.names, batch.columns(), strict=True))
+        missing = [None] * len(batch)
+        yield from map(ToolHalf._make, zip(*(columns.get(name, missing) for name in TOOL_HALF), strict=True))
+
+
+def tool_rows(conditions: Conditions, read: Read, is_sorted: bool) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table tools, sorted by path and offset."""
-    for use in join_tools(ToolHalf(*row) for row in values(read("tools"))):
+    halves: Iterable[ToolHalf] = tool_halves(read("tools"))
+    if not is_sorted:
+        halves = sorted(halves, key=attrgetter("path", "offset"))
+    for use in join_tools(halves):
         if conditions.hold(use.session_id, use.project, use.started):
             yield tool_row(use)
 
@@ -130,4 +146,4 @@ def all_session_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, 
             yield row
 
 
-ROWS = {"tools": tool_rows, "usage": chosen_usage_rows, "sessions": all_session_rows}
+ROWS = {"usage": chosen_usage_rows, "sessions": all_session_rows}

@@ -229,8 +229,9 @@ def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[C
         elif column == "session_id" and are_texts:
             found = found._replace(sessions=common(found.sessions, values))
         elif column == "project" and are_texts and len(values) == 1 and found.project is None:
-            found = found._replace(project=values[0].rstrip("/\\") or "/")
-        elif column == "timestamp" and are_times:
+            folder = values[0].rstrip("/\\")
+            found = found._replace(project=folder or None)  # "" and "\\" are not below any folder
+        elif column == "timestamp" and values and are_times:
             if operator in ("in", ">=", ">"):
                 found = found._replace(since=max(filter(None, (found.since, min(values)))))
             if operator in ("in", "<=", "<"):

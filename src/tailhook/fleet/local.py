@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Condition, Event, Thread
 from typing import NamedTuple, cast
 
-from tailhook._core import ArrowBatch, RangeScan, ScanProgram
+from tailhook._core import ArrowBatch, RangeScan, ScanProgram, parse_record
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
 from tailhook.fleet.plan import (
@@ -22,10 +22,9 @@ from tailhook.fleet.plan import (
     is_named_compressed,
     name_of,
     problem_of,
-    session_in_head,
 )
 from tailhook.hook.hosts import DEFAULT
-from tailhook.host_records import HostRecords, find_own_session, name_of_host, recognize
+from tailhook.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
 from tailhook.sources import is_compressed, open_path, open_source
 
 TYPE_CHECKING = False
@@ -46,12 +45,14 @@ class TaskResult(NamedTuple):
     counts: records, broken_lines and long_lines that were met, bytes and files that were read.
     problems: files that could not be read.
     unknown_types: records of types that tailhook does not know, by type and version of the host.
+    ends: the last bytes of objects that were read to their end, by path.
     """
 
     batches: list[ArrowBatch]
     counts: Counter[str]
     problems: list[ScanProblem]
     unknown_types: dict[tuple[str, str], int]
+    ends: dict[str, bytes]
 
 
 def scan_task(
@@ -76,17 +77,17 @@ def scan_task(
             if stop is not None and stop.is_set():
                 break
             try:
-                size = scan_object(scan, part, objects, number) if part.is_object else scan_file(scan, part, stop)
+                size = scan_file(scan, part, stop) if part.version is None else scan_object(scan, part, objects, number)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
-                if not part.is_object and Path(part.path).stat().st_size < part.size:
+                if part.version is None and Path(part.path).stat().st_size < part.size:
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 problems.append(problem_of(part.path, error))
     finally:
         objects.close()
     counts.update(scan.counts)
-    return TaskResult(scan.finish(), counts, problems, scan.unknown_types)
+    return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.ends)
 
 
 def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> int:
@@ -94,13 +95,13 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
 
     Raises OSError and TailhookError.
     """
-    if not part.is_object:
+    if part.version is None:
         with open_path(part.path) as file:
             head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
             session = None if is_compressed(head) else find_own_session(head)
             if session is not None:
                 return scan_lines(scan, part, file.fileno(), session, stop)
-    opened = open_source(part.path)
+    opened = open_source(part.path, part.version)
     try:
         fd = opened.file.fileno()
         if not opened.is_live:
@@ -109,8 +110,8 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
             part = part._replace(end=None)
         records = recognize(opened.file)
         if records is None:
-            return scan_lines(scan, part, fd, file_session(fd, part.path), stop)
-        session = records.session_id or file_session(fd, part.path)
+            return scan_lines(scan, part, fd, find_session(opened.file) or name_of(part.path), stop)
+        session = records.session_id or find_session(opened.file) or name_of(part.path)
         scan.begin(part.path, session, name_of_host(records), part.start, part.end)
         feed_translated(scan, records, opened.file, part.start, part.end, stop)
         return bytes_read(part, fd)
@@ -140,7 +141,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     if is_named_compressed(part.path) or is_compressed(head):
         return scan_file(scan, part)
     records = recognize(io.BytesIO(head))
-    session = (records and records.session_id) or session_in_head(head[:HEAD_BYTES]) or name_of(part.path)
+    session = (records and records.session_id) or find_object_session(part, head) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
     if records is None:
         for block in objects.blocks(number, part):
@@ -149,7 +150,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
                 break
         scan.end_file()
     else:
-        opened = open_source(part.path)
+        opened = open_source(part.path, part.version)
         try:
             feed_translated(scan, records, opened.file, part.start, part.end)
         finally:
@@ -160,12 +161,19 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
 def feed_translated(
     scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None, stop: Event | None = None
 ) -> None:
-    """Scan a range of another host's transcript as Claude Code would have written it."""
+    """Scan a range of another host's transcript as Claude Code would have written it.
+
+    A scan for matches does not translate a line in which no text can match: what a translation has of a record's text
+    is in its line, too.
+    """
+    gate = scan.text_gate
     records.read_changes(file, start)
     for offset, line in lines_in(file, start, end):
         if stop is not None and stop.is_set():
             break
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
+        if gate is not None and not is_long and not gate.hits(line) and not records.holds_context(line):
+            continue
         scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
 
 
@@ -190,13 +198,32 @@ def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[
         reader.detach()
 
 
-def file_session(fd: int, path: str) -> str:
-    """Return the session of the records in a file that name none."""
-    head = os.pread(fd, FIRST_HEAD_BYTES, 0)
-    found = session_in_head(head)
-    if found is None and len(head) == FIRST_HEAD_BYTES:
-        found = session_in_head(os.pread(fd, HEAD_BYTES, 0))
-    return found or name_of(path)
+def find_session(file: SeekableFile) -> str | None:
+    """Return the first session id that a record names whose line begins in the first 1 MiB of a file, or None."""
+    for _, line in lines_in(file, 0, HEAD_BYTES):
+        is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
+        if not is_long and (b"sessionId" in line or b"\\u" in line):
+            record = parse_record(line)
+            if record is not None and record.session_id and is_name(record.session_id):
+                return str(record.session_id)
+    return None
+
+
+def find_object_session(part: FileRange, head: bytes) -> str | None:
+    """Return what `find_session` does, of an object. Reads on if a line that counts ends behind its head.
+
+    head: at least its first 1 MiB, or all of it. Raises OSError and TailhookError.
+    """
+    is_whole = len(head) >= part.size
+    end = len(head) if is_whole else head.rfind(b"\n") + 1
+    session = find_session(io.BytesIO(head[:end]))
+    if session is not None or is_whole or end >= HEAD_BYTES:
+        return session
+    opened = open_source(part.path, part.version)
+    try:
+        return find_session(opened.file)
+    finally:
+        opened.close()
 
 
 class ScanStopped(Exception):  # noqa: N818 - nothing went wrong

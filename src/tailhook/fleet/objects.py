@@ -10,9 +10,28 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tailhook.errors import SourceError, TailhookError
-from tailhook.fleet.plan import HEAD_BYTES, FileRange, ScanProblem, SourceFile, is_named_compressed, problem_of
+from tailhook.fleet.plan import (
+    HEAD_BYTES,
+    MARK_BYTES,
+    FileRange,
+    ScanProblem,
+    SourceFile,
+    is_named_compressed,
+    problem_of,
+)
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import BUCKET_SCHEMES, WEB_SCHEMES, ask_store, find_facts, open_store, split_url, web_address
+from tailhook.sources import (
+    BUCKET_SCHEMES,
+    WEB_SCHEMES,
+    UrlVersion,
+    ask_store,
+    fetch_range,
+    find_facts,
+    open_store,
+    split_url,
+    version_of,
+    web_address,
+)
 
 BLOCK_BYTES = 8 << 20  # that a request asks for
 OVER_BYTES = 1 << 18  # that are asked for at a time after a range's end, until its last line has ended
@@ -109,7 +128,8 @@ def next_page(pages: Iterator[Any], url: str) -> Any:
 
 def source_file(url: str, facts: Any) -> SourceFile:
     """Return an object as a file to scan."""
-    return SourceFile(url, facts["size"], facts["last_modified"].timestamp(), etag=facts["e_tag"] or "")
+    version = version_of(facts)
+    return SourceFile(url, version.size, version.modified, version.etag)
 
 
 # ---- reading -----------------------------------------------------------------
@@ -119,10 +139,12 @@ class ByteSpan(NamedTuple):
     """Bytes of an object that one request asks for: `length` of them from `start`.
 
     number: of the part in its task.
+    version: of the object.
     """
 
     number: int
     url: str
+    version: UrlVersion
     start: int
     length: int
 
@@ -130,13 +152,13 @@ class ByteSpan(NamedTuple):
 def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
     """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it."""
     for number, part in enumerate(parts):
-        if not part.is_object or is_named_compressed(part.path):
+        if part.version is None or is_named_compressed(part.path):
             continue
         if needs_head(part):
-            yield ByteSpan(number, part.path, 0, min(HEAD_BYTES, part.size))
+            yield ByteSpan(number, part.path, part.version, 0, min(HEAD_BYTES, part.size))
         end = part.size if part.end is None else min(part.end, part.size)
         for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
-            yield ByteSpan(number, part.path, start, min(BLOCK_BYTES, end - start))
+            yield ByteSpan(number, part.path, part.version, start, min(BLOCK_BYTES, end - start))
 
 
 def needs_head(part: FileRange) -> bool:
@@ -153,6 +175,7 @@ class ObjectReader:
         self.ahead_bytes = 0
         self.stores: dict[str, Any] = {}
         self.pool: ThreadPoolExecutor | None = None
+        self.ends: dict[str, bytes] = {}  # the last MARK_BYTES of objects that were read to their end, by path
 
     def head(self, number: int, part: FileRange) -> bytes:
         """Return at least the first 1 MiB of a part's file, or all of it. Raises OSError and TailhookError."""
@@ -170,15 +193,20 @@ class ObjectReader:
         Raises OSError and TailhookError.
         """
         end = max(0, part.start - 1)
+        last = b""
         self.ask_ahead(number)
         while self.waiting and self.waiting[0][0].number == number:
-            span, data = self.waiting[0]
-            yield data.result()
+            span, found = self.waiting[0]
+            data = found.result()
+            last = last[-MARK_BYTES:] + data[-MARK_BYTES:]
+            yield data
             self.drop_first()
             self.ask_ahead(number)
             end = span.start + span.length
-        while end < part.size:
-            span = ByteSpan(number, part.path, end, min(OVER_BYTES, part.size - end))
+        if end == part.size and len(last) >= min(MARK_BYTES, part.size):
+            self.ends[part.path] = last[-MARK_BYTES:]
+        while end < part.size and part.version is not None:
+            span = ByteSpan(number, part.path, part.version, end, min(OVER_BYTES, part.size - end))
             yield self.fetch(span)
             end += span.length
 
@@ -208,7 +236,7 @@ class ObjectReader:
         store = self.stores.get(base)
         if store is None:
             store = self.stores[base] = open_store(base, span.url)
-        return bytes(ask_store("get_range", span.url, store, name, start=span.start, length=span.length))
+        return fetch_range(span.url, store, name, span.start, span.length, span.version)
 
     def close(self) -> None:
         """End the requests that have not begun."""

@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook._core import parse_record
-from tailhook.host_records import TRANSCRIPT_ENDINGS, is_name
-from tailhook.sources import web_address
+from tailhook.host_records import TRANSCRIPT_ENDINGS
+from tailhook.sources import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
-HEAD_BYTES = 1 << 20  # the beginning of a file, in which its session is looked for
+HEAD_BYTES = 1 << 20  # of a file, in which the first line begins that names its session
+MARK_BYTES = 1024  # at the end of a file that was read, by which a later run knows it again
 FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
 COMPRESSED = (".gz", ".zst")
 SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
@@ -37,13 +37,18 @@ class SourceFile(NamedTuple):
     etag: str | None = None
     start: int = 0
 
+    @property
+    def version(self) -> UrlVersion | None:
+        """The version of an object that was found; None for a file of this computer."""
+        return None if self.etag is None else UrlVersion(self.size, self.modified, self.etag)
+
 
 class FileRange(NamedTuple):
     """A part of a file: the lines whose first byte is in [start, end).
 
     end: None for all of a compressed file; its lines are counted in decompressed bytes.
     size: of the file, when it was found.
-    is_object: whether the path is a URL.
+    version: of an object, the one that was found. None: it is a file of this computer.
     first_start: the start of the file's first range. What is before it was read by an earlier run.
     """
 
@@ -51,7 +56,7 @@ class FileRange(NamedTuple):
     start: int
     end: int | None
     size: int
-    is_object: bool = False
+    version: UrlVersion | None = None
     first_start: int = 0
 
 
@@ -81,22 +86,22 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
     task: list[FileRange] = []
     size = 0
     for file in files:
-        is_object = file.etag is not None
-        limit = task_bytes * OBJECT_TASK_SIZE if is_object else task_bytes
+        version = file.version
+        limit = task_bytes if version is None else task_bytes * OBJECT_TASK_SIZE
         length = file.size - file.start
         if size + length > limit and task:
             yield task
             task, size = [], 0
         if is_named_compressed(file.path):
-            task.append(FileRange(file.path, 0, None, file.size, is_object))
+            task.append(FileRange(file.path, 0, None, file.size, version))
             size += file.size
         elif length <= limit:
-            task.append(FileRange(file.path, file.start, file.size, file.size, is_object, file.start))
+            task.append(FileRange(file.path, file.start, file.size, file.size, version, file.start))
             size += length
         else:
             for start in range(file.start, file.size, limit):
                 end = min(start + limit, file.size)
-                yield [FileRange(file.path, start, end, file.size, is_object, file.start)]
+                yield [FileRange(file.path, start, end, file.size, version, file.start)]
     if task:
         yield task
 
@@ -126,19 +131,6 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
 def is_named_compressed(path: str) -> bool:
     """Return whether the name of a file or of an object is that of a compressed one."""
     return web_address(path).endswith(COMPRESSED)
-
-
-def session_in_head(data: bytes) -> str | None:
-    """Return the first session id in the whole lines of a file's beginning, or None.  data: up to HEAD_BYTES."""
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        line = data[start:end]
-        start = end + 1
-        if b"sessionId" in line or b"\\u" in line:
-            record = parse_record(line)
-            if record is not None and record.session_id and is_name(record.session_id):
-                return str(record.session_id)
-    return None
 
 
 def name_of(path: str) -> str:

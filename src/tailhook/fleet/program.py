@@ -11,7 +11,7 @@ from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
 from tailhook.fleet.answer import Conditions
 from tailhook.fleet.record_types import KNOWN_TYPES
-from tailhook.fleet.reduce import SESSION_LINE, TOOL_HALF, USAGE_HALF
+from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 from tailhook.records import EPOCH
@@ -64,17 +64,24 @@ def category_search() -> Search:
     return Search({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
 
 
+def half_columns(table: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the halves of rows.  columns: of the rows."""
+    return tuple(
+        name for name in HALVES[table][0] if table != "tools" or name not in LARGE_TOOL_COLUMNS or name in columns
+    )
+
+
 def make_program(
     table: str, columns: Sequence[str], searches: Sequence[Search], conditions: Conditions, **options: Any
 ) -> ScanProgram:
     """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
 
-    columns: of the rows; halves of rows have columns of their own.
+    columns: of the rows; halves of rows have columns of their own, see `half_columns`.
     options: of matches: code (-1 for anywhere, 0 for outside code, 1 for in code), context (characters), all_text,
         sidechains.
     """
     if table in HALVES:
-        names, marks = HALVES[table]
+        names, marks = half_columns(table, columns), HALVES[table][1]
         gate = compile_table([(0, literal) for literal in (*marks, *ESCAPED_ASCII)], ignore_case=False, word=False)
         return ScanProgram(table=table, columns=names, gate=gate if marks else None, known_types=KNOWN_TYPES)
     names_found: list[str] = []

@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     def task_columns(self, table: str) -> tuple[str, ...]:
         """Return the columns of what tasks give for a table after `masked`: of its rows, or of their halves."""
-        return programs.HALVES[table][0] if table in programs.HALVES else self.columns
+        return programs.half_columns(table, self.columns) if table in programs.HALVES else self.columns
 
     def masked(self, table: str, batches: Iterable[ArrowBatch], columns: tuple[str, ...]) -> Iterable[ArrowBatch]:
         """Return batches of a table without secrets, if the question asks for that.

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import chain, compress, groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
@@ -25,10 +26,11 @@ TOOL_HALF = (
     *("path", "offset", "session_id", "agent_id", "project", "tool_use_id", "name", "started", "ended", "is_error"),
     *("input", "file", "command", "is_result"),
 )
+LARGE_TOOL_COLUMNS = ("input", "file", "command")  # of TOOL_HALF, which are read only if they are asked for
 
 
 class ToolHalf(NamedTuple):
-    """A tool's use or its result, with the columns of TOOL_HALF."""
+    """A tool's use or its result, with the columns of TOOL_HALF. Those that were not read are None."""
 
     path: str
     offset: int
@@ -49,24 +51,31 @@ class ToolHalf(NamedTuple):
 def join_tools(halves: Iterable[ToolHalf]) -> Iterator[ToolHalf]:
     """Yield the uses in the order of their files and lines, each with its result if the file has one.
 
-    halves: in the order in which they stand in their files; the files may come in any order.
+    halves: sorted by path and offset. Those of one file are held in memory.
     """
-    uses: list[ToolHalf] = []
-    seen: set[tuple[str, str]] = set()
-    results: dict[tuple[str, str], ToolHalf] = {}
-    for half in sorted(halves, key=lambda half: (half.path, half.offset)):
-        known_by = (half.path, half.tool_use_id or "")
-        if half.is_result:
-            if half.tool_use_id is not None:
-                results.setdefault(known_by, half)
-        elif half.tool_use_id is None:
-            uses.append(half)
-        elif known_by not in seen:
-            seen.add(known_by)
-            uses.append(half)
-    for use in uses:
-        result = None if use.tool_use_id is None else results.get((use.path, use.tool_use_id))
-        yield use if result is None else use._replace(ended=result.ended, is_error=result.is_error)
+    for _, of_file in groupby(halves, key=attrgetter("path")):
+        uses: list[ToolHalf] = []
+        places: dict[str, int] = {}  # of the uses, by id
+        early: dict[str, ToolHalf] = {}  # results that stand before their use
+        for half in of_file:
+            name = half.tool_use_id
+            if not half.is_result:
+                if name is None:
+                    uses.append(half)
+                elif name not in places:
+                    places[name] = len(uses)
+                    uses.append(with_result(half, early.pop(name, None)))
+            elif name in places:
+                if uses[places[name]].is_error is None:  # it has no result yet
+                    uses[places[name]] = with_result(uses[places[name]], half)
+            elif name is not None:
+                early.setdefault(name, half)
+        yield from uses
+
+
+def with_result(use: ToolHalf, result: ToolHalf | None) -> ToolHalf:
+    """Return a use with its result, if there is one."""
+    return use if result is None else use._replace(ended=result.ended, is_error=result.is_error)
 
 
 def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:

@@ -25,29 +25,28 @@ from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer_question
 from tailhook.fleet.folder_question import FORMAT, QUESTION, check_kept_question, damage_of
-from tailhook.fleet.local import TaskResult, run_tasks, scan_task
+from tailhook.fleet.local import TaskResult, find_session, run_tasks, scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
 from tailhook.fleet.plan import (
     COMPRESSED,
     HEAD_BYTES,
+    MARK_BYTES,
     FileRange,
     ScanProblem,
     SourceFile,
     make_tasks,
     problem_of,
-    session_in_head,
 )
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.host_records import name_of_host, recognize
-from tailhook.sources import ask_store, open_store, split_url
+from tailhook.sources import fetch_range, open_store, split_url
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-MARK_BYTES = 1024  # before the end of a file that was read, by which the file is known again
 STATE = b"tailhook.state"  # in the metadata of rows.parquet: which manifests its rows are of
 
 
@@ -55,7 +54,7 @@ class FileState(NamedTuple):
     """How far a file was read.
 
     size, modified, etag: when it was read, as in SourceFile.
-    mark: a digest of its last bytes; "" for an object.
+    mark: a digest of its last bytes; "" if they are not known, so that the file is read again when it has grown.
     offset: where the lines begin that were not read.
     """
 
@@ -191,7 +190,8 @@ class PartFolder:
                 has_rows = any(len(batch) for batch in final.batches)
                 masked = self.question.masked(self.table, final.batches, self.columns)
                 parts = {self.write_part(masked): [part.path for part in kept]} if has_rows else {}
-                self.append({"parts": parts, "files": {part.path: state_of(by_path[part.path], part) for part in kept}})
+                states = {part.path: state_of(by_path[part.path], part, final.ends.get(part.path)) for part in kept}
+                self.append({"parts": parts, "files": states})
                 yield final, self.table, task
 
     def without_failed(
@@ -227,12 +227,15 @@ def rows_of_other_files(part: Path, paths: Any) -> Iterator[Any]:
             yield batch.filter(of_others)
 
 
-def state_of(file: SourceFile, part: FileRange) -> FileState:
-    """Return how far a file is read when a range of it is. Reads the end of a file that is not an object."""
-    mark = ""
+def state_of(file: SourceFile, part: FileRange, end: bytes | None) -> FileState:
+    """Return how far a file is read when a range of it is. Reads the end of a file that is not an object.
+
+    end: the last bytes of an object, None if they are not known.
+    """
     if file.etag is None:
         with suppress(OSError):  # it has vanished since it was read
-            mark = mark_of(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
+            end = read_bytes(file, max(0, file.size - MARK_BYTES), file.size)
+    mark = "" if end is None else mark_of(end)
     return FileState(file.size, file.modified, file.etag, mark, file.size if part.end is None else part.end)
 
 
@@ -247,24 +250,24 @@ def has_grown(file: SourceFile, state: FileState) -> bool:
     if state.size == 0:
         return True
     last = read_bytes(file, max(0, state.size - MARK_BYTES), state.size)
-    if not last.endswith(b"\n") or state.mark not in ("", mark_of(last)):
+    if not last.endswith(b"\n") or state.mark != mark_of(last):
         return False
     if state.size >= HEAD_BYTES:
         return True
     head = read_bytes(file, 0, min(file.size, HEAD_BYTES))
     known, now = (name_of_host(recognize(io.BytesIO(data))) for data in (head[: state.size], head))
-    return session_in_head(head[: state.size]) is not None and known == now
+    return find_session(io.BytesIO(head[: state.size])) is not None and known == now
 
 
 def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
     """Return the bytes of a file from `start` to `end`. Raises OSError and TailhookError."""
-    if file.etag is None:
+    if file.version is None:
         with Path(file.path).open("rb") as opened:
             opened.seek(start)
             return opened.read(end - start)
     base, name = split_url(file.path)
     store = open_store(base, file.path)
-    return bytes(ask_store("get_range", file.path, store, name, start=start, length=end - start))
+    return fetch_range(file.path, store, name, start, end - start, file.version)
 
 
 def mark_of(data: bytes) -> str:
@@ -298,7 +301,7 @@ def update_folder(
             problems: list[ScanProblem] = []
             new[table] = tables[table].new_files(files, problems)
             unchanged = len(files) - len(new[table]) - len(problems)
-            note(TaskResult([], Counter(unchanged_files=unchanged), problems, {}), table)
+            note(TaskResult([], Counter(unchanged_files=unchanged), problems, {}, {}), table)
         begin([file for found in new.values() for file in found])
         for table, parts in tables.items():
             for result in parts.update(new[table], workers):

@@ -103,7 +103,8 @@ class Scan:
             run.begin(files * len(self._programs))
             columns = self._question.read_columns()
             found = answer_question(
-                self.table, columns, self._question.conditions, lambda table: self._read(table, files, run)
+                *(self.table, columns, self._question.conditions, lambda table: self._read(table, files, run)),
+                is_sorted=True,
             )
             yield from self._question.masked(self.table, found, self.columns)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from support.keywords import regexes
 from support.oracles.markdown import Oracle
-from support.oracles.scan_records import Head, Record, Usage, head_of, read_record, sortable_time
+from support.oracles.scan_records import MAX_LINE_BYTES, Head, Record, Usage, head_of, read_record, sortable_time
 
 COLUMNS = {
     "matches": (
@@ -58,7 +58,6 @@ FOUND_BY = {name: [regex for _, regex in regexes(words)] for name, words in CATE
 LINE_END = re.compile(r"\r\n|\r|\n")
 MARKERS = re.compile(r"(?:\s|>|[-+*](?=\s)|\d{1,9}[.)](?=\s))*")  # of quotes and list items, and blank space
 BLANK = b" \t\r\n"
-MAX_LINE_BYTES = 16 << 20
 MAX_INT64 = 2**63 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MARKDOWN = Oracle()

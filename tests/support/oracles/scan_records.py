@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 HEAD_BYTES = 1 << 20
+MAX_LINE_BYTES = 16 << 20
 MAX_TOKENS = 2**63 - 1
 MAX_NAME_BYTES = 4096
 MIN_TIME = datetime.min.replace(tzinfo=timezone.utc)
@@ -143,7 +144,7 @@ def head_of(path: str, data: bytes) -> Head:
         if offset >= HEAD_BYTES:
             break
         offset += len(line)
-        source, _ = object_in(line)
+        source = object_in(line)[0] if len(line.removesuffix(b"\n")) <= MAX_LINE_BYTES else None
         if source is None:
             continue
         if is_first:
