@@ -14,17 +14,17 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, MEMORABLE, SANITIZER, Project, assistant, looping, tailhook
+from support.host import ENVIRONMENT, SANITIZER, looping, short_folder, tailhook
 from support.oracles import jwz
 from support.pool import STARTS, Pool, is_alive, wait_until
 
 from tailhook import _core
+from tailhook.pool.control import pool_start_failure
 
 PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
 STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
@@ -34,8 +34,8 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @pytest.fixture
 def home():
-    """Yield a home with a short path: that of a socket has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="tailhook-") as folder:
+    """Yield a home whose path is short."""
+    with short_folder() as folder:
         yield Path(folder)
 
 
@@ -56,77 +56,6 @@ def looping_project(home: Path, name: str = "project") -> Path:
 
 def iteration(project: Path) -> int:
     return jwz.newest(project)["stack"][0]["iter"]
-
-
-# ---- the same as the cold hook ------------------------------------------------
-
-
-def files_below(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return the mode and the bytes of each file, by its path; times in the bytes are blotted out."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        data = path.read_bytes() if path.is_file() else b""
-        data = re.sub(
-            rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\"(ts|mono|pid_started|pid|created_at)\": ?\d+", b"#", data
-        )
-        data = re.sub(rb"\b\d{10}\.\d{3}\b|\b[0-9A-Z]{26}\b|\b[0-9a-f]{32}\b", b"#", data)
-        name = re.sub(r"-[0-9a-f]+-[0-9a-f]+-(?=[0-9a-f]{16}\.)", "-#-#-", str(path.relative_to(folder)))  # an inode
-        found[name] = path.lstat().st_mode, data
-    return found
-
-
-def idle_in(project: Project) -> None:
-    project.loop()
-
-
-def ralph_in(project: Project) -> None:
-    project.ralph()
-
-
-def triage_in(project: Project) -> None:
-    project.triage({"phase": "triage", "entries": [{"name": "a", "route": "llm-triage", "status": "pending"}]})
-
-
-def memory_in(project: Project) -> None:
-    project.argv = [*project.argv[:-1], "memory"]
-    project.write(assistant(MEMORABLE, at=1_795_000_000))
-
-
-def plates_in(project: Project) -> None:
-    project.argv = [*project.argv[:-1], "plates"]
-
-
-SCENARIOS = {
-    "idle continues": (idle_in, {"last_assistant_message": "Hm."}),
-    "idle is complete": (idle_in, {"last_assistant_message": "<loop-done>COMPLETE</loop-done>"}),
-    "idle after a compaction": (idle_in, {"hook_event_name": "SessionStart", "source": "compact"}),
-    "ralph continues": (ralph_in, {"last_assistant_message": "Hm."}),
-    "ralph keeps its promise": (ralph_in, {"last_assistant_message": "<promise>TESTS GREEN</promise>"}),
-    "triage": (triage_in, {"last_assistant_message": "Hm."}),
-    "memory": (memory_in, {"last_assistant_message": None}),
-    "plates": (plates_in, {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}),
-    "broken": (idle_in, None),
-}
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_warm_hook_answers_with_the_bytes_of_the_cold_one(home, pool, scenario):
-    prepare, fields = SCENARIOS[scenario]
-    results = []
-    for argv in (pool.cold, pool.argv):
-        folder = home / "same"  # the same path for both
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(folder)
-        folder.mkdir()
-        project = Project(folder / "project", folder / "home", [*argv, "idle"])
-        prepare(project)
-        payload = b"{not json" if fields is None else json.dumps(project.payload(**fields)).encode()
-        stop = project.hook(payload, "--announce", read=False)
-        results.append(((stop.exit_code, stop.stdout, stop.stderr), files_below(folder)))
-    (cold, cold_files), (warm, warm_files) = results
-    assert warm == cold
-    assert set(warm_files.items()) ^ set(cold_files.items()) == set()
-    assert cold[1] or scenario in ("plates", "broken")
 
 
 def test_a_worker_answers_and_doctor_can_count_it(pool):
@@ -195,6 +124,16 @@ def test_without_a_pool_the_hook_is_cold_and_starts_one(home):
         assert iteration(project) == 2
         wait_until(lambda: pool.status()["running"])
         pool.stop_until_warm(cwd=project)
+
+
+def test_a_warning_of_a_pool_that_started_does_not_count_as_a_failed_start(home):
+    (home / ".config" / "tailhook").mkdir(parents=True)
+    (home / ".config" / "tailhook" / "config.json").write_text("{")
+    with Pool(home, starts=False) as pool:
+        pool.hook(STOP)
+        wait_until(lambda: pool.status()["running"])
+        wait_until(lambda: (pool.folder / "pool-start").read_bytes() == b"\n")
+        assert pool_start_failure(str(pool.folder)) == ""
 
 
 def test_a_start_that_failed_is_tried_again_after_a_minute_only(home):

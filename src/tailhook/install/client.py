@@ -32,7 +32,7 @@ class NoClientError(TailhookError):
 def client_path() -> str:
     """Return where the client of this installation is, or would be. Raises NoClientError if the package has none."""
     if not Path(built_client()).exists():
-        raise NoClientError("this package was installed without the native client: no C compiler was found")
+        raise NoClientError("this package has no native client: it could not be built (on Windows there is none)")
     try:
         return f"{client_folder(real_interpreter())}/{CLIENT_FILE}"
     except OSError as error:

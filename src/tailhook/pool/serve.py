@@ -43,6 +43,7 @@ MAX_POOLS = 4  # of one installation; if more kinds of callers have one, the old
 SURPLUS_EXIT_S = 60.0  # how long it must have been quiet for that
 MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
+ATTEMPT = b"\n"  # what a client writes into POOL_START_FILE; an empty file would be no attempt
 ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
 
@@ -63,11 +64,19 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
         pool = Pool(folder, files, ASKED_FLAG in argv)
         if not pool.listen():
             return 0
+        if ASKED_FLAG not in argv:
+            forget_warnings()
         pool.serve()
     except OSError as error:
         warn(f"tailhook: pool: {describe(error)}")
         return 1
     return 0
+
+
+def forget_warnings() -> None:
+    """Let POOL_START_FILE have no reason for a failed start, since this one has not failed: stderr is that file."""
+    with suppress(OSError):
+        posix.ftruncate(2, len(ATTEMPT))
 
 
 def close_descriptors() -> None:
