@@ -260,19 +260,22 @@ wait_readable(int fd, int milliseconds)
 
 /* Store the name of the socket of the pool for callers like this process. Return false if it does not fit. */
 static int
-name_socket(char *path, size_t size, const char *base, uint64_t identity)
+name_socket(char *path, size_t size, const char *base, uint64_t kind)
 {
-    char ending[TAILHOOK_IDENTITY_DIGITS + 2] = ".";
-    for (size_t at = TAILHOOK_IDENTITY_DIGITS; at; at--, identity >>= 4)
-        ending[at] = "0123456789abcdef"[identity & 15];
+    char ending[TAILHOOK_KIND_DIGITS + 2] = ".";
+    for (size_t at = TAILHOOK_KIND_DIGITS; at; at--, kind >>= 4)
+        ending[at] = "0123456789abcdef"[kind & 15];
     return join(path, size, base, ending);
 }
 
 /* Return whether a worker that is like this process takes a request now; store in `reason` why not. */
 static int
-is_ready(int fd, uint64_t identity, char *reason)
+is_ready(int fd, uint64_t kind, char *reason)
 {
+    const uint64_t identity = tailhook_caller_identity(kind); /* while the worker wakes up */
     struct tailhook_ready ready;
+    if (!identity)
+        return 0;
     *reason = 'b';
     if (!wait_readable(fd, READY_TIMEOUT_MS) || recv(fd, &ready, sizeof(ready), 0) != (ssize_t)sizeof(ready))
         return 0;
@@ -382,8 +385,8 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
     int code = -1;
     char path[PATH_MAX];
     *reason = 'u'; /* unusual */
-    const uint64_t identity = is_utf8(variables) ? tailhook_caller_identity() : 0;
-    if (!identity || !name_socket(path, sizeof(path), own->socket, identity))
+    const uint64_t kind = is_utf8(variables) ? tailhook_caller_kind() : 0;
+    if (!kind || !name_socket(path, sizeof(path), own->socket, kind))
         return -1;
     *reason = 'n'; /* no pool */
     const int fd = connect_to(path);
@@ -393,7 +396,7 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
         return -1;
     }
     *reason = 'u';
-    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, identity, reason)) {
+    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, kind, reason)) {
         const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder >= 0 && access(".", X_OK) == 0) {
             handle_interrupt();

@@ -134,7 +134,8 @@ cdef extern from "os/file.h" nogil:
     void os_flag_leave "tailhook_leave"(char* flag)
 
 cdef extern from "os/caller.h" nogil:
-    uint64_t os_caller_identity "tailhook_caller_identity"()
+    uint64_t os_caller_kind "tailhook_caller_kind"()
+    uint64_t os_caller_identity "tailhook_caller_identity"(uint64_t kind)
     enum:
         OS_MIN_FILES "TAILHOOK_MIN_FILES"
 
@@ -144,7 +145,7 @@ cdef extern from "os/request.h" nogil:
     size_t OS_REQUEST_HEADER_BYTES "sizeof(struct tailhook_request)"
     enum:
         OS_DESCRIPTORS "TAILHOOK_DESCRIPTORS"
-        OS_IDENTITY_DIGITS "TAILHOOK_IDENTITY_DIGITS"
+        OS_KIND_DIGITS "TAILHOOK_KIND_DIGITS"
         OS_MAX_REQUEST_BYTES "TAILHOOK_MAX_REQUEST_BYTES"
 
 cdef extern from "os/watch.h" nogil:

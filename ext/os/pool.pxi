@@ -1,6 +1,6 @@
 # What a pool of hook workers asks the system.
 #
-# Gives: nothing to other parts. For Python: caller_identity, watch_folders, and the numbers of the protocol.
+# Gives: nothing to other parts. For Python: caller_kind, caller_identity, watch_folders, and the numbers of the protocol.
 # Needs: nothing.
 
 READY_MAGIC = OS_READY_MAGIC
@@ -8,12 +8,16 @@ REQUEST_MAGIC = OS_REQUEST_MAGIC
 REQUEST_HEADER_BYTES = OS_REQUEST_HEADER_BYTES
 REQUEST_DESCRIPTORS = OS_DESCRIPTORS
 MAX_REQUEST_BYTES = OS_MAX_REQUEST_BYTES
-IDENTITY_DIGITS = OS_IDENTITY_DIGITS
+KIND_DIGITS = OS_KIND_DIGITS
 MIN_FILES = OS_MIN_FILES
 
 
+def caller_kind():
+    return os_caller_kind()
+
+
 def caller_identity():
-    return os_caller_identity()
+    return os_caller_identity(os_caller_kind())
 
 
 def watch_folders(folders not None):

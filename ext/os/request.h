@@ -9,7 +9,7 @@
 #define TAILHOOK_REQUEST_MAGIC 0x31514552504F4F4CULL
 
 /* A pool listens for callers like itself: its socket has the name in the file "installation", a dot, and the lower half
-   of its tailhook_caller_identity in TAILHOOK_IDENTITY_DIGITS hexadecimal digits. */
+   of its tailhook_caller_kind in TAILHOOK_KIND_DIGITS hexadecimal digits. */
 
 /* From the worker, when it has accepted the connection: it can take a request. */
 struct tailhook_ready {
@@ -32,7 +32,7 @@ struct tailhook_request {
 typedef unsigned char tailhook_exit_code;
 
 enum {
-    TAILHOOK_IDENTITY_DIGITS = 8,
+    TAILHOOK_KIND_DIGITS = 8,
     TAILHOOK_DESCRIPTORS = 4,
     TAILHOOK_MAX_REQUEST_BYTES = 128 << 10 /* a larger request is not sent */
 };

@@ -786,14 +786,23 @@ REQUEST_MAGIC: int
 REQUEST_HEADER_BYTES: int
 REQUEST_DESCRIPTORS: int  # that come with a request
 MAX_REQUEST_BYTES: int
-IDENTITY_DIGITS: int  # in the name of a socket
+KIND_DIGITS: int  # in the name of a socket
 MIN_FILES: int  # that a process may open to answer a request
 
-def caller_identity() -> int:
-    """Return a hash of this process's users, groups, nice value, root folder, namespaces, rights and label, or 0.
+def caller_kind() -> int:
+    """Return a hash of this process's users, groups, nice value, root folder and rights, or 0.
 
-    Two processes with the same hash find the same files and may do the same with them. Returns 0 if a limit of
-    setrlimit(2) is set that a hook could reach, or if the process has more than 256 groups.
+    It is part of the name of a pool's socket. Returns 0 if a limit of setrlimit(2) is set that a hook could reach, or
+    if the process has more than 256 groups.
+
+    >>> caller_kind() == caller_kind()
+    True
+    """
+
+def caller_identity() -> int:
+    """Return a hash of what `caller_kind` looks at, and of this process's namespaces and label; 0 if that returns 0.
+
+    Two processes with the same hash find the same files and may do the same with them.
 
     >>> caller_identity() == caller_identity()
     True

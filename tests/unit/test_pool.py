@@ -196,9 +196,9 @@ def test_another_kind_of_caller_has_another_identity(start):
     assert other not in (0, plain)
 
 
-@pytest.mark.parametrize(("identity", "ending"), [(1, "00000001"), (0x123456789ABCDEF0, "9abcdef0"), (0, "00000000")])
-def test_the_name_of_a_socket_ends_with_the_lower_half_of_the_identity(identity, ending):
-    assert socket_of("/run/name", identity) == f"/run/name.{ending}"
+@pytest.mark.parametrize(("kind", "ending"), [(1, "00000001"), (0x123456789ABCDEF0, "9abcdef0"), (0, "00000000")])
+def test_the_name_of_a_socket_ends_with_the_lower_half_of_the_kind(kind, ending):
+    assert socket_of("/run/name", kind) == f"/run/name.{ending}"
 
 
 @pytest.mark.parametrize(

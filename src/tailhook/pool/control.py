@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook._core import caller_identity
+from tailhook._core import caller_kind
 from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE, socket_of, sockets_of
 from tailhook.stores.atomic import read_file
 
@@ -71,7 +71,7 @@ def own_socket(name: str) -> str:
 
     name: what the names of the installation's sockets begin with.
     """
-    return socket_of(name, caller_identity())
+    return socket_of(name, caller_kind())
 
 
 def running_pool(path: str, is_own: bool) -> RunningPool | None:

@@ -9,7 +9,7 @@ import posix
 import sys
 
 from tailhook import __version__, _core
-from tailhook._core import IDENTITY_DIGITS, fingerprint
+from tailhook._core import KIND_DIGITS, fingerprint
 from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder_path
 from tailhook.stores.hook_times import TIMES_FOLDER
 from tailhook.stores.spool import runtime_folder
@@ -103,13 +103,13 @@ def folder_fault_of(folder: str) -> str:
     return ""
 
 
-def socket_of(name: str, identity: int) -> str:
+def socket_of(name: str, kind: int) -> str:
     """Return the socket of the pool for one kind of callers: see `ext/os/request.h`.
 
     name: what the names of the installation's sockets begin with.
-    identity: `caller_identity` of these callers.
+    kind: `caller_kind` of these callers.
     """
-    return f"{name}.{identity & ((1 << 4 * IDENTITY_DIGITS) - 1):0{IDENTITY_DIGITS}x}"
+    return f"{name}.{kind & ((1 << 4 * KIND_DIGITS) - 1):0{KIND_DIGITS}x}"
 
 
 def sockets_of(name: str) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 
-from tailhook._core import caller_identity, flock_within
+from tailhook._core import caller_identity, caller_kind, flock_within
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
@@ -109,11 +109,10 @@ class Pool:
     """
 
     def __init__(self, folder: str, files: dict[str, posix.stat_result], was_asked: bool) -> None:
-        identity = caller_identity()
-        if not identity:
+        if not caller_identity():
             raise OSError("a limit of this process (ulimit) could end a hook early, so no pool starts from here")
         client, self.name = write_installation(sys.executable, folder, keeps_socket=not was_asked)
-        self.path = socket_of(self.name, identity)
+        self.path = socket_of(self.name, caller_kind())
         self.folder = client_folder_of(client)
         self.sources = Sources(PACKAGE, files, [self.folder, self.path.rpartition("/")[0]])
         load_hook_modules()
