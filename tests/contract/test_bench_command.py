@@ -63,7 +63,7 @@ def test_no_row_is_called_warm_if_the_pool_answers_nothing():
             check=False,
         )
     assert [row["form"] for row in json.loads(done.stdout)["rows"]] == ["cold"]
-    assert "only the cold form is measured: no worker of the pool answers here" in done.stderr
+    assert "only the cold form is measured: pool: a limit of this process (ulimit)" in done.stderr
 
 
 def test_all_cases_are_measured_beside_another_command(bench):

@@ -61,7 +61,9 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
             deadline = time.monotonic() + POOL_START_TIMEOUT_S
             while (found := find_pool(str(clients))) is None or found.pid != pool.pid:
                 if pool.poll() is not None or time.monotonic() > deadline:
-                    raise NoPoolError("the pool does not start")
+                    pool.terminate()
+                    words = (pool.communicate()[1] or b"").decode("utf-8", "replace").splitlines()
+                    raise NoPoolError(words[-1].removeprefix("tailhook: ") if words else "the pool does not start")
                 time.sleep(0.005)
             wait_for_worker(client, env)
             yield client
