@@ -248,6 +248,7 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     assert project.stop("Hm.").exit_code == 2
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize(
     ("machine", "path", "code", "words"),
     [

@@ -141,6 +141,7 @@ def test_no_state_is_read_through_a_symbolic_link(project, tmp_path, linked):
     )
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize("descriptors", [4, 5, 6])
 def test_a_store_that_cannot_be_opened_is_not_taken_for_no_store(project, descriptors):
     """The interpreter starts with 4 descriptors; with 6 the hook has all that it needs."""

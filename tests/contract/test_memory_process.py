@@ -220,6 +220,7 @@ def test_of_a_message_that_does_not_fit_its_beginning_is_scored_however_long_its
     assert reported(memory.stop("ok"))
 
 
+@pytest.mark.one_form
 @pytest.mark.parametrize(("end", "reported"), [("\n", 4), ("", 0)], ids=["lines", "one line"])
 def test_keywords_beyond_counting_in_messages_of_a_megabyte_are_scored_in_little_memory(memory, end, reported):
     """Fifty messages, each of them a million bytes of nothing but keywords and negations."""
