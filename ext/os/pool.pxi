@@ -1,6 +1,6 @@
 # What a pool of hook workers asks the system.
 #
-# Gives: nothing to other parts. For Python: caller_kind, caller_identity, watch_folders, and the numbers of the protocol.
+# Gives: nothing to other parts. For Python: caller_kind, caller_identity, watch_folders, the numbers of the protocol.
 # Needs: nothing.
 
 READY_MAGIC = OS_READY_MAGIC
