@@ -288,6 +288,19 @@ def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_
         assert rows_of(scan) == rows_of(question("s3://bucket"))
 
 
+@pytest.mark.parametrize("lines", range(10, 19))
+def test_a_grown_object_of_several_ranges_is_read_from_its_old_end(tmp_path, lines, small_tasks, opened):
+    old = b"".join(line(number) for number in range(lines))
+    with bucket({"a.jsonl": old}) as (files, _):
+        scan = question("s3://bucket", resume=tmp_path / "kept")
+        assert len(rows_of(scan)) == lines
+        assert len(opened) > 1
+        opened.clear()
+        files["/bucket/a.jsonl"] += line(lines)
+        assert len(rows_of(scan)) == lines + 1
+        assert opened == [("a.jsonl", len(old))]
+
+
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("scheme", ["s3", "http"])
 def test_an_object_with_another_content_of_which_the_first_line_is_as_long_is_read_again(tmp_path, scheme, host):
