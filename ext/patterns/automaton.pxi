@@ -128,7 +128,7 @@ cdef struct MatchRun:
     size_t length
     size_t position      # the bytes before it are done
     size_t state         # the first cell of its row
-    MatchHits* hits
+    MatchHits* hits      # NULL: it is enough to know whether there is a match
 
 
 ctypedef fused MatchCell:
@@ -153,7 +153,7 @@ cdef inline void match_hits_free(MatchHits* hits) noexcept nogil:
 
 
 cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
-    """Add the patterns that end here. Returns 0, or -1: no memory."""
+    """Add the patterns that end here. Returns 0, -1: no memory, or 1: one ends here, and that is enough."""
     cdef const MatchTable* table = run.table
     cdef const MatchOutput* found
     cdef const MatchPattern* pattern
@@ -164,6 +164,8 @@ cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
         end = run.position
         start = end - found.length
         if match_extend(table, pattern, run.text, run.length, &start, &end):
+            if run.hits == NULL:
+                return 1
             if match_hits_add(run.hits, start, end, pattern.name) < 0:
                 return -1
         output = found.next
@@ -171,8 +173,9 @@ cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
 
 
 cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t window) noexcept nogil:
-    """Run until no prefix that began at `window` or before it is left. Returns 0, or -1: no memory."""
+    """Run until no prefix that began at `window` or before it is left. Returns what `match_run_report` does."""
     cdef const uint8_t* classes = run.table.classes
+    cdef int ended
     cdef size_t stride = run.table.head.stride
     cdef size_t state = run.state
     cdef size_t position = run.position
@@ -181,14 +184,18 @@ cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t win
         position += 1
         if cells[state + stride - 1]:
             run.position = position
-            if match_run_report(run, cells[state + stride - 1]) < 0:
-                return -1
+            ended = match_run_report(run, cells[state + stride - 1])
+            if ended:
+                return ended
     run.state, run.position = state, position
     return 0
 
 
 cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexcept nogil:
-    """Find patterns whose window is at `window` and that begin at `start` or later. Returns 0, or -1: no memory."""
+    """Find patterns whose window is at `window` and that begin at `start` or later.
+
+    Returns what `match_run_report` does.
+    """
     if start > run.position:
         run.position, run.state = start, 0
     if run.table.head.wide:
@@ -202,10 +209,12 @@ cdef int match_find(
     """Add all matches in the order of their anchors' ends. Returns 0, or -1: no memory.
 
     prefiltered: False runs the automaton over the whole text, which is slower and finds the same.
+    hits: NULL to stop at the first match. Then it returns 1 if there is one, and otherwise 0.
     """
     cdef MatchRun run = MatchRun(table, text, length, 0, 0, hits)
     cdef size_t reach = table.head.reach
     cdef size_t window
+    cdef int ended
     cdef MatchPrefilter way
     cdef MatchBlock block
     way.table, way.text, way.length = table, text, length
@@ -215,8 +224,9 @@ cdef int match_find(
             while block.places:
                 window = block.at + __builtin_ctzll(block.places)
                 block.places &= block.places - 1
-                if match_run_from(&run, window - min(window, reach), window) < 0:
-                    return -1
+                ended = match_run_from(&run, window - min(window, reach), window)
+                if ended:
+                    return ended
     return match_run_from(&run, way.at - min(way.at, reach), length)
 
 

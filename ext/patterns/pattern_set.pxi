@@ -37,6 +37,14 @@ cdef class Automaton:
     def hits(self, bytes text not None, bint prefiltered=True):
         return match_table_hits(&self.table, text, prefiltered)
 
+    def has_hit(self, bytes text not None, bint prefiltered=True):
+        cdef const uint8_t* data = <const uint8_t*> PyBytes_AS_STRING(text)
+        cdef size_t length = PyBytes_GET_SIZE(text)
+        cdef bint found
+        with nogil:
+            found = match_find(&self.table, data, length, prefiltered, NULL)
+        return found
+
     def findall(self, source, bint own_line, bint outside_code, type cls not None):
         cdef Utf8View text
         cdef MatchHits hits = MatchHits(NULL, 0, 0)

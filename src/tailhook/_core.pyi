@@ -430,6 +430,16 @@ class Automaton:
         [(0, 2, 4), (1, 1, 4)]
         """
 
+    def has_hit(self, text: bytes, prefiltered: bool = True) -> bool:
+        """Return whether there is a match. Stops at the first one, and takes no memory.
+
+        prefiltered: as for `hits`.
+
+        >>> from tailhook.automaton import compile_table
+        >>> Automaton(compile_table([(0, "she")], ignore_case=False, word=False), ("she",)).has_hit(b"ushers")
+        True
+        """
+
     def findall(self, source: str | bytes, own_line: bool, outside_code: bool, cls: type[_Tuple]) -> list[_Tuple]:
         """Return the matches that count, sorted by start, end and name.
 

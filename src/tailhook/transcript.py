@@ -314,6 +314,7 @@ def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's 
 
     source: a path, a URL (https, s3, gs, ...; extra `[s3]`), or a seekable binary file, which is not closed. It may be
         compressed with gzip or zstd (extra `[zstd]` before Python 3.14): then it is decompressed into a temporary file.
+        If the file at a URL grows or is replaced after it was opened, reading the transcript raises SourceError.
 
     Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
     pipe, a damaged compressed file or a URL that cannot be read, MissingExtraError if a library is not installed.

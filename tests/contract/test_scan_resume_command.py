@@ -223,7 +223,7 @@ def test_a_folder_of_another_version_is_refused(scan, tmp_path):
     scan("--signals", "--resume", "kept")
     path = tmp_path / "kept" / "scan.json"
     usual = json.loads(path.read_text())
-    for changed in ({"format": 2}, {"options": {**usual["options"], "later": 1}}):
+    for changed in ({"format": 1}, {"format": usual["format"] + 1}, {"options": {**usual["options"], "later": 1}}):
         path.write_text(json.dumps(usual | changed))
         done = scan("--signals", "--resume", "kept", exit_code=1)
         assert done.stderr == "tailhook: kept was written by another version of tailhook: choose another folder\n"

@@ -64,9 +64,9 @@ def opened(monkeypatch):
     paths = []
     original = resume.run_tasks
 
-    def run(program, tasks, workers):
+    def run(program, tasks, workers, **options):
         paths.extend((Path(part.path).name, part.start) for task in tasks for part in task)
-        return original(program, tasks, workers)
+        return original(program, tasks, workers, **options)
 
     monkeypatch.setattr(resume, "run_tasks", run)
     return paths
@@ -259,18 +259,46 @@ def test_another_question_another_folder_and_a_second_run_are_refused(tmp_path):
         question(tmp_path, "records", columns=["type"], resume=folder)
 
 
-def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_end(tmp_path):
-    with bucket({"a.jsonl": line(1, "a"), "b.jsonl": line(1, "b")}) as (files, asked):
+@pytest.mark.parametrize("lines", [1, 6000])
+def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_end(tmp_path, lines, opened):
+    old = b"".join(line(number, "b") for number in range(lines))
+    assert (len(old) > plan.HEAD_BYTES) is (lines > 1)
+    with bucket({"a.jsonl": line(1, "a"), "b.jsonl": old}) as (files, asked):
         scan = question("s3://bucket", resume=tmp_path / "kept")
-        assert len(rows_of(scan)) == 2
+        assert len(rows_of(scan)) == lines + 1
         asked.clear()
-        assert len(rows_of(scan)) == 2
+        opened.clear()
+        assert len(rows_of(scan)) == lines + 1
         assert asked == []
-        files["/bucket/b.jsonl"] += line(2, "b")
-        assert len(rows_of(scan)) == 3
+        for number in range(3):
+            end = len(files["/bucket/b.jsonl"])
+            files["/bucket/b.jsonl"] += line(lines + number, "b")
+            assert len(rows_of(scan)) == lines + 2 + number
+            size = len(files["/bucket/b.jsonl"])
+            before = max(0, size - plan.MARK_BYTES)
+            head = (0, min(size, plan.HEAD_BYTES))
+            mark = (max(0, end - plan.MARK_BYTES), end)
+            heads = [head] * (1 + (lines == 1))  # a small file's session and host are compared, too
+            assert sorted(asked) == sorted([*heads, mark, (before, end - 1), (end - 1, size)])
+            assert opened == [("b.jsonl", end)]
+            asked.clear()
+            opened.clear()
         assert rows_of(scan) == rows_of(question("s3://bucket"))
         files["/bucket/b.jsonl"] = line(9, "b")
         assert rows_of(scan) == rows_of(question("s3://bucket"))
+
+
+@pytest.mark.parametrize("lines", range(10, 19))
+def test_a_grown_object_of_several_ranges_is_read_from_its_old_end(tmp_path, lines, small_tasks, opened):
+    old = b"".join(line(number) for number in range(lines))
+    with bucket({"a.jsonl": old}) as (files, _):
+        scan = question("s3://bucket", resume=tmp_path / "kept")
+        assert len(rows_of(scan)) == lines
+        assert len(opened) > 1
+        opened.clear()
+        files["/bucket/a.jsonl"] += line(lines)
+        assert len(rows_of(scan)) == lines + 1
+        assert opened == [("a.jsonl", len(old))]
 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])

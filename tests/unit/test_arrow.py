@@ -4,6 +4,7 @@ import gc
 import io
 import re
 import sys
+import tempfile
 import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -93,6 +94,28 @@ def test_what_pyarrow_cannot_do_is_an_error_of_the_output(write):
     batch = make_batch("records", NAMES, ROWS)
     with pytest.raises(output.OutputError, match=r"^pyarrow cannot write the rows: Unsupported cast"):
         write(batches(), batch, io.BytesIO())
+
+
+@pytest.mark.parametrize("write", [output.write_arrow, output.write_parquet])
+def test_of_a_long_message_of_pyarrow_the_first_line_is_shown(write):
+    def batches():
+        yield batch
+        pyarrow.concat_tables([pyarrow.table({name: [1]}) for name in "ab"])
+
+    batch = make_batch("records", NAMES, ROWS)
+    with pytest.raises(output.OutputError, match=r"^pyarrow cannot write the rows: Schema at index 1 .*$") as error:
+        write(batches(), batch, io.BytesIO())
+    assert "\n" not in str(error.value)
+
+
+def test_arrow_rows_are_written_to_a_file_without_a_name():
+    batch = make_batch("records", NAMES, ROWS)
+    with tempfile.TemporaryFile() as file:
+        assert isinstance(file.name, int)
+        output.write_arrow([batch], batch, file)
+        file.seek(0)
+        with pyarrow.ipc.open_file(file) as found:
+            assert found.read_all().num_rows == len(ROWS)
 
 
 def test_times_can_be_texts_that_are_all_as_long():

@@ -4,6 +4,7 @@ import random
 import struct
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -35,6 +36,7 @@ def test_the_prefilter_and_the_automaton_agree_at_each_length_and_place():
             for some in sets:
                 found = sorted(some.hits(text))
                 assert found == sorted(some.hits(text, False)) == naive(some.names, text)
+                assert some.has_hit(text) is some.has_hit(text, False) is bool(found)
 
 
 def test_a_literal_is_found_at_each_place_of_a_block():
@@ -53,6 +55,18 @@ def test_sets_of_any_size_find_what_bytes_find_does(count, ignore_case):
     text = "".join(chance.choices("abcd -<é漢\n", k=2000)).encode()
     some = automaton(dict.fromkeys(patterns), ignore_case=ignore_case)
     assert sorted(some.hits(text)) == sorted(some.hits(text, False)) == naive(some.names, text)
+    assert some.has_hit(text)
+
+
+@pytest.mark.parametrize("prefiltered", [True, False])
+def test_a_search_for_one_match_takes_no_memory_however_many_there_are(prefiltered):
+    some = automaton(["e"])
+    tracemalloc.start()
+    try:
+        assert some.has_hit(b"e" * 1_000_000, prefiltered)
+        assert tracemalloc.get_traced_memory()[1] < 1_100_000  # of which the text has 1,000,000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_pattern_far_longer_than_a_block_is_found():

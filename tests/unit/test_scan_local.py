@@ -240,6 +240,16 @@ def test_a_long_line_of_another_host_is_reported_and_skipped(tmp_path):
         assert sum(result.counts["long_lines"] for result in results) == 1
 
 
+def test_the_session_is_not_looked_for_behind_a_long_line_that_begins_the_file(tmp_path):
+    path = tmp_path / "long.jsonl"
+    with path.open("wb") as file:
+        for _ in range(3):
+            file.write(b"a" * MAX_SCANNED_LINE_BYTES)
+    with path.open("rb", buffering=0) as file:
+        assert local.find_session(file) is None
+        assert file.tell() <= MAX_SCANNED_LINE_BYTES + 2 * local.LINE_BLOCK_BYTES
+
+
 def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
     path = tmp_path / "rollout.jsonl"
     path.write_bytes(META + (SAID % b"a" + b"\n") * 100)

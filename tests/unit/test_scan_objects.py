@@ -14,6 +14,8 @@ from tailhook.fleet import listing, local, objects, plan
 from tailhook.fleet.columns import TABLE_COLUMNS
 
 LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix the TODO."}}\n'
+CODEX = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+CODEX_LINE = b'{"type":"response_item","payload":{"type":"message","role":"user","content":"Fix the TODO."}}\n'
 
 
 def all_rows(source, table, root, **question):
@@ -52,6 +54,17 @@ def test_objects_in_a_bucket_give_the_rows_of_files(tmp_path, table, small_tasks
     with bucket(keys):
         assert all_rows("s3://bucket/all", table, "s3://bucket/") == wanted
     assert wanted
+
+
+@pytest.mark.parametrize("data", [b"", LINE, CODEX + CODEX_LINE], ids=["empty", "claude-code", "codex"])
+def test_an_object_that_is_compressed_by_its_name_only_is_scanned_as_the_same_file_is(tmp_path, data):
+    for table in TABLE_COLUMNS:
+        with bucket({"all/a.jsonl.gz": data, "all/b.jsonl.zst": data}) as (files, _):
+            for path, content in files.items():
+                (tmp_path / path.removeprefix("/bucket/all/")).write_bytes(content)
+            found = all_rows("s3://bucket/all", table, "s3://bucket/all")
+            assert found == all_rows(tmp_path, table, str(tmp_path))
+            assert found or not data or table in ("matches", "tools", "usage")
 
 
 def listed(url):
@@ -142,8 +155,6 @@ class ReplacedFile(dict):
         return super().get(path, default)
 
 
-CODEX = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
-CODEX_LINE = b'{"type":"response_item","payload":{"type":"message","role":"user","content":"Fix the TODO."}}\n'
 WAYS = {
     "plain": ("/a.jsonl", lambda text: LINE.replace(b"TODO", text) * 20),
     "another host's": ("/a.jsonl", lambda text: CODEX + CODEX_LINE.replace(b"TODO", text) * 20),

@@ -12,7 +12,7 @@ from tailhook.fleet.program import category_search, signal_search
 from tailhook.fleet.question import described_search
 from tailhook.fleet.redact import EXAMINED_CHARS
 
-FORMAT = 1
+FORMAT = 2
 QUESTION = "scan.json"
 CODE_FLAGS = {-1: "--anywhere", 0: "--outside-code", 1: "--in-code"}
 SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet, which only the library takes

@@ -25,7 +25,7 @@ from tailhook.fleet.plan import (
 )
 from tailhook.hook.hosts import DEFAULT
 from tailhook.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
-from tailhook.sources import is_compressed, open_path, open_source
+from tailhook.sources import OpenSource, UrlFile, copy_all, is_compressed, open_path, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class TaskResult(NamedTuple):
     counts: records, broken_lines and long_lines that were met, bytes and files that were read.
     problems: files that could not be read.
     unknown_types: records of types that tailhook does not know, by type and version of the host.
-    ends: the last bytes of objects that were read to their end, by path.
+    marks: those of objects that were read to their end, by path, if they were asked for.
     """
 
     batches: list[ArrowBatch]
     counts: Counter[str]
     problems: list[ScanProblem]
     unknown_types: dict[tuple[str, str], int]
-    ends: dict[str, bytes]
+    marks: dict[str, str]
 
 
 def scan_task(
@@ -60,6 +60,7 @@ def scan_task(
     task: Sequence[FileRange],
     stop: Event | None = None,
     sink: Callable[[ArrowBatch], object] | None = None,
+    with_marks: bool = False,
 ) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
 
@@ -67,11 +68,12 @@ def scan_task(
 
     stop: when it is set, the task ends, and its result is not whole.
     sink: takes batches as they are finished, so that the result has only the last one. None: the result has all.
+    with_marks: whether the result has the marks of objects.
     """
     scan = RangeScan(program, sink)
     counts: Counter[str] = Counter()
     problems = []
-    objects = ObjectReader(task)
+    objects = ObjectReader(task, with_marks)
     try:
         for number, part in enumerate(task):
             if stop is not None and stop.is_set():
@@ -87,7 +89,7 @@ def scan_task(
     finally:
         objects.close()
     counts.update(scan.counts)
-    return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.ends)
+    return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.marks)
 
 
 def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> int:
@@ -102,6 +104,8 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
             if session is not None:
                 return scan_lines(scan, part, file.fileno(), session, stop)
     opened = open_source(part.path, part.version)
+    if isinstance(opened.file, UrlFile):  # only its name is that of a compressed one
+        opened = OpenSource(copy_all(opened.file, (), part.path), True, part.path, False)
     try:
         fd = opened.file.fileno()
         if not opened.is_live:
@@ -172,7 +176,7 @@ def feed_translated(
         if stop is not None and stop.is_set():
             break
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
-        if gate is not None and not is_long and not gate.hits(line) and not records.holds_context(line):
+        if gate is not None and not is_long and not gate.has_hit(line) and not records.holds_context(line):
             continue
         scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
 
@@ -187,9 +191,7 @@ def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[
     try:
         offset = max(start - 1, 0)
         is_rest = start > 0  # of a line that begins before the range, or is too long
-        while line := reader.readline(MAX_SCANNED_LINE_BYTES + 2):
-            if not is_rest and end is not None and offset >= end:
-                break
+        while (end is None or offset < end) and (line := reader.readline(MAX_SCANNED_LINE_BYTES + 2)):
             if not is_rest:
                 yield offset, line
             is_rest = not line.endswith(b"\n")
@@ -236,10 +238,11 @@ class TaskRun:
     At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits, too.
     """
 
-    def __init__(self, task: Sequence[FileRange], stop: Event) -> None:
-        """stop: when it is set, no batch is taken any more."""
+    def __init__(self, task: Sequence[FileRange], stop: Event, with_marks: bool = False) -> None:
+        """stop: when it is set, no batch is taken any more.  with_marks: as for `scan_task`."""
         self.task = task
         self._stop = stop
+        self._with_marks = with_marks
         self._changed = Condition()
         self._waiting: deque[ArrowBatch] = deque()
         self._has_ended = False
@@ -249,7 +252,7 @@ class TaskRun:
     def run(self, program: ScanProgram) -> None:
         """Scan the task in this thread."""
         try:
-            self._result = scan_task(program, self.task, self._stop, self._put)
+            self._result = scan_task(program, self.task, self._stop, self._put, self._with_marks)
         except BaseException as error:
             self._error = error  # which the caller gets from `batches`
         with self._changed:
@@ -295,12 +298,16 @@ class TaskRun:
         return self.result()._replace(batches=batches)
 
 
-def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int) -> Generator[TaskRun]:
+def run_tasks(
+    program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int, *, with_marks: bool = False
+) -> Generator[TaskRun]:
     """Yield the tasks in their order while threads run them. AHEAD * workers of them may wait to be asked for.
 
     Take the batches of each before the next: its thread may wait for that. Close the generator: tasks that have not
     begun then do not begin, and those that run end soon. A single worker is a thread, too: the core does not look for
     signals while it scans, but the thread that waits for it does. A program that ends does not wait for the threads.
+
+    with_marks: as for `scan_task`.
     """
     stop = Event()
     begun: SimpleQueue[TaskRun | None] = SimpleQueue()
@@ -309,7 +316,7 @@ def run_tasks(program: ScanProgram, tasks: Iterable[list[FileRange]], workers: i
     taken: TaskRun | None = None
     try:
         for task in tasks:
-            waiting.append(TaskRun(task, stop))
+            waiting.append(TaskRun(task, stop, with_marks))
             begun.put(waiting[-1])
             if len(threads) < workers:
                 name = f"tailhook-scan-{len(threads)}"

@@ -17,6 +17,7 @@ from tailhook.fleet.plan import (
     ScanProblem,
     SourceFile,
     is_named_compressed,
+    mark_of,
     problem_of,
 )
 from tailhook.host_records import TRANSCRIPT_ENDINGS
@@ -167,15 +168,19 @@ def needs_head(part: FileRange) -> bool:
 
 
 class ObjectReader:
-    """Fetches the objects of a task, some blocks ahead of the caller. It reads the parts in their order."""
+    """Fetches the objects of a task, some blocks ahead of the caller. It reads the parts in their order.
 
-    def __init__(self, parts: Iterable[FileRange]) -> None:
+    marks: those of the objects that were read to their end, by path, if they were asked for.
+    """
+
+    def __init__(self, parts: Iterable[FileRange], with_marks: bool = False) -> None:
         self.spans = spans(parts)
         self.waiting: deque[tuple[ByteSpan, Future[bytes]]] = deque()
         self.ahead_bytes = 0
         self.stores: dict[str, Any] = {}
         self.pool: ThreadPoolExecutor | None = None
-        self.ends: dict[str, bytes] = {}  # the last MARK_BYTES of objects that were read to their end, by path
+        self.with_marks = with_marks
+        self.marks: dict[str, str] = {}
 
     def head(self, number: int, part: FileRange) -> bytes:
         """Return at least the first 1 MiB of a part's file, or all of it. Raises OSError and TailhookError."""
@@ -198,17 +203,29 @@ class ObjectReader:
         while self.waiting and self.waiting[0][0].number == number:
             span, found = self.waiting[0]
             data = found.result()
-            last = last[-MARK_BYTES:] + data[-MARK_BYTES:]
+            end = span.start + span.length
+            if self.with_marks:
+                last = last[-MARK_BYTES:] + data[-MARK_BYTES:]
+                if end == part.size:  # noted now, because the caller may need no more than this block
+                    self.marks[part.path] = mark_of(self.end_bytes(span, last))
             yield data
             self.drop_first()
             self.ask_ahead(number)
-            end = span.start + span.length
-        if end == part.size and len(last) >= min(MARK_BYTES, part.size):
-            self.ends[part.path] = last[-MARK_BYTES:]
         while end < part.size and part.version is not None:
             span = ByteSpan(number, part.path, part.version, end, min(OVER_BYTES, part.size - end))
             yield self.fetch(span)
             end += span.length
+
+    def end_bytes(self, span: ByteSpan, last: bytes) -> bytes:
+        """Return the last MARK_BYTES of an object, or all of a smaller one. Raises OSError and TailhookError.
+
+        span: ends where the object does.  last: what was read before that end; what is missing is fetched.
+        """
+        size = span.version.size
+        start, known = max(0, size - MARK_BYTES), size - len(last)
+        if start < known:
+            last = self.fetch(span._replace(start=start, length=known - start)) + last
+        return last[-MARK_BYTES:]
 
     def ask_ahead(self, number: int) -> None:
         """Begin as many requests as may be under way, and forget those of parts before this one."""

@@ -106,7 +106,8 @@ def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryI
     indexed = pyarrow.schema(fields)
     # The index of each value, by column.
     known: dict[str, dict[str, int]] = {field.name: {} for field in found if pyarrow.types.is_dictionary(field.type)}
-    folder = os.path.dirname(getattr(file, "name", "")) or None  # noqa: PTH120 - a stream may have no name
+    name = getattr(file, "name", "")  # a stream may have none; that of a file without a name is its descriptor
+    folder = os.path.dirname(name) or None if isinstance(name, str) else None  # noqa: PTH120
     with output_errors(pyarrow), tempfile.TemporaryFile(dir=folder) as waiting:
         with pyarrow.ipc.new_stream(waiting, indexed) as writer:
             for batch in batches:
@@ -154,7 +155,8 @@ def output_errors(pyarrow: Any) -> Iterator[None]:
     try:
         yield
     except pyarrow.ArrowException as error:
-        raise OutputError(f"pyarrow cannot write the rows: {error}") from error
+        reason = str(error).partition("\n")[0]  # what follows lists columns
+        raise OutputError(f"pyarrow cannot write the rows: {reason}") from error
 
 
 def from_pyarrow(table: str, batch: Any) -> ArrowBatch:

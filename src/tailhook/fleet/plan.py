@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,6 +132,11 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
 def is_named_compressed(path: str) -> bool:
     """Return whether the name of a file or of an object is that of a compressed one."""
     return web_address(path).endswith(COMPRESSED)
+
+
+def mark_of(data: bytes) -> str:
+    """Return what the last MARK_BYTES of a file, or all of a smaller one, are known by again."""
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def name_of(path: str) -> str:

@@ -22,6 +22,8 @@ JSON_PIECE = re.compile(
 )
 OPENING, CLOSING = ("[", "{"), ("]", "}")
 LITERALS = ("true", "false", "null")
+NAMED = ("name", "key")  # members with the name of what the member "value" of the same object holds
+SURROGATE = re.compile("[\ud800-\udfff]")
 DIGITS = "-0123456789"
 
 
@@ -97,8 +99,11 @@ def mask_json(text: str) -> str:
     end = 0  # of the text in `parts`
     open_lists: list[bool] = []  # for each open object and list: whether it is a list
     open_secrets: list[bool] = []  # for each: whether it is the value of a secret's name
+    open_names: list[bool] = []  # for each: whether the value of its member "value" is a secret
     is_secret = False  # the next value
-    words: dict[int, str] = {}  # the texts that follow each other in a list, by their index in `parts`
+    member = ""  # the newest name of a member
+    command: dict[int, str] = {}  # the text of the newest member "command", by its index in `parts`
+    words: dict[int, str] = {}  # the texts and numbers that follow each other in a list, likewise
     for found in JSON_PIECE.finditer(text):
         piece = found[0]
         parts += text[end : found.start()], piece
@@ -106,50 +111,66 @@ def mask_json(text: str) -> str:
         if piece in OPENING:
             open_lists.append(piece == "[")
             open_secrets.append(is_secret)
+            open_names.append(False)
         elif piece in CLOSING and open_lists:
             open_lists.pop()
             open_secrets.pop()
+            open_names.pop()
             is_secret = bool(open_secrets) and open_secrets[-1]
         elif piece[0] == '"' and len(piece) > 1:
             value = decode_string(found["string"])
             shown = MASK if is_secret and value and not found["colon"] else mask(value)
             if found["colon"]:
-                is_secret = open_secrets[-1:] == [True] or names_secret(value)
+                member = value.lower()
+                is_named = member == "value" and open_names[-1:] == [True]
+                is_secret = is_named or open_secrets[-1:] == [True] or names_secret(value)
             elif open_lists[-1:] == [True]:
                 words[len(parts) - 1] = shown
+            elif member == "command":
+                command = {len(parts) - 1: shown}
+            elif member in NAMED and open_names:
+                open_names[-1] = names_secret(value)
             if shown != value:
                 parts[-1] = encode_string(shown) + (found["colon"] or "")
             continue
         elif piece[0] in DIGITS:
             parts[-1] = encode_string(MASK) if is_secret else piece
-        elif piece not in LITERALS:
+            if open_lists[-1:] == [True]:
+                words[len(parts) - 1] = MASK if is_secret else piece
+            continue
+        elif piece in LITERALS:
+            continue
+        else:
             return mask(text)
         mask_words(parts, words)
-        words = {}
+        words = command if piece == "[" and member == "args" else {}
+        command = {}
     return "".join((*parts, text[end:]))
 
 
 def mask_words(parts: list[str], words: dict[int, str]) -> None:
     """Mask the texts of a list that are secrets because of the texts before them, such as an option.
 
-    parts: of JSON text; those of the texts are replaced.  words: the texts by their index in it.
+    parts: of JSON text; those of the secrets are replaced.  words: the texts and numbers by their index in it.
     """
     if len(words) < 2:
         return
-    joined = EDGE.join(word.replace(EDGE, " ") for word in words.values())
+    plain = [word.replace(EDGE, " ") for word in words.values()]
+    joined = EDGE.join(plain)
     shown = mask(joined)
     if shown == joined:
         return
     masked = shown.split(EDGE)
     if len(masked) != len(words):  # a secret goes on from one text to another
         masked = [MASK] * len(words)
-    for place, word in zip(words, masked, strict=True):
-        parts[place] = encode_string(word)
+    for place, word, before in zip(words, masked, plain, strict=True):
+        if word != before:
+            parts[place] = encode_string(word)
 
 
 def names_secret(name: str) -> bool:
     """Return whether the value of a member with this name is a secret."""
-    return is_secret_name(name) or is_authorization(name) or name.lower().endswith("cookie")
+    return is_secret_name(name) or is_authorization(name) or name.lower().endswith(("cookie", "cookies"))
 
 
 def decode_string(word: str) -> str:
@@ -161,5 +182,5 @@ def decode_string(word: str) -> str:
 
 
 def encode_string(value: str) -> str:
-    """Return a text as a string of JSON text."""
-    return json.dumps(value, ensure_ascii=False)
+    """Return a text as a string of JSON text. A lone surrogate becomes U+FFFD, as in all rows."""
+    return json.dumps(SURROGATE.sub("\ufffd", value), ensure_ascii=False)

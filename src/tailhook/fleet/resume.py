@@ -17,7 +17,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from tailhook.fleet.plan import (
     ScanProblem,
     SourceFile,
     make_tasks,
+    mark_of,
     problem_of,
 )
 from tailhook.fleet.program import HALVES
@@ -184,13 +184,15 @@ class PartFolder:
         by_path = {file.path: file for file in files}
         tasks = list(make_tasks(files))
         program = self.question.programs()[self.table]
-        with closing(run_tasks(program, tasks, workers)) as runs:
+        with closing(run_tasks(program, tasks, workers, with_marks=True)) as runs:
             for task, run in zip(tasks, runs, strict=True):
                 kept, final = self.without_failed(program, task, run.whole_result())
                 has_rows = any(len(batch) for batch in final.batches)
                 masked = self.question.masked(self.table, final.batches, self.columns)
                 parts = {self.write_part(masked): [part.path for part in kept]} if has_rows else {}
-                states = {part.path: state_of(by_path[part.path], part, final.ends.get(part.path)) for part in kept}
+                states = {
+                    part.path: state_of(by_path[part.path], part, final.marks.get(part.path, "")) for part in kept
+                }
                 self.append({"parts": parts, "files": states})
                 yield final, self.table, task
 
@@ -208,7 +210,7 @@ class PartFolder:
             kept = [part for part in task if part.path not in failed and part.start == self.offset_of(part)]
             if len(kept) == len(task):
                 return task, result._replace(problems=problems)
-            task, result = kept, scan_task(program, kept)
+            task, result = kept, scan_task(program, kept, with_marks=True)
             problems += result.problems
 
     def offset_of(self, part: FileRange) -> int:
@@ -227,15 +229,14 @@ def rows_of_other_files(part: Path, paths: Any) -> Iterator[Any]:
             yield batch.filter(of_others)
 
 
-def state_of(file: SourceFile, part: FileRange, end: bytes | None) -> FileState:
+def state_of(file: SourceFile, part: FileRange, mark: str) -> FileState:
     """Return how far a file is read when a range of it is. Reads the end of a file that is not an object.
 
-    end: the last bytes of an object, None if they are not known.
+    mark: of an object, "" if it is not known.
     """
     if file.etag is None:
         with suppress(OSError):  # it has vanished since it was read
-            end = read_bytes(file, max(0, file.size - MARK_BYTES), file.size)
-    mark = "" if end is None else mark_of(end)
+            mark = mark_of(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
     return FileState(file.size, file.modified, file.etag, mark, file.size if part.end is None else part.end)
 
 
@@ -268,11 +269,6 @@ def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
     base, name = split_url(file.path)
     store = open_store(base, file.path)
     return fetch_range(file.path, store, name, start, end - start, file.version)
-
-
-def mark_of(data: bytes) -> str:
-    """Return what bytes are known by again."""
-    return blake2b(data, digest_size=8).hexdigest()
 
 
 # ---- the folder --------------------------------------------------------------

@@ -21,11 +21,10 @@ from tailhook.fleet.listing import ScanSource, default_folders, find_source_file
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
-from tailhook.fleet.redact import EXAMINED_CHARS
+from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
 from tailhook.fleet.report import ScanReport, ScanRun, Watch
 from tailhook.patterns import PatternSet, by_name
 
-SURROGATE = re.compile("[\ud800-\udfff]")
 OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 TYPE_CHECKING = False
@@ -103,7 +102,10 @@ class Scan:
             run.begin(files * len(self._programs))
             columns = self._question.read_columns()
             found = answer_question(
-                *(self.table, columns, self._question.conditions, lambda table: self._read(table, files, run)),
+                table=self.table,
+                columns=columns,
+                conditions=self._question.conditions,
+                read=lambda table: self._read(table, files, run),
                 is_sorted=True,
             )
             yield from self._question.masked(self.table, found, self.columns)
