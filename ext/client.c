@@ -370,7 +370,8 @@ end_interrupted(int number)
     _exit(0);
 }
 
-/* Do not let Ctrl-C end this process with another exit code; if it is ignored, as with nohup(1), it stays ignored. */
+/* Do not let Ctrl-C end this process with another exit code; if it is ignored, as with nohup(1), it stays ignored.
+   Cold hooks and pools do not begin with this handler (execve(2)); to be ignored is what they take over. */
 static void
 handle_interrupt(void)
 {
@@ -399,7 +400,6 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
     if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, kind, reason)) {
         const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder >= 0 && access(".", X_OK) == 0) {
-            handle_interrupt();
             if (send_request(fd, argc, argv, variables, folder, started))
                 code = wait_for_exit_code(fd);
         }
@@ -412,8 +412,9 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
 /* ---- starting a pool --------------------------------------------------------- */
 
 /* Start a pool in the background, unless that was tried in the last minute or the folder belongs to another user. The
-   pool gets few variables: it lives longer than the session that it is started in. */
-static void
+   pool gets few variables: it lives longer than the session that it is started in. Return 'u' instead of 'n', no pool, if
+   none could answer this process. */
+static char
 start_pool(const struct installation *own, const char *folder, char *const *variables)
 {
     static const char *const KEPT[] = {"HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", NULL};
@@ -422,18 +423,23 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
     char *argv[] = {own->interpreter, isolated, no_site, own->pool_entry, place, NULL};
     struct stat facts;
     size_t count = 0;
+    char reason = 'n';
     if (!join(path, sizeof(path), folder, ATTEMPT_FILE) || !join(place, sizeof(place), folder, ""))
-        return;
+        return reason;
     if (stat(place, &facts) < 0 || facts.st_uid != geteuid())
-        return;
+        return reason;
     const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0)
-        return;
+        return reason;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
         goto end;
     const time_t age = time(NULL) - facts.st_mtime;
     if (facts.st_size && age > -RETRY_S && age < RETRY_S)
         goto end;
+    if (!tailhook_caller_identity(tailhook_caller_kind())) { /* without /proc; only asked for here, as it takes time */
+        reason = 'u';
+        goto end;
+    }
     if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
         goto end;
     flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
@@ -459,6 +465,7 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
         posix_spawn(&child, own->interpreter, &files, &how, argv, environment);
 end:
     close(fd);
+    return reason;
 }
 
 /* ---- the cold path ------------------------------------------------------------ */
@@ -537,6 +544,7 @@ main(int argc, char **argv, char **variables)
     struct installation own;
     int has_streams = 0;
     const uint64_t started = now_ns();
+    handle_interrupt();
     if (argc < 2 || strcmp(argv[1], "hook") != 0) {
         warn(NO_ARGUMENTS);
         return 0;
@@ -554,7 +562,7 @@ main(int argc, char **argv, char **variables)
         if (code >= 0)
             _exit(code);
         if (reason == 'n')
-            start_pool(&own, folder, variables);
+            reason = start_pool(&own, folder, variables);
     }
     run_cold(&own, folder, argc, argv, variables, started, reason);
     return 0;

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import subprocess
 import sys
 from argparse import Namespace
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.host import ENVIRONMENT, SANITIZER, short_folder, tailhook
+from support.pool import STARTS, is_alive, pids_of, wait_until
 
+import tailhook as tailhook_package
 from tailhook.bench.cases import CASES, COMPARED
 from tailhook.bench.instructions import instruction_counter, processor_counts
 from tailhook.bench.rounds import run_rounds
@@ -49,6 +52,31 @@ def test_each_case_is_measured_warm_and_cold(figures):
         assert (row["rounds"], row["verdict"], row["transcript"]) == (3, None, "10 KB")
         assert 0 < row["median_ms"]["low"] <= row["median_ms"]["value"] <= row["p99_ms"]["value"]
         assert row["answered_by_worker"] in ((2, 3) if row["form"] == "warm" else (None,))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_benchmark_with_its_pool_and_its_folder(number, tmp_path):
+    with short_folder() as place:
+        words = [sys.executable, "-m", "tailhook", "bench", *QUICK, "--rounds", "100000", "--case", "idle, active"]
+        env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": place}
+        with subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
+            wait_until(lambda: list(Path(place).glob("tailhook-bench-*/0-*")))
+            entry = str(Path(tailhook_package.__file__).parent / "pool" / "entry.py")
+            pools = [pid for pid in pids_of(entry) if f"{place}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            assert len(pools) >= 1
+            running.send_signal(number)
+            assert running.wait(timeout=STARTS) == 128 + number
+        assert list(Path(place).iterdir()) == []
+        wait_until(lambda: not any(map(is_alive, pools)))
+
+
+def test_the_pool_of_the_benchmark_has_a_short_folder_although_the_usual_one_is_long(bench, tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 80)
+    long.mkdir()
+    monkeypatch.setitem(ENVIRONMENT, "TMPDIR", str(long))
+    done = bench(*QUICK, "--json", "--case", "idle, no state")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {row["form"] for row in json.loads(done.stdout)["rows"]} == {"cold", "warm"}
 
 
 def test_no_row_is_called_warm_if_the_pool_answers_nothing():

@@ -24,7 +24,7 @@ from support.oracles import jwz
 from support.pool import STARTS, Pool, is_alive, wait_until
 
 from tailhook import _core
-from tailhook.pool.control import pool_start_failure
+from tailhook.pool.control import children_of, pool_start_failure
 
 PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
 STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
@@ -88,6 +88,29 @@ def test_a_worker_keeps_nothing_of_a_request(home, pool):
         assert "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text()
 
 
+@LINUX
+def test_a_worker_leaves_no_ended_process_of_a_hook(home, pool):
+    state = home / "state" / "tailhook"
+    state.mkdir(parents=True, mode=0o700)
+    (state / "daemon-argv").write_text("/bin/true")
+    argv = [*pool.argv, "plates"]
+    env = {"XDG_STATE_HOME": str(state.parent), "TAILHOOK_NO_AUTOSTART": "0"}
+
+    def start(event):
+        before = len(pool.ways(event))
+        pool.hook({"hook_event_name": event, "session_id": "s"}, argv=argv, **env)
+        return "w" in pool.ways(event)[before:] and (state / "daemon-start").exists()
+
+    def ended():
+        children = [word for pid in pool.workers() for word in children_of(pid)]
+        return [pid for pid in children if not is_alive(pid)]
+
+    wait_until(lambda: start("SessionStart"))
+    for _ in range(20):
+        pool.stop_until_warm()
+    assert ended() == []
+
+
 def switches_of(pid: int) -> int:
     """Return how often a process has waited."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -132,7 +155,9 @@ def test_a_warning_of_a_pool_that_started_does_not_count_as_a_failed_start(home)
     with Pool(home, starts=False) as pool:
         pool.hook(STOP)
         wait_until(lambda: pool.status()["running"])
-        wait_until(lambda: (pool.folder / "pool-start").read_bytes() == b"\n")
+        wait_until(lambda: (pool.folder / "pool-start").read_bytes() == b"\nstarted\n")
+        with (pool.folder / "pool-start").open("a") as out:
+            out.write("tailhook: pool: RuntimeError: a worker ended\n")
         assert pool_start_failure(str(pool.folder)) == ""
 
 
@@ -175,8 +200,24 @@ def test_two_pools_of_one_installation_do_not_run(home, pool):
     done = tailhook("pool", "serve", env={"HOME": str(home)}, cwd=home)
     assert (done.returncode, "runs already" in done.stderr) == (1, True)
     argv = [*pool.cold[:3], str(PACKAGE / "pool" / "entry.py"), f"{pool.folder}/"]
-    assert subprocess.run(argv, env={"HOME": str(home)}, check=False, timeout=STARTS).returncode == 0
+    for words, code, lines in (([], 0, 0), (["--asked"], 1, 1)):
+        done = subprocess.run(
+            [*argv, *words], env={"HOME": str(home)}, capture_output=True, text=True, check=False, timeout=STARTS
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (code, lines)
+    assert "a pool runs already" in done.stderr
     assert pool.status()["pid"] == pool.pid
+
+
+def test_a_start_that_waits_in_vain_for_another_one_reports_it_if_a_person_asked(home):
+    with Pool(home, starts=False) as pool, (pool.folder / "pool-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for words, code, lines in (([], 0, 0), (["--asked"], 1, 1)):
+            done = subprocess.run(
+                [*pool.serve_argv(), *words], env=pool.env, capture_output=True, text=True, timeout=STARTS
+            )
+            assert (done.returncode, done.stderr.count("\n")) == (code, lines)
+        assert "is being started" in done.stderr
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -265,6 +306,44 @@ def test_of_many_kinds_of_callers_the_last_ones_have_pools(home, site):
 
 
 @LINUX
+def test_a_surplus_pool_leaves_when_it_has_been_quiet_for_long_enough(home, site):
+    serve = site / "pool" / "serve.py"
+    text = serve.read_text().replace("MAX_POOLS = 4", "MAX_POOLS = 1")
+    serve.write_text(text.replace("SURPLUS_EXIT_S = 60.0", "SURPLUS_EXIT_S = 1.5"))
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+        later = subprocess.Popen(["nice", "-n", "1", *pool.serve_argv(), "--asked"], env=pool.env)
+        try:
+            wait_until(lambda: not is_alive(pool.pid))
+            assert later.poll() is None
+        finally:
+            later.terminate()
+            later.communicate()
+
+
+@LINUX
+def test_a_pool_that_a_hook_starts_may_use_all_processors_and_gets_few_variables(home):
+    allowed = os.sched_getaffinity(0)
+    with Pool(home, starts=False, SECRET="hunter2") as pool:
+        os.sched_setaffinity(0, {min(allowed)})
+        try:
+            pool.hook(STOP)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        wait_until(lambda: pool.finds_socket())
+        pid = pool.status()["pid"]
+        assert os.sched_getaffinity(pid) == allowed
+        assert b"hunter2" not in Path(f"/proc/{pid}/environ").read_bytes()
+        tailhook("pool", "stop", env=pool.own, cwd=home)
+        words = [sys.executable, "-m", "tailhook", "pool", "serve"]
+        with subprocess.Popen(words, env=pool.env, cwd=home) as served:
+            wait_until(lambda: pool.finds_socket())
+            names = {one.partition(b"=")[0] for one in Path(f"/proc/{served.pid}/environ").read_bytes().split(b"\0")}
+            served.terminate()
+        assert names == {b"HOME", b""}
+
+
+@LINUX
 def test_a_pool_has_nothing_open_of_the_process_that_started_it(home):
     with Pool(home, starts=False) as pool:
         read, write = os.pipe()
@@ -304,6 +383,17 @@ def test_callers_with_and_without_a_runtime_folder_share_a_pool(home):
         wait_until(lambda: pool.finds_socket())
         assert pool.path == path
         assert list(folder.iterdir()) == []
+
+
+def test_a_new_hook_command_leaves_the_running_pool_where_it_is(home, pool):
+    folder = home / "run"
+    folder.mkdir(mode=0o700)
+    path = pool.path
+    done = tailhook("hook-command", "--warm", "idle", env={"HOME": str(home), "XDG_RUNTIME_DIR": str(folder)}, cwd=home)
+    assert done.returncode == 0
+    assert pool.path == path
+    assert list(folder.iterdir()) == []
+    pool.stop_until_warm()
 
 
 # ---- processes that are killed or stopped ----------------------------------------
@@ -442,6 +532,29 @@ def test_a_signal_ends_a_warm_hook_as_it_ends_a_cold_one(pool, number):
         ends.append((hook.returncode, stderr.count("\n")))
     assert ends[0] == ends[1] == ((0, 1) if number == signal.SIGINT else (-number, 0))
     wait_until(lambda: stdin_of(worker) != pipe)
+
+
+@LINUX
+def test_an_interrupt_before_the_request_is_sent_lets_the_agent_go_with_one_line(pool):
+    """No worker gets this connection; the client is stopped while it waits for that."""
+    pool.end()
+    pool.listener = socket.socket(socket.AF_UNIX)
+    pool.listener.bind(str(pool.path))
+    pool.listener.listen()
+    while True:
+        hook = subprocess.Popen(
+            [*pool.argv, "idle"], env=pool.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        with pool.listener.accept()[0]:
+            hook.send_signal(signal.SIGSTOP)
+            wait_until(lambda pid=hook.pid: " (stopped)" in Path(f"/proc/{pid}/status").read_text())
+            is_client = Path(f"/proc/{hook.pid}/exe").readlink().name == "tailhook-hook"
+            hook.send_signal(signal.SIGINT)
+            hook.send_signal(signal.SIGCONT)
+            _, stderr = hook.communicate(timeout=STARTS)
+        if is_client:
+            break
+    assert (hook.returncode, stderr.count("\n"), "interrupted" in stderr) == (0, 1, True)
 
 
 def test_two_hundred_callers_at_once_count_exactly(home, pool):
@@ -589,6 +702,36 @@ def test_without_proc_the_hook_is_cold(home, pool):
         pytest.skip("cannot mount anything here")
     assert pool.hook(STOP, cwd=project, argv=[*argv, *pool.argv, "idle"]).returncode == 2
     assert iteration(project) == 2
+    pool.end()
+    assert pool.hook(STOP, cwd=project, argv=[*argv, *pool.argv, "idle"]).returncode == 2
+    assert pool.ways("Stop")[-1] == "u"
+    assert (pool.folder / "pool-start").read_bytes() == b""
+    done = subprocess.run([*argv, *pool.serve_argv()], env=pool.env, capture_output=True, text=True, timeout=STARTS)
+    assert (done.returncode, done.stderr.count("\n"), "no /proc" in done.stderr) == (1, 1, True)
+
+
+@needs_root
+def test_a_pool_of_another_process_namespace_is_named_as_such_and_uninstall_goes_on(home, pool):
+    argv = ["unshare", "--fork", "--pid", "--mount-proc", sys.executable]
+    if not shutil.which("unshare") or subprocess.run([*argv, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip("cannot make a namespace here")
+
+    def run(*words):
+        return subprocess.run([*argv, *words], env=pool.env, cwd=home, capture_output=True, text=True, timeout=STARTS)
+
+    done = run("-m", "tailhook", "pool", "serve")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "runs already: in another process namespace" in done.stderr
+    assert "in another process namespace" in run("-m", "tailhook", "pool", "status").stdout
+    former = pool.folder.with_name("former")  # with a Python that is gone
+    shutil.copytree(pool.folder, former)
+    fields = (former / "installation").read_bytes().split(b"\0")
+    (former / "installation").write_bytes(b"\0".join([fields[0], b"/gone/s", b"/gone/python3.9", *fields[3:]]))
+    done = run("-c", "from tailhook.install.client import remove_client; remove_client()")
+    assert (done.returncode, "in another process namespace" in done.stderr) == (1, True)
+    assert not pool.folder.exists()
+    assert not former.exists()
+    wait_until(lambda: not is_alive(pool.pid))
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
@@ -695,6 +838,14 @@ def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
         pool.stop_until_warm(cwd=project)
 
 
+@pytest.mark.parametrize("name", [".#idle.py", "lost.py"])
+def test_a_link_to_nowhere_in_the_package_keeps_no_pool_from_starting(home, site, name):
+    for folder in ("", "machines"):
+        (site / folder / name).symlink_to("nowhere")
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+
+
 @pytest.mark.parametrize("change", ["a folder above is renamed", "a link is changed"])
 def test_a_pool_leaves_if_another_package_has_its_path(home, site, change):
     for version in ("first", "second"):
@@ -793,6 +944,35 @@ def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
     assert not is_alive(pid)
     left = [path for path in (home / ".local").rglob("*") if "pool" in str(path)]
     assert left == []
+
+
+def test_an_uninstall_while_a_pool_starts_leaves_nothing(home, site):
+    """The pool has found its client, and has not yet written its files."""
+    installation = site / "pool" / "installation.py"
+    begin = "    program = read_file(built_client()"
+    text = installation.read_text()
+    assert begin in text
+    installation.write_text(text.replace(begin, f"    __import__('time').sleep(0.5)\n{begin}"))
+    code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); import tailhook.install.client as one; "
+    with Pool(home, package=site, starts=False) as pool:
+        folder, sockets = pool.folder, pool.path.parent
+        with subprocess.Popen(pool.serve_argv(), env=pool.env, stderr=subprocess.PIPE, text=True) as starting:
+            time.sleep(0.25)
+            words = [sys.executable, "-I", "-c", f"{code}one.remove_client()"]
+            done = subprocess.run(words, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)
+            assert (done.returncode, done.stderr) == (0, "")
+            starting.wait(timeout=STARTS)
+        assert (folder.exists(), sockets.exists()) == (False, False)
+
+
+def test_a_hook_starts_no_pool_without_its_client(home):
+    with Pool(home, starts=False) as pool:
+        argv, sockets = pool.serve_argv(), pool.path.parent
+        for removed in (pool.folder / "tailhook-hook", pool.folder):
+            removed.unlink() if removed.is_file() else shutil.rmtree(removed)
+            done = subprocess.run(argv, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)
+            assert (done.returncode, done.stderr) == (0, "")
+        assert (pool.folder.exists(), list(sockets.iterdir())) == (False, [])
 
 
 def test_the_cold_form_can_be_installed_and_the_warm_one_again(home):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,11 +30,14 @@ from tailhook.cli.output import CommandError, Commands, UsageError, command, cou
 from tailhook.hook.answer import plain
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import hook_command
+from tailhook.pool.installation import MAX_SOCKET_BYTES
 from tailhook.stores.atomic import replace_file
 
 DEFAULT_ROUNDS = 100
 ATTEMPTS = 4  # how often a hook is measured before it is clear whether it is too slow
 TOO_NOISY = 3  # the exit code
+FOLDER_PREFIX = "tailhook-bench-"  # of the names of temporary folders
+SOCKET_BYTES = len("/pool/run/pool/0123456789abcdef.01234567")  # a pool's socket below our folder
 
 
 def add(commands: Commands) -> None:
@@ -126,7 +130,11 @@ def bench(arguments: argparse.Namespace) -> int:
     check_arguments(arguments)
     before = read_saved(arguments.compare) if arguments.compare else None
     limits = Limits(arguments.max_ratio, arguments.max_ms, arguments.max_p99_ms, arguments.max_instructions)
-    with tempfile.TemporaryDirectory(prefix="tailhook-bench-") as folder, forms_in(Path(folder), arguments) as forms:
+    with (
+        signals_as_exits(),
+        tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder,
+        forms_in(Path(folder), arguments) as forms,
+    ):
         subjects = list(subjects_in(Path(folder), arguments, forms))
         if not subjects:
             raise UsageError("no case is left: --case, --machine and --size leave nothing")
@@ -135,6 +143,24 @@ def bench(arguments: argparse.Namespace) -> int:
         facts = bench_facts([subject for subject in subjects if not subject.unanswered()], limits, verdicts)
     write_figures(arguments, facts, before)
     return judged(subjects, limits, verdicts, facts["load"][0])
+
+
+@contextmanager
+def signals_as_exits() -> Iterator[None]:
+    """Let the signals that end a program raise SystemExit instead, so that pools are ended and files removed."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    ours = [number for number, handler in former.items() if handler == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -178,6 +204,8 @@ def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Sequence[F
         their_argv(arguments.against, next(iter(MACHINES)))  # fails before anything is measured
     forms = [Form("cold", "", "" if arguments.against else None)]
     with ExitStack() as pools:
+        if len(os.fsencode(folder)) + SOCKET_BYTES > MAX_SOCKET_BYTES:  # as on macOS
+            folder = Path(pools.enter_context(tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, dir="/tmp")))
         try:
             client = pools.enter_context(pool_of_bench(folder / "pool"))
             forms.append(Form("warm", client, None))

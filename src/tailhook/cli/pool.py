@@ -10,6 +10,8 @@ from tailhook.pool.control import RunningPool, find_pool, find_pools, pool_start
 from tailhook.pool.installation import POOL_ENTRY, client_folder_of, real_interpreter
 from tailhook.pool.serve import ASKED_FLAG
 
+KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # of the environment, as `ext/client.c` does
+
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
@@ -25,9 +27,10 @@ def serve_here(_: argparse.Namespace) -> None:
     """Replace this process by the pool. Raises CommandError if another one runs."""
     folder = prepared_folder()
     if found := find_pool(folder):
-        raise CommandError(f"a pool runs already: process {found.pid}. To end it:  tailhook pool stop")
+        raise CommandError(f"a pool runs already: {found.place}. To end it:  tailhook pool stop")
     interpreter = real_interpreter()
-    os.execv(interpreter, [interpreter, "-I", "-S", POOL_ENTRY, f"{folder}/", ASKED_FLAG])  # noqa: S606 - our own program
+    words = [interpreter, "-I", "-S", POOL_ENTRY, f"{folder}/", ASKED_FLAG]
+    os.execve(interpreter, words, {name: os.environ[name] for name in KEPT if name in os.environ})  # noqa: S606 - our own
 
 
 def show_status(arguments: argparse.Namespace) -> None:
@@ -58,7 +61,7 @@ def pool_facts(pool: RunningPool) -> dict[str, object]:
 
 def describe_pool(pool: RunningPool) -> str:
     """Return the process of a running pool, and how large it is."""
-    words = [f"process {pool.pid}"]
+    words = [pool.place]
     if pool.workers is not None:
         words.append(counted(len(pool.workers), "workers"))
     if pool.memory is not None:

@@ -24,7 +24,7 @@ def check_pool(client: str) -> Iterator[Finding]:
     folder = client_folder_of(client)
     if found := find_pool(folder):
         figures: dict[str, float] = {} if found.memory is None else {"memory": found.memory}
-        yield Finding("pool", OK, f"a pool runs: process {found.pid}", "", figures)
+        yield Finding("pool", OK, f"a pool runs: {found.place}", "", figures)
     elif why := pool_start_failure(folder):
         yield Finding("pool", WARNING, f"no pool starts: {why}", "Hooks start Python until it does.")
     else:

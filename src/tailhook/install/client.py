@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tailhook.pool.installation import (
     built_client,
     client_folder,
     client_folder_of,
+    lock_installation,
     real_interpreter,
     remove_dead_sockets,
     write_installation,
@@ -23,6 +25,8 @@ from tailhook.pool.installation import (
 from tailhook.stores.atomic import remove_file
 
 TRIAL_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = 10.0  # in which a pool that is just being started has written its files
+REMOVAL_TIMEOUT_S = 1.0  # in which hooks that began before have written theirs
 
 
 class NoClientError(TailhookError):
@@ -43,7 +47,7 @@ def prepare_client() -> str:
     """Write the client, run it once, and return its path. Raises NoClientError if it does not work here."""
     path = client_path()
     try:
-        write_installation(real_interpreter())
+        write_installation(real_interpreter(), keeps_socket=True)
         environment = {"PATH": os.defpath, "TAILHOOK_DISABLE": "1", "TAILHOOK_NO_POOL": "1"}
         done = subprocess.run(  # noqa: S603 - the package's own program
             [path, "hook"],
@@ -70,19 +74,23 @@ def remove_client() -> bool:
     """
     folder = Path(client_folder(real_interpreter()))
     exists = folder.exists()
-    if exists:
-        remove_client_of(folder)
-    for other in folder.parent.glob("*"):
-        if is_left_over(other):
-            remove_client_of(other)
+    failures = []
+    for one in [folder] * exists + [other for other in folder.parent.glob("*") if is_left_over(other)]:
+        try:
+            remove_client_of(one)
+        except OSError as error:
+            failures.append(error)
     with suppress(OSError):  # another installation has its client there
         folder.parent.rmdir()
+    if failures:
+        raise failures[0]
     return exists
 
 
 def remove_client_of(folder: Path) -> None:
     """End the pools of an installation and remove its client's folder and its sockets. Raises OSError."""
     remove_file(f"{folder}/{CLIENT_FILE}")  # from here on no hook starts a pool
+    lock = lock_installation(str(folder), LOCK_TIMEOUT_S)  # one that was started before leaves without it
     try:
         stop_pools(str(folder))
     finally:  # a pool that another process namespace has leaves when it notices this
@@ -90,7 +98,21 @@ def remove_client_of(folder: Path) -> None:
             name = read_installation(str(folder))[1]
             remove_dead_sockets(name)
             Path(client_folder_of(name)).rmdir()
-        shutil.rmtree(folder)
+        try:
+            remove_folder(folder)
+        finally:
+            os.close(lock)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, although hooks that began before may still write their times there. Raises OSError."""
+    deadline = time.monotonic() + REMOVAL_TIMEOUT_S
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
 
 
 def is_left_over(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import caller_kind
-from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE, socket_of, sockets_of
+from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE, START_NOTE, socket_of, sockets_of
 from tailhook.stores.atomic import read_file
 
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
@@ -22,7 +22,7 @@ class RunningPool(NamedTuple):
     """A pool that listens.
 
     is_own: whether it answers hooks that this process starts.
-    pid: the parent's.
+    pid: the parent's; 0 if it runs in another process namespace, such as a container.
     workers: the workers' process ids; None if the system does not show them.
     memory: bytes of the parent and its workers together, with shared pages counted once (PSS); None if unknown.
     """
@@ -32,6 +32,11 @@ class RunningPool(NamedTuple):
     pid: int
     workers: list[int] | None
     memory: int | None
+
+    @property
+    def place(self) -> str:
+        """Where it runs: its process, if that is known here."""
+        return f"process {self.pid}" if self.pid > 0 else "in another process namespace"
 
 
 def read_installation(folder: str) -> list[str]:
@@ -159,4 +164,4 @@ def pool_start_failure(folder: str) -> str:
         lines = read_file(f"{folder}/{POOL_START_FILE}").decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
-    return lines[-1].removeprefix("tailhook: ") if lines else ""
+    return lines[-1].removeprefix("tailhook: ") if lines and START_NOTE not in lines else ""

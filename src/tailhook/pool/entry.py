@@ -5,12 +5,17 @@ It looks at the package's files before it loads one of them, so that the pool no
 
 import posix
 import sys
+from contextlib import suppress
 
 package = __file__[: -len("/pool/entry.py")]
 LOADED_FOLDERS = ("", "/pool", "/stores", "/machines", "/hook", "/hook/hosts")  # the folders of what a pool loads
 
-paths = [f"{package}{folder}/{name}" for folder in LOADED_FOLDERS for name in posix.listdir(f"{package}{folder}")]
-files = {path: posix.stat(path) for path in (package, *paths)}
+files = {package: posix.stat(package)}
+for folder in LOADED_FOLDERS:
+    for name in posix.listdir(f"{package}{folder}"):
+        if not name.startswith("."):  # an editor's, such as Emacs' links to nowhere
+            with suppress(OSError):  # a link to nowhere, or a file that is gone
+                files[f"{package}{folder}/{name}"] = posix.stat(f"{package}{folder}/{name}")
 sys.path.insert(0, package[: -len("/tailhook")])
 
 from tailhook.pool.serve import main  # noqa: E402 - the package may only be loaded now

@@ -9,8 +9,16 @@ import posix
 import sys
 
 from tailhook import __version__, _core
-from tailhook._core import KIND_DIGITS, fingerprint
-from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder_path
+from tailhook._core import KIND_DIGITS, fingerprint, flock_within
+from tailhook.stores.atomic import (
+    SAFE,
+    check_folder,
+    make_folders,
+    read_file,
+    remove_file,
+    replace_file,
+    state_folder_path,
+)
 from tailhook.stores.hook_times import TIMES_FOLDER
 from tailhook.stores.spool import runtime_folder
 
@@ -18,7 +26,8 @@ INSTALLATION_FORMAT = "tailhook-hook 1"
 # Beside the client: INSTALLATION_FORMAT, what the sockets' names begin with, interpreter, entries of hook and pool.
 INSTALLATION_FILE = "installation"
 POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
-POOL_LOCK_FILE = "pool-lock"  # beside the client: locked by a pool while it makes its socket
+POOL_LOCK_FILE = "pool-lock"  # beside the client: locked while a pool writes these files, or while they are removed
+START_NOTE = "started"  # the line in POOL_START_FILE after which no line is a reason for a failed start
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
@@ -173,6 +182,27 @@ def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = 
     if known not in ("", name):
         remove_dead_sockets(known)
     return client, name
+
+
+def lock_installation(folder: str, seconds: float) -> int:
+    """Keep pools from starting and the client from being removed; return a descriptor whose end ends that.
+
+    folder: the client's.
+    seconds: how long to wait for another process that does so.
+
+    Raises FileNotFoundError if the folder is missing or was removed meanwhile, TimeoutError, and OSError.
+    """
+    path = f"{folder}/{POOL_LOCK_FILE}"
+    lock = posix.open(path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+    try:
+        if not flock_within(lock, seconds):
+            raise TimeoutError(f"{path}: another pool is being started, or the client is being removed")
+        if posix.stat(path).st_ino != posix.fstat(lock).st_ino:
+            raise FileNotFoundError(f"{path} was removed meanwhile")
+    except BaseException:
+        posix.close(lock)
+        raise
+    return lock
 
 
 def known_socket_name(folder: str) -> str:

@@ -12,16 +12,18 @@ import sys
 from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 
-from tailhook._core import caller_identity, caller_kind, flock_within
+from tailhook._core import caller_identity, caller_kind
 from tailhook.hook.answer import describe, warn
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
+    CLIENT_FILE,
     INSTALLATION_FILE,
     PACKAGE,
-    POOL_LOCK_FILE,
-    client_folder_of,
+    START_NOTE,
+    client_folder,
     is_served,
+    lock_installation,
     read_if_there,
     remove_dead_sockets,
     socket_of,
@@ -31,7 +33,7 @@ from tailhook.pool.installation import (
 from tailhook.pool.sources import Sources
 from tailhook.pool.worker import OPEN_FILES, Worker
 from tailhook.pool.workers import FREE, IDLE, RESIDENT_WORKERS, WorkerTable
-from tailhook.stores.atomic import SAFE, read_file, remove_file
+from tailhook.stores.atomic import make_folders, read_file, remove_file
 
 IDLE_EXIT_S = 1800.0
 CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
@@ -45,6 +47,7 @@ MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answer
 ASKED_FLAG = "--asked"  # a person started the pool
 ATTEMPT = b"\n"  # what a client writes into POOL_START_FILE; an empty file would be no attempt
 ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
+PROCESSORS = range(1 << 10)  # those that there can be; the system takes the ones that it allows
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
 
 
@@ -54,34 +57,87 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
     argv: the client's folder; ASKED_FLAG.
     files: as for `Sources`.
     """
-    close_descriptors()
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
-        if ASKED_FLAG not in argv and not read_if_there(f"{folder}/{INSTALLATION_FILE}"):
-            return 0  # the client was removed while it started this
-        if ASKED_FLAG not in argv and read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
-            return 0
-        pool = Pool(folder, files, ASKED_FLAG in argv)
-        if not pool.listen():
-            return 0
-        if ASKED_FLAG not in argv:
-            forget_warnings()
-        pool.serve()
+        close_descriptors()
+        start = start_as_asked if ASKED_FLAG in argv else start_for_hook
+        pool = start(folder or client_folder(sys.executable), files)
+        if pool:
+            pool.serve()
     except OSError as error:
         warn(f"tailhook: pool: {describe(error)}")
         return 1
     return 0
 
 
-def forget_warnings() -> None:
+def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
+    """Return the pool that a person asked for; it listens. Raises OSError.
+
+    folder: the client's.
+    files: as for `Sources`.
+    """
+    make_folders(folder)
+    lock = lock_installation(folder, START_TIMEOUT_S)
+    try:
+        pool = Pool(folder, files, keeps_socket=False)
+        if not pool.listen():
+            raise OSError("a pool runs already. To end it:  tailhook pool stop")
+    finally:
+        posix.close(lock)
+    return pool
+
+
+def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | None":
+    """Return the pool that a hook started; it listens. Returns None if it is not needed. Raises OSError.
+
+    Without the client it makes no file: that was removed meanwhile.
+
+    folder: the client's.
+    files: as for `Sources`.
+    """
+    if read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
+        return None
+    try:
+        lock = lock_installation(folder, START_TIMEOUT_S)
+    except (FileNotFoundError, TimeoutError):
+        return None
+    try:
+        if not all(read_if_there(f"{folder}/{name}") for name in (CLIENT_FILE, INSTALLATION_FILE)):
+            return None
+        pool = Pool(folder, files, keeps_socket=True)
+        if not pool.listen():
+            return None
+    finally:
+        posix.close(lock)
+    use_all_processors()
+    note_start()
+    return pool
+
+
+def note_start() -> None:
     """Let POOL_START_FILE have no reason for a failed start, since this one has not failed: stderr is that file."""
     with suppress(OSError):
         posix.ftruncate(2, len(ATTEMPT))
+        posix.write(2, f"{START_NOTE}\n".encode())
+
+
+def use_all_processors() -> None:
+    """Run on all processors that the system allows, also if the hook that started this may not (taskset(1))."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            posix.sched_setaffinity(0, posix.sched_getaffinity(0).union(PROCESSORS))
 
 
 def close_descriptors() -> None:
-    """Close what the process that started this one had open: locks, and pipes whose readers wait for their end."""
-    for name in posix.listdir(OPEN_FILES):
+    """Close what the process that started this one had open: locks, and pipes whose readers wait for their end.
+
+    Raises OSError if the system does not list them.
+    """
+    try:
+        names = posix.listdir(OPEN_FILES)
+    except FileNotFoundError:
+        raise OSError(f"no {OPEN_FILES.split('/')[1]} here: there is no {OPEN_FILES}") from None
+    for name in names:
         if int(name) > 2:
             with suppress(OSError):  # that of the listing
                 posix.close(int(name))
@@ -94,26 +150,37 @@ def load_hook_modules() -> None:
         __import__(package)
         for name in sorted(posix.listdir(f"{PACKAGE}/{room}")):
             stem, _, ending = name.rpartition(".")
-            if ending == "py" and stem not in (*NOT_LOADED, "__init__"):
+            if ending == "py" and stem not in (*NOT_LOADED, "__init__") and is_file(f"{PACKAGE}/{room}/{name}"):
                 __import__(f"{package}.{stem}")
+
+
+def is_file(path: str) -> bool:
+    """Return whether a file is there that no editor has made for itself, such as a link to nowhere."""
+    try:
+        return bool(posix.stat(path)) and not path.rpartition("/")[2].startswith(".")
+    except OSError:
+        return False
 
 
 class Pool:
     """The parent process.
 
-    folder: the client's; "" for that of this installation.
+    folder: the client's.
     files: as for `Sources`.
-    was_asked: whether a person started it.
+    keeps_socket: as for `write_installation`.
 
-    Raises OSError.
+    The caller has the lock of the installation until the pool listens. Raises OSError.
     """
 
-    def __init__(self, folder: str, files: dict[str, posix.stat_result], was_asked: bool) -> None:
-        if not caller_identity():
+    def __init__(self, folder: str, files: dict[str, posix.stat_result], keeps_socket: bool) -> None:
+        kind = caller_kind()
+        if not kind:
             raise OSError("a limit of this process (ulimit) could end a hook early, so no pool starts from here")
-        client, self.name = write_installation(sys.executable, folder, keeps_socket=not was_asked)
-        self.path = socket_of(self.name, caller_kind())
-        self.folder = client_folder_of(client)
+        if not caller_identity():
+            raise OSError("no /proc shows the namespaces of this process, so no pool starts from here")
+        _, self.name = write_installation(sys.executable, folder, keeps_socket)
+        self.path = socket_of(self.name, kind)
+        self.folder = folder
         self.sources = Sources(PACKAGE, files, [self.folder, self.path.rpartition("/")[0]])
         load_hook_modules()
         if self.sources.have_changed():
@@ -122,24 +189,21 @@ class Pool:
         self.workers: dict[int, int] = {}  # process id: number in the table
         self.answered = 0  # requests, when a worker last ended
         self.short_lives = 0  # how many workers have failed since then
+        self.has_later = False  # enough later pools of this installation ran when that was last looked at
         self.ends_by: float | None = None  # when to leave at the latest (monotonic), once a signal has asked for it
 
     def listen(self) -> bool:
         """Bind the socket; return False if another pool listens on it. Raises OSError."""
-        lock = posix.open(f"{self.folder}/{POOL_LOCK_FILE}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
-        try:
-            if not flock_within(lock, START_TIMEOUT_S) or is_served(self.path):
-                return False
-            remove_dead_sockets(self.name)
-            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            posix.umask(0o177)
-            self.listener.bind(self.path)
-            posix.umask(0o077)
-            self.listener.listen(BACKLOG)
-            self.listener.settimeout(0)
-            self.inode = posix.lstat(self.path).st_ino
-        finally:
-            posix.close(lock)
+        if is_served(self.path):
+            return False
+        remove_dead_sockets(self.name)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        posix.umask(0o177)
+        self.listener.bind(self.path)
+        posix.umask(0o077)
+        self.listener.listen(BACKLOG)
+        self.listener.settimeout(0)
+        self.inode = posix.lstat(self.path).st_ino
         return True
 
     # ---- the loop ---------------------------------------------------------------
@@ -175,7 +239,8 @@ class Pool:
 
     def wait_s(self) -> float:
         """Return how many seconds may pass until the next look: until the pool has been quiet for long enough."""
-        left = max(0.0, IDLE_EXIT_S - self.quiet_s()) + 0.001
+        exit_s = SURPLUS_EXIT_S if self.has_later else IDLE_EXIT_S
+        left = max(0.0, exit_s - self.quiet_s()) + 0.001
         return left if self.sources.watch >= 0 else min(left, CHECK_INTERVAL_S)
 
     def quiet_s(self) -> float:
@@ -194,10 +259,11 @@ class Pool:
         if has_watched or self.sources.watch < 0:
             self.table.is_suspicious = True
             self.sources.read_events()
-            if self.sources.have_changed() or not self.has_socket() or self.is_surplus():
+            self.has_later = self.count_later() >= MAX_POOLS
+            if self.sources.have_changed() or not self.has_socket():
                 return True
             self.table.is_suspicious = False
-        return False
+        return self.is_surplus()
 
     def has_socket(self) -> bool:
         """Return whether clients still find this pool's socket and the file that names it."""
@@ -219,9 +285,15 @@ class Pool:
 
         Callers that have a namespace of their own each time would otherwise leave many.
         """
+        if self.has_later and self.quiet_s() >= SURPLUS_EXIT_S:
+            self.has_later = self.count_later() >= MAX_POOLS
+            return self.has_later
+        return False
+
+    def count_later(self) -> int:
+        """Return how many later pools of this installation have a socket."""
         others = (path for path in sockets_of(self.name) if path != self.path)
-        later = [path for path in others if started_at(path) > started_at(self.path)]
-        return len(later) >= MAX_POOLS and self.quiet_s() >= SURPLUS_EXIT_S
+        return sum(started_at(path) > started_at(self.path) for path in others)
 
     # ---- workers ----------------------------------------------------------------
 

@@ -240,7 +240,15 @@ class Worker:
         posix.umask(WAITING_UMASK)
         posix.environ = {}
         forget_folder()
+        reap_children()
         gc.collect()
+
+
+def reap_children() -> None:
+    """Take note of the programs that hooks have started and that have ended, such as a daemon."""
+    with suppress(ChildProcessError):
+        while posix.waitpid(-1, posix.WNOHANG)[0]:
+            pass
 
 
 def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list[tuple[int, int]]]":
