@@ -78,10 +78,13 @@ class Pool:
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the pool that the test started."""
         if self.process is not None:
+            workers = self.workers() if sys.platform == "linux" and self.process.poll() is None else []
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
                 self.process.send_signal(how)
             self.process.communicate(timeout=STARTS)
+            if how == signal.SIGKILL:
+                wait_until(lambda: not any(map(is_alive, workers)))  # they listen for a moment
             self.process = None
 
     def __exit__(self, *_: object) -> None:
