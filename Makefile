@@ -20,8 +20,8 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 # The browser's tests have a loop of their own, which others in the same process would run in.
 # Two workers for each processor: most tests wait for processes that they started.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
-	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist loadfile tests/browser)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist worksteal tests/browser)
 
 # If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
 fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
@@ -50,11 +50,11 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
-	    .venv-sanitize/bin/python -m pytest -p no:cacheprovider $(TESTS)
+	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(TESTS)
 
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
 THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py tests/unit/test_response_counter.py \
-    -k "thread or order or stop or flooded or fails or sink or while_their_file"
+    -k "thread or order or stop or flooded or fails or batch or while_their_file"
 threads: ## the scan's threads with a core built with ThreadSanitizer
 	$(PYTHON) -m venv .venv-threads
 	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
@@ -79,8 +79,8 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
-	$(BIN)/python tests/endtoend/run_hosts.py -n auto --dist loadfile -k "not test_claude_times"
-	$(BIN)/python tests/endtoend/run_hosts.py -k "test_claude_times and not events_of_a_turn"  # measures: by itself
+	$(BIN)/python tests/endtoend/run_hosts.py -n $(WORKERS) --dist worksteal -k "not test_claude_times"
+	$(BIN)/python tests/endtoend/run_hosts.py -k "test_claude_times and not events_of_a_turn and not many_agents"  # measures: by itself
 
 host-times: $(VENV)/built $(VENV)/test ## what hooks cost in the real Claude Code, one agent and eight at once
 	$(BIN)/python tests/endtoend/run_hosts.py -k test_claude_times
@@ -99,11 +99,12 @@ engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and i
 engines-bench: engines ## scans on Daft beside the local engine, on the same processors
 	PYTHONPATH=tests .venv-engines/bin/python benches/engines.py
 
-extras: $(VENV)/built $(VENV)/test ## the wheel with each extra in an environment of its own: it installs, and answers a question
-	$(BIN)/python -m pytest -p no:cacheprovider tests/extras
+extras: $(VENV)/built $(VENV)/test ## the wheel for each CPython at hand, and with each extra, in environments of their own: it installs and answers
+	$(BIN)/python -m pytest -n logical --dist worksteal -p no:cacheprovider tests/extras
 
+ROUNDS := 300
 warm: $(VENV)/built ## the goals of the pool, in one run, and its faults; the figures in docs/performance.md
-	$(BIN)/python benches/warm_goals.py
+	$(BIN)/python benches/warm_goals.py --rounds $(ROUNDS)
 	$(BIN)/python benches/warm_faults.py
 
 load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
@@ -127,7 +128,7 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 	$(BIN)/python examples/session.py build/pictures/session.jsonl
 	$(BIN)/tailhook anatomy build/pictures/session.jsonl -o docs/images/anatomy.svg
 	$(BIN)/tailhook explain build/pictures/session.jsonl --html build/pictures/explain.html
-	$(BIN)/python tests/browser/page_picture.py build/pictures/explain.html docs/images/explain.png
+	$(BIN)/python tests/browser/page_picture.py build/pictures/explain.html docs/images/explain.png docs/images/explain-dark.png
 
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
@@ -135,14 +136,20 @@ instructions: $(VENV)/built ## a hook's instructions beside their baseline (need
 # Every interpreter compiles the core again, so its unit tests run on each. What differs between versions of Python
 # differs most between the oldest and the newest: random inputs and real transcripts run on these, the daemon's many
 # processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
-interpreters: ## the suite on the newest CPython at hand, less of it on the others from 3.10 up; BUT=3.11 without that
+# The processes that may differ: what the hook imports, both its forms, the daemon, the terminal board, the scan.
+PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py daemon_start.py \
+	daemon_corrupt.py plates_process.py board.py scan_command.py scan_formats.py usage_command.py install_command.py \
+	doctor_command.py)
+# Tests of the C compiler and of servers, which the interpreters between the oldest and the newest do not repeat.
+WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_portable_c.py --ignore=tests/unit/test_scan_objects.py
+interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that
 	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; core="tests/property tests/corpora tests/fuzz"; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    number=$$((number + 1)); \
 	    case $$number in \
-	        $$#) tests="tests/contract $$core" ;; \
+	        $$#) tests="$(PROCESSES) $$core" ;; \
 	        1) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py $$core" ;; \
-	        *) tests="tests/contract/test_hook_process.py" ;; \
+	        *) tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)" ;; \
 	    esac; \
 	    echo "== CPython $$version"; \
 	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
@@ -154,6 +161,7 @@ lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
 	$(BIN)/ruff format --check .
 	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint ext
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --python-version 3.10  # names that are only on Linux, or only in a newer Python
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

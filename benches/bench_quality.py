@@ -1,12 +1,19 @@
-"""How often `tailhook bench` judges wrongly: hooks whose true ratio is known, judged many times at several loads.
+"""How often `tailhook bench` judges wrongly: hooks whose true figure is known, judged many times at several loads.
 
-usage: bench_quality.py [--runs N] [--rounds N] [--real]
---runs: of each kind at each load (200)   --rounds: of each run, at first (100)   --real: with processes, not simulated
+usage: bench_quality.py [--limit ratio|ms|p99_ms] [--runs N] [--rounds N] [--load N] [--real]
+--limit: of --max-ratio, --max-ms or --max-p99-ms (ratio)   --runs: of each kind at each load (200)
+--rounds: of each run, at first (100; 368 for p99_ms)
+--load: only this one; may be repeated (0 to 4)   --real: with processes, not simulated
 
-A hook at 95 % of the limit must pass, one at 110 % of it must fail. A simulated round is a run of bare Python and one
-of the hook: their times share what slows the computer for a while, and each has noise of its own and, now and then, a
-process that had to wait. With --real they are processes that work for a known time, while others keep the computer
-busy; the ratio that they are judged by is measured before, at load 0.
+A hook at 95 % of the limit must pass, one at 110 % of it must fail; on a computer with more to do than it has
+processors, either may be too noisy. A simulated round is a run of bare Python and one of the hook, on two processors:
+their processor times share what slows the computer for a while, and each has noise of its own. The more processes
+there are, the more runs have to wait, each time they have used up a slice of processor time: the longer run more
+often. With --real they are processes that work for a known time, while others keep the computer busy; the ratio that
+they are judged by is measured before, at load 0.
+
+A limit in milliseconds is set by the time that the hook takes at the same load without waiting for a processor, which
+is measured before. Other programs also slow a hook that does not wait, and --max-ms counts that as the hook's own time.
 """
 
 import argparse
@@ -20,9 +27,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from tailhook.bench.cases import WORKING, Case, Stop, nothing
-from tailhook.bench.intervals import FAIL, NOISY, PASS
+from tailhook.bench.cases import WORKING, BenchProject, Case, no_state
+from tailhook.bench.intervals import FAIL, MIN_P99_VALUES, NOISY, P99, PASS, estimate
 from tailhook.bench.processes import Sample
 from tailhook.bench.rounds import NEIGHBOURS, Limits, Subject, measure_until_clear, run_rounds
 from tailhook.cli.bench import ATTEMPTS, DEFAULT_ROUNDS
@@ -31,64 +39,112 @@ from tailhook.pool.installation import real_interpreter
 LOADS = range(5)
 LIMIT = 1.35
 KINDS = {"within the limit": 0.95, "10 % over it": 1.10}
+QUANTILES = {"ms": 0.5, "p99_ms": P99}  # of the limits in milliseconds
 BARE_MS = 7.0
-CALIBRATION_ROUNDS = 400
+# How many of the runs have to wait at each load, and for how long after each slice of processor time: about as in runs
+# with --real on two processors.
+WAITING = (0.01, 0.1, 0.3, 0.9, 1.0)
+SLICE_MS, WAIT_MS = 3.0, 8.0
+CALIBRATION_ROUNDS, LIMIT_ROUNDS = 400, 2000
 
 
 def main() -> None:
     """Print the share of each verdict, for each load and kind of hook."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--limit", choices=["ratio", *QUANTILES], default="ratio")
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=DEFAULT_ROUNDS)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--load", type=int, choices=LOADS, action="append")
     parser.add_argument("--real", action="store_true")
     arguments = parser.parse_args()
+    rounds = arguments.rounds or (MIN_P99_VALUES if arguments.limit == "p99_ms" else DEFAULT_ROUNDS)
     sys.stdout.write("| load | hook | passes | fails | too noisy |\n|-|-|-:|-:|-:|\n")
     with tempfile.TemporaryDirectory(prefix="tailhook-quality-") as folder:
-        project = Stop(Path(folder, "project"), Case("idle", "quality", WORKING, False, nothing), "10 KB")
+        project = BenchProject(Path(folder, "project"), Case("idle", "quality", WORKING, False, no_state), "10 KB")
         cost = calibrated(project) if arguments.real else {}
-        for load in LOADS:
+        for load in arguments.load or LOADS:
             with ExitStack() as stack:
                 if arguments.real:
                     for _ in range(load):
                         stack.enter_context(busy_process())
                 for kind, share in KINDS.items():
-                    if arguments.real:
-                        found = Counter(judge_real(project, share, cost[share], arguments.runs, arguments.rounds))
-                    else:
-                        runs = range(arguments.runs)
-                        found = Counter(judge_simulated(project, load, share, run, arguments.rounds) for run in runs)
+                    hook = RealHook(project, cost[share]) if arguments.real else SimulatedHook(project, load, share)
+                    limits = limits_of(arguments.limit, hook, share)
+                    found = Counter(hook.judge(limits, arguments.runs, rounds))
                     shares = " | ".join(f"{found[verdict] / arguments.runs:.1%}" for verdict in (PASS, FAIL, NOISY))
                     sys.stdout.write(f"| {load} | {kind} | {shares} |\n")
                     sys.stdout.flush()
 
 
+class Hook(Protocol):
+    """A hook whose true figure is known."""
+
+    def measure(self, rounds: int) -> Subject:
+        """Return the hook with some rounds."""
+        ...
+
+    def judge(self, limits: Limits, runs: int, rounds: int) -> Iterator[str]:
+        """Yield the verdicts of some runs.  rounds: of each run, at first."""
+        ...
+
+
+def limits_of(name: str, hook: Hook, share: float) -> Limits:
+    """Return the limit with a name, such that the hook takes `share` of it."""
+    if name == "ratio":
+        return Limits(LIMIT)
+    subject = hook.measure(LIMIT_ROUNDS)
+    return Limits(**{name: estimate(subject.undisturbed(subject.samples), QUANTILES[name]).value / share})
+
+
 # ---- simulated ---------------------------------------------------------------------
 
 
-def judge_simulated(project: Stop, load: int, share: float, number: int, rounds: int) -> str:
-    """Return the verdict of one simulated run on a hook whose true ratio is `share` of the limit."""
-    subject = Subject("quality", "", "command", [], project)
-    run = simulated(random.Random(f"{load} {share} {number}"), load, share * LIMIT)
-    return measure_until_clear([subject], rounds, Limits(LIMIT), ATTEMPTS, run)["quality"]
+class SimulatedHook(NamedTuple):
+    """A hook that takes a share of the limit on the ratio, on a simulated computer."""
+
+    project: BenchProject
+    load: int
+    share: float
+
+    def subject(self) -> Subject:
+        """Return the hook before its first round."""
+        return Subject("quality", "", "command", [], self.project)
+
+    def measure(self, rounds: int) -> Subject:
+        """Return the hook with some rounds."""
+        subject = self.subject()
+        self.rounds_of("measured")([subject], rounds)
+        return subject
+
+    def judge(self, limits: Limits, runs: int, rounds: int) -> Iterator[str]:
+        """Yield the verdicts of some runs."""
+        for number in range(runs):
+            run = self.rounds_of(str(number))
+            yield measure_until_clear([self.subject()], rounds, limits, ATTEMPTS, run)["quality"]
+
+    def rounds_of(self, name: str) -> Callable[[Sequence[Subject], int], None]:
+        """Return a function that adds simulated rounds, always the same ones for a name."""
+        return simulated(random.Random(f"{self.load} {self.share} {name}"), self.load, self.share * LIMIT)
 
 
 def simulated(draw: random.Random, load: int, ratio: float) -> Callable[[Sequence[Subject], int], None]:
     """Return a function that adds simulated rounds of a hook with a true ratio."""
     slowness = 1.0
 
-    def time_of(milliseconds: float) -> float:
-        waits = draw.random() < 0.01 + 0.08 * load  # another process has the processor
-        own = draw.lognormvariate(0, 0.03 + 0.03 * load)
-        return milliseconds * slowness * own + (draw.expovariate(1 / 4.0) if waits else 0)
+    def sample_of(milliseconds: float) -> Sample:
+        cpu = milliseconds * slowness * draw.lognormvariate(0, 0.03 + 0.02 * load)
+        waits = int(cpu / SLICE_MS) if draw.random() < WAITING[load] else 0
+        waited = sum(WAIT_MS * draw.lognormvariate(0, 0.3) for _ in range(waits))
+        return Sample(cpu + waited, cpu, 0, waited)
 
     def run(subjects: Sequence[Subject], rounds: int) -> None:
         nonlocal slowness
         for _ in range(rounds):
-            slowness = max(1.0, 1 + 0.9 * (slowness - 1) + draw.gauss(0, 0.02 + 0.05 * load))
+            slowness = max(1.0, 1 + 0.9 * (slowness - 1) + draw.gauss(0, 0.02 + 0.02 * load))
             for subject in subjects:
-                subject.bare.append(time_of(BARE_MS))
-                subject.nothing.append(1.0)
-                subject.samples.append(Sample(time_of(BARE_MS * ratio), 0.0, 0))
+                subject.bare_runs.append(sample_of(BARE_MS))
+                subject.true_runs.append(Sample(1.0, 1.0, 0, 0.0))
+                subject.samples.append(sample_of(BARE_MS * ratio))
 
     return run
 
@@ -96,16 +152,31 @@ def simulated(draw: random.Random, load: int, ratio: float) -> Callable[[Sequenc
 # ---- real --------------------------------------------------------------------------
 
 
-def judge_real(project: Stop, share: float, steps: int, runs: int, rounds: int) -> Iterator[str]:
-    """Yield the verdicts of some runs on a process whose true ratio is `share` of the limit.
+class RealHook(NamedTuple):
+    """A process that counts to a number."""
 
-    As many take turns as have a run of bare Python in common: so does a benchmark of many cases.
-    """
-    argv = [real_interpreter(), "-I", "-S", "-c", work(steps)]
-    for first in range(0, runs, NEIGHBOURS):
-        numbers = range(first, min(first + NEIGHBOURS, runs))
-        subjects = [Subject(f"{share} {number}", "", "command", argv, project) for number in numbers]
-        yield from measure_until_clear(subjects, rounds, Limits(LIMIT), ATTEMPTS).values()
+    project: BenchProject
+    steps: int
+
+    def subject(self, number: int) -> Subject:
+        """Return the process before its first round."""
+        argv = [real_interpreter(), "-I", "-S", "-c", work(self.steps)]
+        return Subject(f"{number}", "", "command", argv, self.project)
+
+    def measure(self, rounds: int) -> Subject:
+        """Return the process with some rounds."""
+        subject = self.subject(0)
+        run_rounds([subject], rounds)
+        return subject
+
+    def judge(self, limits: Limits, runs: int, rounds: int) -> Iterator[str]:
+        """Yield the verdicts of some runs.
+
+        As many take turns as have a run of bare Python in common: so does a benchmark of many cases.
+        """
+        for first in range(0, runs, NEIGHBOURS):
+            subjects = [self.subject(number) for number in range(first, min(first + NEIGHBOURS, runs))]
+            yield from measure_until_clear(subjects, rounds, limits, ATTEMPTS).values()
 
 
 def work(steps: int) -> str:
@@ -113,13 +184,11 @@ def work(steps: int) -> str:
     return f"for _ in range({steps}): pass"
 
 
-def calibrated(project: Stop) -> dict[float, int]:
+def calibrated(project: BenchProject) -> dict[float, int]:
     """Return for each kind the number of steps with which a process takes that share of the limit, at load 0."""
     steps = 200_000
-    argv = [real_interpreter(), "-I", "-S", "-c", work(steps)]
-    subject = Subject("calibration", "", "command", argv, project)
-    run_rounds([subject], CALIBRATION_ROUNDS)
-    bare = statistics.median(subject.bare)
+    subject = RealHook(project, steps).measure(CALIBRATION_ROUNDS)
+    bare = statistics.median(sample.wall for sample in subject.bare_runs)
     each = (subject.median().value - bare) / steps
     return {share: round((share * LIMIT - 1) * bare / each) for share in KINDS.values()}
 

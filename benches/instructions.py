@@ -21,9 +21,9 @@ from pathlib import Path
 from worst_cases import CASES as WORST_CASES
 from worst_cases import Worst, WorstStop
 
-from tailhook.bench.cases import CASES, Stop, memory_folder
+from tailhook.bench.cases import CASES, BenchProject, memory_folder
 from tailhook.bench.instructions import count_by_valgrind
-from tailhook.pool.installation import real_interpreter
+from tailhook.bench.rounds import bare_argv
 
 BASELINE = Path(__file__).with_name("instructions.json")
 CORPORA = Path(os.environ.get("TAILHOOK_CORPORA") or Path(__file__).resolve().parents[2] / "shared")
@@ -44,7 +44,7 @@ def main() -> int:
         bare = 0
         for name, stop in stops(Path(folder), wanted):
             if not bare:
-                bare = instructions([real_interpreter(), "-I", "-S", "-c", "pass"], stop)
+                bare = instructions(bare_argv(), stop)
                 sys.stdout.write(f"{'hook':<60}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million)\n")
             found[name] = round(instructions(stop.hook, stop) / bare, 4)
             known = before.get(name)
@@ -61,11 +61,11 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
+def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, BenchProject]]:
     """Set up each case in turn, with a first run, which writes the bytecode; remove the files of one that is done."""
     for number, case in enumerate(CASES):
         if not wanted or case.name in wanted:
-            stop = Stop(folder / str(number), case, "10 KB")
+            stop = BenchProject(folder / str(number), case, "10 KB")
             stop.check()
             yield case.name, stop
     worst = [(one.about, one, None) for one in WORST_CASES]
@@ -84,7 +84,7 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Stop]]:
             stop.remove()
 
 
-def instructions(argv: list[str], stop: Stop) -> int:
+def instructions(argv: list[str], stop: BenchProject) -> int:
     """Return how many instructions the process executes from its start to its end."""
     stop.reset()
     return count_by_valgrind(argv, stop.payload, stop.env)

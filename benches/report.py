@@ -4,22 +4,17 @@ usage: report.py RUN.json RESULTS_FOLDER
 """
 
 import json
-import platform
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib as mpl
-
-mpl.use("svg")
-from matplotlib import pyplot as plt  # after the backend is chosen
-
 PLOTTED = (
     *("all_lines_newest_first", "code_of_assistant_prose", "literals_40_False_0", "whole_scan"),
     *("one_literal_common", "usage_counted_once", "records_without_text"),
 )
+NOT_NAMED = {"engine", "published"}  # parameters that are not in a comparison's name
 OURS, PEER = "#2f855a", "#9aa7b3"
 
 
@@ -43,44 +38,76 @@ def main() -> None:
     lines = [
         "# Benchmarks",
         "",
-        f"{facts['datetime'][:10]}, {processor()}, CPython {platform.python_version()}; `make bench`.",
-        "Medians; within one table everything was measured in one run.",
+        f"{facts['datetime'][:10]}, {computer(facts['machine_info'])}; `make bench`.",
+        "Medians, unless a table has a note; within one table everything was measured in one run.",
     ]
+    lines += sections(facts["benchmarks"])
     for name, rows in comparisons(facts["benchmarks"]).items():
-        lines += ["", f"## {name.replace('_', ' ')}", "", *table(rows)]
         if name in PLOTTED:
             plot(name, rows, results / f"{name}.svg")
     (results / "README.md").write_text("\n".join(lines) + "\n")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def processor() -> str:
-    """Return the processor's name."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        return f"{names[0]} ({len(names)} cores)" if names else platform.machine()
-    return platform.processor() or platform.machine()
+def computer(machine: dict) -> str:
+    """Return the processor and the interpreter of a run: not those of the computer that writes the page."""
+    processor = machine["cpu"].get("brand_raw") or machine["machine"]
+    return f"{processor} ({machine['cpu']['count']} cores), CPython {machine['python_version']}"
 
 
-def comparisons(benchmarks: list[dict]) -> dict[str, list[Row]]:
-    """Return the rows of each comparison, fastest first.
+def sections(benchmarks: list[dict]) -> list[str]:
+    """Return the lines of all tables, in the order in which they were measured."""
+    compared = comparisons(benchmarks)
+    lines: list[str] = []
+    for one in benchmarks:
+        name = comparison_of(one)
+        own = one["extra_info"].get("table")
+        if own is None and name not in compared:
+            continue  # another row of it came before
+        lines += ["", f"## {name.replace('_', ' ')}", ""]
+        if own is None:
+            lines += table(compared.pop(name))
+        else:
+            lines += [one["extra_info"]["note"], "", *own_table(own)]
+    return lines
+
+
+def own_table(rows: list[list[str]]) -> list[str]:
+    """Return as Markdown the table of a benchmark that measures several things in turns. Its rows keep their order.
+
+    rows: the head first.
+    """
+    aligned = ["-:" if cell[:1].isdigit() or cell[:1] == "-" else "-" for cell in rows[1]]
+    return (
+        [f"| {' | '.join(row)} |" for row in rows[:1]]
+        + [f"|{'|'.join(aligned)}|"]
+        + [f"| {' | '.join(row)} |" for row in rows[1:]]
+    )
+
+
+def comparison_of(benchmark: dict) -> str:
+    """Return the name of the comparison that a benchmark belongs to.
 
     A comparison is a test function with the values of its parameters, except the engine.
     """
+    name = benchmark["name"].removeprefix("test_").partition("[")[0]
+    rest = [str(value) for key, value in (benchmark["params"] or {}).items() if key not in NOT_NAMED]
+    return re.sub(r"[^\w.]+", "_", "_".join([name, *rest])).strip("_")
+
+
+def comparisons(benchmarks: list[dict]) -> dict[str, list[Row]]:
+    """Return the rows of each comparison, fastest first. Benchmarks with a table of their own are left out."""
     found = defaultdict(list)
     for one in benchmarks:
-        name = one["name"].removeprefix("test_").partition("[")[0]
+        if "table" in one["extra_info"]:
+            continue
         parameters = one["params"] or {}
         engine = parameters.get("engine", one["name"])
         engine = engine if isinstance(engine, str) else one["param"]
-        rest = [str(value) for key, value in parameters.items() if key != "engine"]
-        engine = one["param"] if not rest and one["param"] else engine
+        engine = one["param"] if parameters.keys() <= NOT_NAMED and one["param"] else engine
         seconds = one["stats"]["median"]
         size = one["extra_info"].get("bytes")
-        found[re.sub(r"[^\w.]+", "_", "_".join([name, *rest])).strip("_")].append(
+        found[comparison_of(one)].append(
             Row(str(engine), seconds, size / seconds if size else None, one["extra_info"].get("cpu_seconds"))
         )
     return {name: sorted(rows, key=lambda row: row.seconds) for name, rows in found.items()}
@@ -107,6 +134,11 @@ def without_column(line: str, number: int) -> str:
 
 def plot(name: str, rows: list[Row], path: Path) -> None:
     """Draw one horizontal bar for each engine: throughput if it is known, otherwise time."""
+    import matplotlib as mpl  # here, so that tests of the tables need not have it
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt  # after the backend is chosen
+
     by_rate = all(row.rate for row in rows)
     values = [row.rate / 1e9 if by_rate and row.rate else row.seconds * 1e3 for row in rows]
     engines = [row.engine for row in rows]

@@ -7,7 +7,7 @@ import pytest
 from worst_cases import CASES, WorstStop
 
 from tailhook.bench.processes import run_once
-from tailhook.pool.installation import real_interpreter
+from tailhook.bench.rounds import bare_argv
 
 
 @pytest.fixture(scope="module", params=[worst.about for worst in CASES])
@@ -22,7 +22,7 @@ def stop(request, tmp_path_factory):
 
 @pytest.mark.parametrize("engine", ["tailhook", "bare python"])
 def test_hook_worst_case(benchmark, stop, engine):
-    argvs = {"tailhook": stop.hook, "bare python": [real_interpreter(), "-I", "-S", "-c", "pass"]}
+    argvs = {"tailhook": stop.hook, "bare python": bare_argv()}
 
     def others_turn():
         """Run the other engine first, so that other work on the computer slows both alike."""

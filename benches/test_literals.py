@@ -127,4 +127,4 @@ def test_literals(benchmark, engine, count, fold, hits):
     assert bool(search(sample)) == bool(hits)
     benchmark.group = f"{count} literals, {'no case' if fold else 'case'}, {hits} hits a KB"
     benchmark.extra_info["bytes"] = len(text)
-    benchmark.pedantic(search, (text,), rounds=5)
+    benchmark.pedantic(search, (text,), rounds=2 if engine == "re" else 5)  # re takes seconds

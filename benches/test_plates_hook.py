@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from tailhook.bench.cases import Case, Stop, nothing
+from tailhook.bench.cases import BenchProject, Case, no_state
 from tailhook.bench.processes import run_once
 from tailhook.pool.installation import real_interpreter
 
@@ -41,7 +41,9 @@ def read_to_the_end(daemon):
 def event(request, tmp_path_factory):
     """Yield an event that is about to be reported."""
     folder = tmp_path_factory.mktemp("plates")
-    stop = Stop(folder / "project", Case("plates", f"the daemon {request.param}", "Hm.", False, nothing), "10 KB")
+    stop = BenchProject(
+        folder / "project", Case("plates", f"the daemon {request.param}", "Hm.", False, no_state), "10 KB"
+    )
     stop.env["XDG_RUNTIME_DIR"] = str(folder / "run")
     path = folder / "run" / "tailhook" / "poke"
     with contextlib.nullcontext() if request.param == "down" else listening(path, request.param == "up"):

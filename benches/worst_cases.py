@@ -16,12 +16,12 @@ from typing import IO
 from tailhook._core import iso_time
 from tailhook.bench.cases import (
     DONE,
+    BenchProject,
     Case,
-    Stop,
     gate_rules,
     idle_loop,
     memory_folder,
-    nothing,
+    no_state,
     ralph_loop,
     triage_pipeline,
 )
@@ -297,13 +297,13 @@ CASES = [
 ]  # fmt: skip
 
 
-class WorstStop(Stop):
+class WorstStop(BenchProject):
     """An agent that is about to stop, with the files of a case."""
 
     def __init__(self, folder: Path, worst: Worst, transcript: Path | None = None) -> None:
         """transcript: the transcript to stop with, instead of the one that the case wrote."""
         super().__init__(
-            folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, nothing), worst.size
+            folder / "project", Case(worst.machine, worst.about, NOT_YET, worst.blocks, no_state), worst.size
         )
         self.large: Path | None = None
         changed = worst.begin(self.folder)

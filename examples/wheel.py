@@ -1,4 +1,4 @@
-"""Tries an installed wheel in an empty home: a hook answers warm, and nothing is left when the pool is ended.
+"""Tries an installed wheel in an empty home: a hook answers cold and warm, and the pool can be stopped.
 
 usage: python examples/wheel.py
 """
@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n
 
 
 def main() -> None:
-    """Run hooks until a worker answers one; exit with a message if that does not happen."""
+    """Run a cold hook, and warm ones until a worker answers one; exit with a message if that does not happen."""
     with tempfile.TemporaryDirectory(prefix="tailhook-", dir=SHORT_FOLDER) as folder:
         project = Path(folder, "project")
         (project / ".git").mkdir(parents=True)
@@ -27,19 +28,21 @@ def main() -> None:
         environment = {**os.environ, "HOME": folder, "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": ""}
 
         def tailhook(*words: str) -> str:
-            argv = [sys.executable, "-m", "tailhook", *words]
+            argv = [Path(sysconfig.get_path("scripts"), "tailhook"), *words]
             return subprocess.run(argv, cwd=project, env=environment, check=True, capture_output=True, text=True).stdout
 
+        def run_hook(argv: list[str]) -> None:
+            payload = json.dumps(PAYLOAD).encode()
+            done = subprocess.run(argv, cwd=project, env=environment, input=payload, capture_output=True, check=False)
+            if done.returncode != 2 or b'"block"' not in done.stdout:
+                sys.exit(f"the hook did not block: exit code {done.returncode}, {done.stderr!r}")
+
+        run_hook(json.loads(tailhook("hook-command", "--cold", "idle")))
         argv = json.loads(tailhook("hook-command", "--warm", "idle"))
         deadline = time.monotonic() + TIMEOUT_S
         try:
             while b"w" not in last_ways(Path(argv[0]).parent / "times" / "Stop"):
-                payload = json.dumps(PAYLOAD).encode()
-                done = subprocess.run(
-                    argv, cwd=project, env=environment, input=payload, capture_output=True, check=False
-                )
-                if done.returncode != 2 or b'"block"' not in done.stdout:
-                    sys.exit(f"the hook did not block: exit code {done.returncode}, {done.stderr!r}")
+                run_hook(argv)
                 if time.monotonic() > deadline:
                     sys.exit(f"no worker answered: {tailhook('pool', 'status')}")
         finally:

@@ -32,6 +32,7 @@ include "transcript/tool_uses.pxi"      # the uses of some tools, and what becam
 
 include "markdown/code_map.pxi"         # the ranges of a text that are code; how to add a rule
 include "markdown/grammar.pxi"          # markers, links, tags and autolinks
+include "markdown/labels.pxi"           # link labels, case folded
 include "markdown/blocks.pxi"           # the block structure
 include "markdown/inlines.pxi"          # code spans, comments, links
 
@@ -45,11 +46,13 @@ include "patterns/keys.pxi"             # keys and tokens with a known prefix
 include "arrow/columns.pxi"             # columns that grow
 include "arrow/batch.pxi"               # finished columns, for Python and for Arrow's consumers
 
+include "scan/queue.pxi"                # finished batches between threads
 include "scan/fields.pxi"               # the columns of a scan's tables
 include "scan/records.pxi"              # the rows of one record
 include "scan/responses.pxi"            # those that count
 include "scan/run.pxi"                  # from blocks of a file to rows
-include "scan/face.pxi"                 # the same, for Python
+include "scan/program.pxi"              # the question
+include "scan/range.pxi"                # the scan of a range, for Python
 
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
 include "os/folders.pxi"                # which users can change a folder

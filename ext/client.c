@@ -38,7 +38,6 @@
 
 enum {
     READY_TIMEOUT_MS = 5,
-    RETRY_S = 60, /* between two attempts to start a pool */
     MAX_INSTALLATION_BYTES = 16 << 10,
     MAX_ARGUMENTS = 1024,
     MAX_VARIABLES = 4096
@@ -51,9 +50,9 @@ static const char FORMAT[] = "tailhook-hook 1";
    answered, and the client's folder. */
 static const char MARK[] = "TAILHOOK_CLIENT=";
 
-/* What the file beside this program says: NUL-terminated strings, in this order. */
+/* What the file beside this program contains: NUL-terminated strings, in this order. */
 struct installation {
-    char *socket;
+    char *socket_prefix;
     char *interpreter;
     char *hook_entry;
     char *pool_entry;
@@ -145,7 +144,7 @@ split_installation(char *data, size_t size, struct installation *own)
         fields[i] = at;
         at = end + 1;
     }
-    own->socket = fields[1];
+    own->socket_prefix = fields[1];
     own->interpreter = fields[2];
     own->hook_entry = fields[3];
     own->pool_entry = fields[4];
@@ -258,14 +257,14 @@ wait_readable(int fd, int milliseconds)
     return ready > 0;
 }
 
-/* Store the name of the socket of the pool for callers like this process. Return false if it does not fit. */
+/* Store the path of the socket of the pool for callers like this process. Return false if it does not fit. */
 static int
-name_socket(char *path, size_t size, const char *base, uint64_t kind)
+find_socket(char *path, size_t size, const char *prefix, uint64_t kind)
 {
     char ending[TAILHOOK_KIND_DIGITS + 2] = ".";
     for (size_t at = TAILHOOK_KIND_DIGITS; at; at--, kind >>= 4)
         ending[at] = "0123456789abcdef"[kind & 15];
-    return join(path, size, base, ending);
+    return join(path, size, prefix, ending);
 }
 
 /* Return whether a worker that is like this process takes a request now; store in `reason` why not. */
@@ -276,10 +275,10 @@ is_ready(int fd, uint64_t kind, char *reason)
     struct tailhook_ready ready;
     if (!identity)
         return 0;
-    *reason = 'b';
+    *reason = TAILHOOK_REASON_BUSY;
     if (!wait_readable(fd, READY_TIMEOUT_MS) || recv(fd, &ready, sizeof(ready), 0) != (ssize_t)sizeof(ready))
         return 0;
-    *reason = 'u';
+    *reason = TAILHOOK_REASON_UNUSUAL;
     return ready.magic == TAILHOOK_READY_MAGIC && ready.identity == identity;
 }
 
@@ -360,7 +359,7 @@ wait_for_exit_code(int fd)
     return 0;
 }
 
-/* End as the cold hook does that gets this signal. */
+/* Print one line and exit 0, as the cold hook does on SIGINT. */
 static void
 end_interrupted(int number)
 {
@@ -371,7 +370,7 @@ end_interrupted(int number)
 }
 
 /* Do not let Ctrl-C end this process with another exit code; if it is ignored, as with nohup(1), it stays ignored.
-   Cold hooks and pools do not begin with this handler (execve(2)); to be ignored is what they take over. */
+   Cold hooks and pools do not inherit this handler, but they inherit an ignored signal (execve(2)). */
 static void
 handle_interrupt(void)
 {
@@ -379,25 +378,26 @@ handle_interrupt(void)
         signal(SIGINT, SIG_IGN);
 }
 
-/* Let a worker answer. Return its exit code, or -1 if no worker took the request; `reason` is then one letter. */
+/* Let a worker answer. Return its exit code, or -1 if no worker took the request; `reason` is then a
+   letter of os/request.h. */
 static int
 ask_pool(struct installation *own, int argc, char *const *argv, char *const *variables, uint64_t started, char *reason)
 {
     int code = -1;
     char path[PATH_MAX];
-    *reason = 'u'; /* unusual */
+    *reason = TAILHOOK_REASON_UNUSUAL;
     const uint64_t kind = is_utf8(variables) ? tailhook_caller_kind() : 0;
-    if (!kind || !name_socket(path, sizeof(path), own->socket, kind))
+    if (!kind || !find_socket(path, sizeof(path), own->socket_prefix, kind))
         return -1;
-    *reason = 'n'; /* no pool */
+    *reason = TAILHOOK_REASON_NO_POOL;
     const int fd = connect_to(path);
     if (fd < 0) {
         if (errno != ENOENT && errno != ECONNREFUSED && errno != ENOTDIR)
-            *reason = errno == EAGAIN ? 'b' : 'u'; /* busy */
+            *reason = errno == EAGAIN ? TAILHOOK_REASON_BUSY : TAILHOOK_REASON_UNUSUAL;
         return -1;
     }
-    *reason = 'u';
-    if (is_private(own->socket) && is_own_peer(fd) && is_ready(fd, kind, reason)) {
+    *reason = TAILHOOK_REASON_UNUSUAL;
+    if (is_private(own->socket_prefix) && is_own_peer(fd) && is_ready(fd, kind, reason)) {
         const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder >= 0 && access(".", X_OK) == 0) {
             if (send_request(fd, argc, argv, variables, folder, started))
@@ -411,38 +411,48 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
 
 /* ---- starting a pool --------------------------------------------------------- */
 
-/* Start a pool in the background, unless that was tried in the last minute or the folder belongs to another user. The
-   pool gets few variables: it lives longer than the session that it is started in. Return 'u' instead of 'n', no pool, if
-   none could answer this process. */
-static char
-start_pool(const struct installation *own, const char *folder, char *const *variables)
+/* Return whether to start a pool now: not if that was tried in the last minute, or the folder belongs to another user. If
+   so, note this attempt, and store in `attempt` the descriptor of its file. Change `reason` if no pool could answer this
+   process. */
+static int
+may_start_pool(const char *folder, int *attempt, char *reason)
+{
+    char path[PATH_MAX];
+    struct stat facts;
+    if (stat(folder, &facts) < 0 || facts.st_uid != geteuid() || !join(path, sizeof(path), folder, ATTEMPT_FILE))
+        return 0;
+    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
+        goto no;
+    const time_t age = time(NULL) - facts.st_mtime;
+    if (facts.st_size && age > -TAILHOOK_POOL_RETRY_S && age < TAILHOOK_POOL_RETRY_S)
+        goto no;
+    if (!tailhook_caller_identity(tailhook_caller_kind())) { /* without /proc; only asked for here, as it takes time */
+        *reason = TAILHOOK_REASON_UNUSUAL;
+        goto no;
+    }
+    if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
+        goto no;
+    flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
+    *attempt = fd;
+    return 1;
+no:
+    close(fd);
+    return 0;
+}
+
+/* Start a pool in the background. Its stderr is the file `attempt`, which is closed here. It gets few variables: it lives
+   longer than the session that it is started in. */
+static void
+spawn_pool(const struct installation *own, char *folder, char *const *variables, int attempt)
 {
     static const char *const KEPT[] = {"HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", NULL};
     char *environment[8];
-    char path[PATH_MAX], isolated[] = "-I", no_site[] = "-S", place[PATH_MAX];
-    char *argv[] = {own->interpreter, isolated, no_site, own->pool_entry, place, NULL};
-    struct stat facts;
+    char isolated[] = "-I", no_site[] = "-S";
+    char *argv[] = {own->interpreter, isolated, no_site, own->pool_entry, folder, NULL};
     size_t count = 0;
-    char reason = 'n';
-    if (!join(path, sizeof(path), folder, ATTEMPT_FILE) || !join(place, sizeof(place), folder, ""))
-        return reason;
-    if (stat(place, &facts) < 0 || facts.st_uid != geteuid())
-        return reason;
-    const int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-    if (fd < 0)
-        return reason;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
-        goto end;
-    const time_t age = time(NULL) - facts.st_mtime;
-    if (facts.st_size && age > -RETRY_S && age < RETRY_S)
-        goto end;
-    if (!tailhook_caller_identity(tailhook_caller_kind())) { /* without /proc; only asked for here, as it takes time */
-        reason = 'u';
-        goto end;
-    }
-    if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
-        goto end;
-    flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
     for (; *variables; variables++)
         for (size_t i = 0; KEPT[i] && count != 7; i++)
             if (strncmp(*variables, KEPT[i], strlen(KEPT[i])) == 0)
@@ -455,17 +465,14 @@ start_pool(const struct installation *own, const char *folder, char *const *vari
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
-    if (posix_spawnattr_init(&how) || posix_spawn_file_actions_init(&files))
-        goto end;
-    if (!posix_spawnattr_setsigmask(&how, &none) && !posix_spawnattr_setsigdefault(&how, &all) &&
+    if (!posix_spawnattr_init(&how) && !posix_spawn_file_actions_init(&files) &&
+        !posix_spawnattr_setsigmask(&how, &none) && !posix_spawnattr_setsigdefault(&how, &all) &&
         !posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) &&
-        !posix_spawn_file_actions_adddup2(&files, fd, STDERR_FILENO) &&
+        !posix_spawn_file_actions_adddup2(&files, attempt, STDERR_FILENO) &&
         !posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0) &&
         !posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_RDWR, 0))
         posix_spawn(&child, own->interpreter, &files, &how, argv, environment);
-end:
-    close(fd);
-    return reason;
+    close(attempt);
 }
 
 /* ---- the cold path ------------------------------------------------------------ */
@@ -540,7 +547,7 @@ main(int argc, char **argv, char **variables)
     static const char *const BROKEN[] = {
         "tailhook: the file \"installation\" beside the hook's program is missing or damaged, so loops do not continue. ",
         "To install the hooks again: tailhook install", NULL};
-    char folder[PATH_MAX], path[PATH_MAX], reason = 'o'; /* off */
+    char folder[PATH_MAX], path[PATH_MAX], reason = TAILHOOK_REASON_OFF;
     struct installation own;
     int has_streams = 0;
     const uint64_t started = now_ns();
@@ -557,12 +564,13 @@ main(int argc, char **argv, char **variables)
     argc--;
     argv++;
     const char *off = variable(variables, "TAILHOOK_NO_POOL");
-    if (has_streams && *own.socket && !(off && strcmp(off, "1") == 0)) {
+    if (has_streams && *own.socket_prefix && !(off && strcmp(off, "1") == 0)) {
         const int code = ask_pool(&own, argc, argv, variables, started, &reason);
         if (code >= 0)
             _exit(code);
-        if (reason == 'n')
-            reason = start_pool(&own, folder, variables);
+        int attempt;
+        if (reason == TAILHOOK_REASON_NO_POOL && may_start_pool(folder, &attempt, &reason))
+            spawn_pool(&own, folder, variables, attempt);
     }
     run_cold(&own, folder, argc, argv, variables, started, reason);
     return 0;

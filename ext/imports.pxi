@@ -9,9 +9,9 @@ cimport cython
 
 from libc.errno cimport EAGAIN, EINTR, EIO, ENAMETOOLONG, ENOMEM, errno
 from libc.stddef cimport size_t
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, SIZE_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE, fclose, fopen, fscanf
-from libc.stdlib cimport qsort
+from libc.stdlib cimport bsearch, qsort
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp, strlen
 from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as os_open
 from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
@@ -78,16 +78,26 @@ cdef extern from "Python.h":
     int PyBUF_WRITE
     object PyErr_SetFromErrno(object error)
     int PyErr_CheckSignals() except -1
-    ctypedef struct PyThreadState:
-        pass
-    PyThreadState* PyThreadState_Get()
-    PyThreadState* PyEval_SaveThread() nogil
-    void PyEval_RestoreThread(PyThreadState* thread) nogil
+    int Py_AddPendingCall(int (*call)(void*), void* argument)
+    void PyErr_SetNone(object kind)
     int PyGC_Disable()
     long PyImport_GetMagicNumber() except? -1
     const char* PyImport_GetMagicTag()
     PyObject* PyImport_GetModuleDict()
     object PyModule_NewObject(object name)
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void* PyThread_type_lock
+    enum:
+        WAIT_LOCK
+        NOWAIT_LOCK
+    ctypedef enum PyLockStatus:
+        PY_LOCK_INTR  # a signal came
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock lock)
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait)
+    PyLockStatus PyThread_acquire_lock_timed(PyThread_type_lock lock, long long microseconds, int ends_with_signals)
+    void PyThread_release_lock(PyThread_type_lock lock)
 
 cdef extern from "marshal.h":
     object PyMarshal_ReadObjectFromString(const char* data, Py_ssize_t size)
@@ -132,6 +142,8 @@ cdef extern from "os/file.h" nogil:
     const unsigned char* os_last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)
     bint os_flag_enter "tailhook_enter"(char* flag)
     void os_flag_leave "tailhook_leave"(char* flag)
+    void os_flag_set "tailhook_set"(char* flag)
+    bint os_flag_is_set "tailhook_is_set"(const char* flag)
 
 cdef extern from "os/caller.h" nogil:
     uint64_t os_caller_kind "tailhook_caller_kind"()
@@ -147,6 +159,11 @@ cdef extern from "os/request.h" nogil:
         OS_DESCRIPTORS "TAILHOOK_DESCRIPTORS"
         OS_KIND_DIGITS "TAILHOOK_KIND_DIGITS"
         OS_MAX_REQUEST_BYTES "TAILHOOK_MAX_REQUEST_BYTES"
+        OS_POOL_RETRY_S "TAILHOOK_POOL_RETRY_S"
+        OS_REASON_NO_POOL "TAILHOOK_REASON_NO_POOL"
+        OS_REASON_BUSY "TAILHOOK_REASON_BUSY"
+        OS_REASON_UNUSUAL "TAILHOOK_REASON_UNUSUAL"
+        OS_REASON_OFF "TAILHOOK_REASON_OFF"
 
 cdef extern from "os/watch.h" nogil:
     int os_new_watch "tailhook_new_watch"()
@@ -298,9 +315,16 @@ cdef extern from "tables.h":
         REC_APP_WRITTEN_COUNT "TAILHOOK_APP_WRITTEN_COUNT"
         REC_APP_WRITTEN_MAX_BYTES "TAILHOOK_APP_WRITTEN_MAX_BYTES"
         KEY_COUNT "TAILHOOK_KEY_BEGINNINGS"
+        MD_FOLDINGS "TAILHOOK_LABEL_FOLDINGS"
+        MD_MAX_FOLDED "TAILHOOK_LABEL_MAX_GROWTH"        # bytes for each byte of a label, folded
     const char* const* rec_host_written "tailhook_host_written"    # how a text begins that a host wrote as a user
     const char* const* rec_app_written "tailhook_app_written"      # how one begins that its app sent as a user
     const char* const* key_beginnings "tailhook_key_beginnings"    # sorted
     const uint16_t* key_least "tailhook_key_least"                 # how many characters follow a beginning at least
     const uint16_t* key_signs "tailhook_key_signs"                 # a bit for each of key_sign_letters that may follow
     const char* key_sign_letters "tailhook_key_sign_letters"
+    ctypedef struct MdFolding "tailhook_folding":
+        uint32_t character
+        uint32_t size
+        uint8_t* folded
+    const MdFolding* md_foldings "tailhook_foldings"               # what case folding changes beyond ASCII, sorted

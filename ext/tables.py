@@ -36,6 +36,7 @@ def header():
         + beginnings("host_written", memory.NOT_WORDS)
         + beginnings("app_written", memory.NOT_TYPED)
         + key_beginnings(load("machines.secret_rules").KEY_BEGINNINGS)
+        + case_foldings()
         + "".join(
             table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
             for profile, keywords in profiles.items()
@@ -80,6 +81,25 @@ def key_beginnings(rules):
         f"static const char *const tailhook_key_sign_letters = {json.dumps(signs)};\n"
         + "".join(f"static {name} = {{\n    {', '.join(items)},\n}};\n" for name, items in arrays.items())
         + "\n"
+    )
+
+
+def case_foldings():
+    """Return what case folding makes of characters beyond ASCII, sorted, in UTF-8: those that it changes."""
+    foldings = [
+        (character, chr(character).casefold().encode())
+        for character in range(0x80, sys.maxunicode + 1)
+        if chr(character).casefold() != chr(character)
+    ]
+    growth = max(-(-len(folded) // len(chr(character).encode())) for character, folded in foldings)
+    size = max(len(folded) for _, folded in foldings)
+    items = ",\n    ".join(
+        f"{{{character:#x}, {len(folded)}, {{{', '.join(map(str, folded))}}}}}" for character, folded in foldings
+    )
+    return (
+        numbers("label", {"FOLDINGS": len(foldings), "MAX_GROWTH": growth})
+        + f"typedef struct {{ uint32_t character, size; uint8_t folded[{size}]; }} tailhook_folding;\n"
+        + f"static const tailhook_folding tailhook_foldings[] = {{\n    {items},\n}};\n\n"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.both_forms import Forms
 from support.host import Project, Stop, short_folder
 from support.oracles import jwz
@@ -14,8 +14,9 @@ from support.pool import Pool, hook_command
 
 # A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Without a deadline: a test that is slow on a busy machine has not failed. `make mutants` has its own profile.
-settings.register_profile("default", deadline=None)
+# Without a deadline, for the inputs too: a test that is slow on a busy machine has not failed. `make mutants` has its
+# own profile.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture

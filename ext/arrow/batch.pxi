@@ -465,6 +465,12 @@ cdef struct ArrowFeed:
     void* problem          # bytes: the last error
 
 
+cdef int arrow_raise_interrupt(void* _) noexcept:
+    """Raise KeyboardInterrupt, for `Py_AddPendingCall`, which holds the GIL."""
+    PyErr_SetNone(KeyboardInterrupt)
+    return -1
+
+
 cdef int arrow_feed_failed(ArrowFeed* feed, object error) noexcept with gil:
     """Keep an error's message for the stream's consumer. Returns its number, whatever happens."""
     Py_XDECREF(<PyObject*>feed.problem)
@@ -473,6 +479,8 @@ cdef int arrow_feed_failed(ArrowFeed* feed, object error) noexcept with gil:
         message = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
         Py_INCREF(message)
         feed.problem = <void*>message
+        if isinstance(error, KeyboardInterrupt):
+            Py_AddPendingCall(arrow_raise_interrupt, NULL)  # the consumer makes another exception of it
         return ENOMEM if isinstance(error, MemoryError) else EIO
     except BaseException:
         return EIO

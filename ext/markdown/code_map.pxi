@@ -1,6 +1,7 @@
 # The Markdown code map: where a text is code, according to CommonMark 0.31.2.
 #
-# Gives: MdCodeMap, md_build_map, md_free_map; MdOpener, MdLongRun, md_push_span, md_push_offset; the kinds of code.
+# Gives: MdCodeMap, md_build_map, md_free_map; MdOpener, MdLongRun, MdFolded, MdLabel, md_push_span, md_push_offset;
+# the kinds of code.
 # For Python: code_spans.
 # Needs: md_read_blocks (markdown/blocks.pxi), md_read_inlines (markdown/inlines.pxi), markdown.h, array_grow
 # (array.pxi), Utf8View (text/view.pxi), tuple_new (named_tuple.pxi).
@@ -37,12 +38,23 @@ cdef struct MdLongRun:
     size_t last             # where the last run of that length starts
 
 
+# One link label as it is compared, or several, one after another.
+cdef struct MdFolded:
+    uint8_t* data
+    size_t size
+    size_t capacity
+
+
+cdef struct MdLabel:
+    const uint8_t* text
+    size_t size
+
+
 cdef enum:
     MD_RUNS = 64
 
 
 cdef struct MdCodeMap:
-    PyThreadState* thread   # the caller's state if it released the GIL, otherwise NULL
     MdSpan* spans         # the answer, in order, not overlapping
     size_t count
     size_t capacity
@@ -59,6 +71,11 @@ cdef struct MdCodeMap:
     MdSpan* labels        # of the link reference definitions; kind is not used
     size_t label_count
     size_t label_capacity
+    MdFolded folded         # the same labels as they are compared, one after another
+    MdLabel* defined        # each of these, sorted
+    size_t defined_count    # 0 until one is looked up
+    size_t defined_capacity
+    MdFolded wanted         # the label that is looked up
     size_t* containers      # open ones: 0 for a block quote, else the columns by which a list item is indented
     size_t depth
     size_t depth_capacity
@@ -101,7 +118,7 @@ cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t fi
     """
     cdef void* marks
     cdef int result
-    map.count = map.block_count = map.line_count = map.label_count = 0
+    map.count = map.block_count = map.line_count = map.label_count = map.defined_count = 0
     map.depth = map.quote_count = map.opener_count = 0
     if length == 0:
         return 0
@@ -127,6 +144,9 @@ cdef void md_free_map(MdCodeMap* map) noexcept nogil:
     PyMem_RawFree(map.blocks)
     PyMem_RawFree(map.lines)
     PyMem_RawFree(map.labels)
+    PyMem_RawFree(map.folded.data)
+    PyMem_RawFree(map.defined)
+    PyMem_RawFree(map.wanted.data)
     PyMem_RawFree(map.containers)
     PyMem_RawFree(map.quotes)
     PyMem_RawFree(map.openers)
@@ -170,7 +190,6 @@ def code_spans(markdown, type cls not None):
     tuple_require(cls)
     _owner = utf8_open(markdown, &text)
     memset(&map, 0, sizeof(map))
-    map.thread = PyThreadState_Get()
     try:
         with nogil:
             result = md_build_map(&map, <const char*> text.data, text.length, 0, text.length)

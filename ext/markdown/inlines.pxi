@@ -1,8 +1,8 @@
 # The inline structure (CommonMark 0.31.2, section 6).
 #
 # Gives: md_read_inlines.
-# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the marks (markdown.h), array_grow
-# (array.pxi).
+# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), md_is_defined (markdown/labels.pxi),
+# the marks (markdown.h), array_grow (array.pxi).
 #
 # Prose is read once, from left to right, from special byte to special byte. Code spans, raw HTML and autolinks bind
 # tighter than brackets, so they are taken where they start. A ] looks back at the opener on the stack, and ahead for a
@@ -26,7 +26,6 @@ cdef struct MdInlines:
     size_t length           # of the whole text
     int missing
     size_t inactive         # openers below this index cannot make a link any more: no links in links (section 6.3)
-    PyObject* labels        # set of the definitions' normalised labels; NULL until one is looked up
 
 
 # ---- code spans (section 6.1) ---------------------------------------------------
@@ -186,70 +185,6 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
 
 # ---- links and images (sections 6.3 and 6.4) ------------------------------------
 
-cdef str md_normalize_label(MdProse* prose, size_t p, size_t end):
-    """Return a label in the form that is compared: white space collapsed, case folded (section 6.3)."""
-    cdef bytearray label = bytearray()
-    cdef bint space = False
-    while p < end:
-        if md_is_space_or_tab(prose.text[p]) or md_is_line_end(prose.text[p]):
-            p = md_skip_white_space(prose, p)
-            space = True
-            continue
-        if space and label:
-            label.append(c' ')
-        space = False
-        label.append(<unsigned char> prose.text[p])
-        p += 1
-    return label.decode("utf-8", "surrogateescape").casefold()
-
-
-# Labels are compared with Python's case folding, so with Python objects, in code that may run without the GIL. It is
-# taken with the thread's own state (MdCodeMap.thread): PyGILState_Ensure would take the main interpreter's.
-
-ctypedef int (*MdLabelFunction)(MdInlines* s, size_t p, size_t end) noexcept nogil
-
-
-cdef int md_with_interpreter(MdLabelFunction function, MdInlines* s, size_t p, size_t end) noexcept nogil:
-    """Take the GIL if this thread released it, call the function, and release it again."""
-    cdef int result
-    if s.map.thread != NULL:
-        PyEval_RestoreThread(s.map.thread)
-    result = function(s, p, end)
-    if s.map.thread != NULL:
-        PyEval_SaveThread()
-    return result
-
-
-cdef int md_is_defined(MdInlines* s, size_t p, size_t end) noexcept nogil:
-    """Return 1 if text[p:end) is the label of a definition, 0 if not, or -1: no memory."""
-    return md_with_interpreter(<MdLabelFunction> <void*> md_look_up_label, s, p, end)
-
-
-cdef int md_look_up_label(MdInlines* s, size_t p, size_t end) noexcept:
-    cdef MdCodeMap* map = s.map
-    cdef MdProse prose = s.prose
-    cdef size_t i
-    cdef set labels
-    try:
-        if s.labels == NULL:
-            labels = set()
-            prose.end = map.labels[map.label_count - 1].end
-            prose.line = 0
-            for i in range(map.label_count):
-                labels.add(md_normalize_label(&prose, map.labels[i].start, map.labels[i].end))
-            Py_INCREF(labels)
-            s.labels = <PyObject*> labels
-        return md_normalize_label(&s.prose, p, end) in <set> s.labels
-    except MemoryError:
-        return -1
-
-
-cdef int md_forget_labels(MdInlines* s, size_t p, size_t end) noexcept:
-    Py_DECREF(<object> s.labels)
-    s.labels = NULL
-    return 0
-
-
 cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t* end) noexcept nogil:
     """Find the reference that the ] at p ends. Returns 1: there is one, 0: there is none, -1: no memory.
 
@@ -264,12 +199,12 @@ cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t
         label = md_label_end(prose, p + 1)
         if label:
             end[0] = label
-            return md_is_defined(s, p + 2, label - 1)
+            return md_is_defined(s.map, prose, p + 2, label - 1)
         if md_peek(prose, p + 2) == c']':
             end[0] = p + 3
     if opener.nested or md_label_end(prose, opener.text - 1) != p + 1:
         return 0
-    return md_is_defined(s, opener.text, p)
+    return md_is_defined(s.map, prose, opener.text, p)
 
 
 cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:
@@ -371,6 +306,4 @@ cdef int md_read_inlines(MdCodeMap* map, const char* text, size_t length, size_t
             result = md_push_span(&map.spans, &map.count, &map.capacity, block.start, block.end, block.kind)
         if result < 0:
             break
-    if s.labels != NULL:
-        md_with_interpreter(<MdLabelFunction> <void*> md_forget_labels, &s, 0, 0)
     return result

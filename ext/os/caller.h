@@ -22,7 +22,7 @@ enum {
     TAILHOOK_MIN_FILES = 64 /* descriptors that a hook may have open; it needs fewer */
 };
 
-/* The FNV-1a hash of some bytes, begun with the hash of those before them. */
+/* Return the FNV-1a hash of some bytes, begun with the hash of those before them. */
 static inline uint64_t
 tailhook_hash(uint64_t hash, const void *data, size_t size)
 {
@@ -32,7 +32,7 @@ tailhook_hash(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* Go on with a hash by which file a path names. Return false if there is none. */
+/* Add the device and the inode of a file to a hash. Return false if the file is missing. */
 static inline int
 tailhook_hash_file(uint64_t *hash, const char *path)
 {
@@ -45,7 +45,8 @@ tailhook_hash_file(uint64_t *hash, const char *path)
 }
 
 #ifdef __linux__
-/* Go on with a hash by where a link leads; that of a namespace has its number. Return false if there is none. */
+/* Add the target of a link to a hash. The target of a namespace's link contains its number. Return false if the link is
+   missing. */
 static inline int
 tailhook_hash_link(uint64_t *hash, const char *path)
 {
@@ -57,7 +58,7 @@ tailhook_hash_link(uint64_t *hash, const char *path)
     return 1;
 }
 
-/* Go on with a hash by the process's label in a security module, such as AppArmor or SELinux; most have none. */
+/* Add the process's label in a security module, such as AppArmor or SELinux, to a hash. Most processes have none. */
 static inline uint64_t
 tailhook_hash_label(uint64_t hash)
 {
@@ -115,8 +116,8 @@ tailhook_caller_kind(void)
     return hash ? hash : 1;
 }
 
-/* Go on with the hash of tailhook_caller_kind by the process's namespaces and its label. Return 0 if they cannot be found
-   out. In a process that has just started this takes 60 microseconds: /proc makes these files when they are asked for. */
+/* Add the process's namespaces and its label to the hash of tailhook_caller_kind. Return 0 if they cannot be found out.
+   In a process that has just started this takes 60 microseconds: /proc makes these files when they are asked for. */
 static inline uint64_t
 tailhook_caller_identity(uint64_t kind)
 {

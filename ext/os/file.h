@@ -1,5 +1,5 @@
 /* What differs by platform for the readers of files: bytes at an offset, the file's size, the last newline of a block,
-   and a flag that one thread at a time can hold. */
+   and a flag that one thread at a time can hold, or that threads can see. */
 
 #ifndef TAILHOOK_FILE_H
 #define TAILHOOK_FILE_H
@@ -94,6 +94,19 @@ static inline void
 tailhook_leave(char *flag)
 {
     __atomic_clear(flag, __ATOMIC_RELEASE);
+}
+
+/* Set a flag that other threads look at. */
+static inline void
+tailhook_set(char *flag)
+{
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+}
+
+static inline int
+tailhook_is_set(const char *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* What the native client and a worker of the pool send each other: see docs/pool.md, "The protocol". */
+/* What the native client and a worker of the pool send each other (see docs/pool.md, "The protocol"), and why a hook is
+   cold. */
 
 #ifndef TAILHOOK_REQUEST_H
 #define TAILHOOK_REQUEST_H
@@ -8,8 +9,8 @@
 #define TAILHOOK_READY_MAGIC 0x31594452504F4F4CULL
 #define TAILHOOK_REQUEST_MAGIC 0x31514552504F4F4CULL
 
-/* A pool listens for callers like itself: its socket has the name in the file "installation", a dot, and the lower half
-   of its tailhook_caller_kind in TAILHOOK_KIND_DIGITS hexadecimal digits. */
+/* A pool listens for callers like itself: the path of its socket is the prefix in the file "installation", a dot, and the
+   lower half of its tailhook_caller_kind in TAILHOOK_KIND_DIGITS hexadecimal digits. */
 
 /* From the worker, when it has accepted the connection: it can take a request. */
 struct tailhook_ready {
@@ -34,7 +35,17 @@ typedef unsigned char tailhook_exit_code;
 enum {
     TAILHOOK_KIND_DIGITS = 8,
     TAILHOOK_DESCRIPTORS = 4,
-    TAILHOOK_MAX_REQUEST_BYTES = 128 << 10 /* a larger request is not sent */
+    TAILHOOK_MAX_REQUEST_BYTES = 128 << 10, /* a larger request is not sent */
+    TAILHOOK_POOL_RETRY_S = 60              /* between two attempts of clients to start a pool */
+};
+
+/* Why no worker answered: a letter that the client gives the cold hook in TAILHOOK_CLIENT. The hook records it, and
+   src/tailhook/doctor/pool.py reads these names. A worker records 'w' (src/tailhook/stores/hook_times.py). */
+enum {
+    TAILHOOK_REASON_NO_POOL = 'n',
+    TAILHOOK_REASON_BUSY = 'b',    /* no worker was free in time */
+    TAILHOOK_REASON_UNUSUAL = 'u', /* a worker could answer otherwise than the cold hook */
+    TAILHOOK_REASON_OFF = 'o'      /* the client did not ask, as TAILHOOK_NO_POOL is set */
 };
 
 #endif

@@ -16,12 +16,11 @@ def signals(source):
     cdef MatchHits hits = MatchHits(NULL, 0, 0)
     cdef size_t i
     cdef int failed
-    cdef PyThreadState* thread = PyThreadState_Get()
     _owner = utf8_open(source, &text)
     match_table_view(&table, match_signals)
     try:
         with nogil:
-            failed = match_find_counting(&table, text.data, text.length, True, True, &hits, thread)
+            failed = match_find_counting(&table, text.data, text.length, True, True, &hits)
         if failed:
             raise MemoryError
         return [match_signal_names[hits.items[i].name].decode() for i in range(hits.count)]
@@ -45,13 +44,12 @@ def promises(source, bint own_line=False):
     cdef size_t i
     cdef int failed
     cdef list found = []
-    cdef PyThreadState* thread = PyThreadState_Get()
     _owner = utf8_open(source, &text)
     match_table_view(&table, match_promise_tags)
     lines = MatchLines(text.data, text.length, 0, 1, 0, 0, 1, 0)
     try:
         with nogil:
-            failed = match_find_counting(&table, text.data, text.length, False, True, &tags, thread)
+            failed = match_find_counting(&table, text.data, text.length, False, True, &tags)
         if failed:
             raise MemoryError
         for i in range(tags.count):

@@ -98,18 +98,9 @@ cdef void match_hits_sort(MatchHits* hits) noexcept nogil:
 
 
 cdef int match_find_counting(
-    const MatchTable* table,
-    const uint8_t* text,
-    size_t length,
-    bint own_line,
-    bint outside_code,
-    MatchHits* hits,
-    PyThreadState* thread,
+    const MatchTable* table, const uint8_t* text, size_t length, bint own_line, bint outside_code, MatchHits* hits
 ) noexcept nogil:
-    """Fill the empty `hits` with the matches that count, in order. Returns 0, or -1: no memory.
-
-    thread: see MdCodeMap.
-    """
+    """Fill the empty `hits` with the matches that count, in order. Returns 0, or -1: no memory."""
     cdef MatchLines lines = MatchLines(text, length, 0, 1, 0, 0, 1, 0)
     cdef MdCodeMap code
     cdef MatchHit* hit
@@ -132,7 +123,6 @@ cdef int match_find_counting(
     if kept == 0:
         return 0
     memset(&code, 0, sizeof(MdCodeMap))
-    code.thread = thread
     if md_build_map(&code, <const char*> text, length, hits.items[0].start, reach) < 0:
         md_free_map(&code)
         return -1

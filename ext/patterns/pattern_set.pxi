@@ -54,12 +54,11 @@ cdef class Automaton:
         cdef size_t character = 0
         cdef int failed
         cdef list found = []
-        cdef PyThreadState* thread = PyThreadState_Get()
         tuple_require(cls)
         _owner = utf8_open(source, &text)
         try:
             with nogil:
-                failed = match_find_counting(&self.table, text.data, text.length, own_line, outside_code, &hits, thread)
+                failed = match_find_counting(&self.table, text.data, text.length, own_line, outside_code, &hits)
             if failed:
                 raise MemoryError
             for i in range(hits.count):

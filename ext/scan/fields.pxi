@@ -1,10 +1,10 @@
 # The columns that the tables of a scan have, and a row's values on their way into them.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_finish_batch, scan_end_row;
+# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_cut_batch, scan_end_row;
 # scan_put_*, scan_is_name, scan_string_bytes; ScanText, scan_text_*.
-# Needs: the columns (arrow/columns.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
-# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses
-# (scan/responses.pxi), array_grow (array.pxi).
+# Needs: the columns (arrow/columns.pxi), ScanQueue (scan/queue.pxi), RecSlice and its kin (transcript/fields.pxi),
+# json_unescape (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses (scan/responses.pxi),
+# array_grow (array.pxi).
 #
 # All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
 # What is put into a column that is not asked for is not decoded.
@@ -46,6 +46,7 @@ cdef enum:
     SCAN_OUTPUT_TOKENS
     SCAN_CACHE_READ_TOKENS
     SCAN_CACHE_CREATION_TOKENS
+    SCAN_CACHE_CREATION_1H_TOKENS  # those of them that stay for an hour: no table has this column
     # of a tool use and its result:
     SCAN_TOOL_USE_ID
     SCAN_STARTED
@@ -80,12 +81,8 @@ cdef enum:
 cdef enum:
     SCAN_MAX_NAME_BYTES = 4096   # of a name or an id; a longer one counts as missing
     SCAN_BATCH_ROWS = 1 << 16
+    SCAN_BATCH_LINES = 1 << 12   # of session lines, which are read in Python, so that a batch takes little memory there
     SCAN_BATCH_BYTES = 4 << 20  # of texts
-
-# Finished rows.
-cdef struct ScanBatch:
-    ArrowColumn* columns   # those of the question, in its order
-    size_t rows
 
 cdef struct ScanColumns:
     ArrowColumn items[SCAN_FIELDS]
@@ -93,12 +90,9 @@ cdef struct ScanColumns:
     int order[SCAN_FIELDS]  # the numbers of the question's columns
     size_t count            # of them
     size_t rows             # that are not in a batch yet
+    size_t batch_rows       # that are cut off as a batch
     bint are_responses      # of which scan_drop_responses drops some
-    ScanBatch* batches
-    size_t batch_count
-    size_t batch_capacity
-    int (*hand_over)(void* owner) noexcept nogil  # is called after each new batch; NULL: batches are kept
-    void* owner
+    ScanQueue queue         # of finished batches
 
 # UTF-8 that grows.
 cdef struct ScanText:
@@ -150,6 +144,7 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_OUTPUT_TOKENS, ARROW_INT, b"output_tokens")
     scan_define(columns, SCAN_CACHE_READ_TOKENS, ARROW_INT, b"cache_read_tokens")
     scan_define(columns, SCAN_CACHE_CREATION_TOKENS, ARROW_INT, b"cache_creation_tokens")
+    scan_define(columns, SCAN_CACHE_CREATION_1H_TOKENS, ARROW_INT, b"cache_creation_1h_tokens")
     scan_define(columns, SCAN_TOOL_USE_ID, ARROW_TEXT, b"tool_use_id")
     scan_define(columns, SCAN_STARTED, ARROW_TIME, b"started")
     scan_define(columns, SCAN_ENDED, ARROW_TIME, b"ended")
@@ -192,26 +187,26 @@ cdef int scan_field_named(str name, bint of_sessions) except -1:
     raise ValueError(f"no table has a column named {name!r}")
 
 
-cdef int scan_finish_batch(ScanColumns* columns) noexcept nogil:
-    """Make a batch of the rows so far. Returns 0, or -1: no memory, or it could not be handed over."""
-    cdef ScanBatch* batch
+cdef int scan_cut_batch(ScanColumns* columns, ScanBatch* batch) noexcept nogil:
+    """Make a batch of the rows so far. Returns 0, or -1: no memory."""
     cdef size_t i
     if columns.are_responses and scan_drop_responses(columns) < 0:
         return -1
-    if columns.batch_count == columns.batch_capacity and array_grow(
-        <void**>&columns.batches, &columns.batch_capacity, columns.batch_count + 1, sizeof(ScanBatch)
-    ) < 0:
-        return -1
-    batch = &columns.batches[columns.batch_count]
     batch.columns = <ArrowColumn*>PyMem_RawMalloc(max(<size_t>1, columns.count) * sizeof(ArrowColumn))
     if batch.columns == NULL:
         return -1
     for i in range(columns.count):
         batch.columns[i] = columns.items[columns.order[i]]
+    batch.column_count = columns.count
     batch.rows = columns.rows
-    columns.batch_count += 1
     scan_define_columns(columns)
-    return columns.hand_over(columns.owner) if columns.hand_over != NULL else 0
+    return 0
+
+
+cdef int scan_hand_over(ScanColumns* columns) noexcept nogil:
+    """Put the rows so far into the queue, as a batch. Returns 0, or -1: no memory."""
+    cdef ScanBatch batch
+    return -1 if scan_cut_batch(columns, &batch) < 0 else scan_queue_put(&columns.queue, &batch)
 
 
 cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
@@ -225,7 +220,7 @@ cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
     columns.rows += 1
     for i in range(columns.count):
         size += columns.items[columns.order[i]].texts.size
-    return scan_finish_batch(columns) if columns.rows == SCAN_BATCH_ROWS or size >= SCAN_BATCH_BYTES else 0
+    return scan_hand_over(columns) if columns.rows == columns.batch_rows or size >= SCAN_BATCH_BYTES else 0
 
 
 # ---- texts ---------------------------------------------------------------------
@@ -235,6 +230,15 @@ cdef inline int scan_text_room(ScanText* text, size_t more) noexcept nogil:
     if text.size + more <= text.capacity:
         return 0
     return array_grow(<void**>&text.data, &text.capacity, text.size + more, 1)
+
+
+cdef void scan_text_shrink(ScanText* text) noexcept nogil:
+    """Make a text empty, with hardly any memory. It keeps an address."""
+    cdef void* shrunk = PyMem_RawRealloc(text.data, 1)
+    text.size = 0
+    if shrunk != NULL:
+        text.data = <uint8_t*>shrunk
+        text.capacity = 1
 
 
 cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:

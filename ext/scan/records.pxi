@@ -1,7 +1,7 @@
 # What a scan asks of one record: its own text, and the rows that it gives.
 #
-# Gives: ScanPlace; scan_own_text; scan_put_origin, scan_put_record, scan_put_usage, scan_put_tool_halves,
-# scan_put_line.
+# Gives: ScanPlace; scan_is_own_words, scan_own_text; scan_put_origin, scan_put_record, scan_put_usage,
+# scan_put_tool_halves, scan_put_line.
 # Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_*,
 # rec_role, rec_read_* and rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip
 # (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan/tools.h.
@@ -164,6 +164,14 @@ cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, const 
     return arrow_add_null(&columns.items[field])
 
 
+cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
+    """Return whether the agent or a person said what is in the record, and neither the host nor its app.
+
+    To the memory machine, what the app sends is a message.
+    """
+    return rec_is_own_words(fields) and not rec_is_app_written(fields)
+
+
 cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept nogil:
     """Return whether an API response is in a record: its own, or one that a progress record repeats of a sub-agent.
 
@@ -195,7 +203,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     cdef RecSlice* time = &response.top[FIELD_TIMESTAMP]
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice agent = fields.top[FIELD_AGENT_ID]
-    cdef RecSlice data, nested_agent
+    cdef RecSlice data, nested_agent, written
     cdef int64_t at
     if not scan_find_response(fields, &response):
         return 0
@@ -205,6 +213,9 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
                 agent = nested_agent
         if not rec_read_time(time, &at):
             time = &fields.top[FIELD_TIMESTAMP]
+    written.start = NULL
+    if columns.wanted[SCAN_CACHE_CREATION_1H_TOKENS]:
+        rec_find_member(usage, b"cache_creation", 14, &written)
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
@@ -223,6 +234,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         or scan_put_count(columns, SCAN_OUTPUT_TOKENS, usage, b"output_tokens", 13) < 0
         or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, usage, b"cache_read_input_tokens", 23) < 0
         or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, usage, b"cache_creation_input_tokens", 27) < 0
+        or scan_put_count(columns, SCAN_CACHE_CREATION_1H_TOKENS, &written, b"ephemeral_1h_input_tokens", 25) < 0
     ):
         return -1
     return scan_end_row(columns)
@@ -475,7 +487,7 @@ cdef int scan_put_line(
         or scan_put_bool(columns, SCAN_IS_PROMPT, has_record and rec_is_prompt(fields)) < 0
         or scan_put_bool(columns, SCAN_IS_SIDECHAIN, rec_value_is_true(&fields.top[FIELD_SIDECHAIN])) < 0
         or scan_put_bool(columns, SCAN_IS_ERROR, has_record and rec_is_error(fields)) < 0
-        or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and rec_is_own_words(fields)) < 0
+        or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and scan_is_own_words(fields)) < 0
         or scan_put_tool_ids(columns, fields, scratch) < 0
         or scan_put_agents(columns, fields, scratch) < 0
         or scan_put_int(columns, SCAN_LINE_BYTES, size) < 0

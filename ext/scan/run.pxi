@@ -1,6 +1,7 @@
 # A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
 #
-# Gives: ScanQuestion, ScanSearch, ScanRun; scan_feed, scan_one_line, scan_end_of_file; SCAN_BLOCK_BYTES.
+# Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file;
+# scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, arrow/columns.pxi), RecFields (transcript/fields.pxi),
 # rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
 # match_find (patterns/automaton.pxi), match_hits_sort (patterns/matches.pxi), md_build_map (markdown/code_map.pxi),
@@ -12,14 +13,18 @@
 # All of it runs without the interpreter's lock, and a ScanRun in one thread at a time. A ScanQuestion does not change,
 # so threads can share it.
 #
-# With a gate, only lines are parsed in which a literal of the question may be, as the bytes of the JSON text are: the
-# gate is a pattern set of parts of the patterns that JSON writes as they are, and of the escapes that could hide them.
+# With a gate, a line is parsed only if its bytes contain one of the gate's literals: parts of the patterns that JSON
+# writes as they are, and the escapes that could hide such parts.
 
 cdef enum:
     SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
     SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
     SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
     SCAN_MAX_TYPE_BYTES = 128       # of an unknown type's name, and of a version
+
+cdef enum:
+    SCAN_NO_MEMORY = -1
+    SCAN_UNREADABLE = -2            # see errno
 
 cdef enum:
     SCAN_RECORDS
@@ -67,12 +72,12 @@ cdef struct ScanRun:
     bint is_skipping       # up to the next newline: a line that is too long, or another range's
     bint lacks_newline     # the line at hand is the file's last, and its newline is not in the file
     bint is_done           # the next line belongs to another range
+    unsigned char* block   # what was read last
     int64_t records
     int64_t broken_lines
     int64_t long_lines
     ArrowTexts unknown_types    # two texts each: a type that is not known, and the version of the host
     int64_t unknown_counts[SCAN_MAX_UNKNOWN_TYPES + 1]  # of each; the last one is for all that have no place
-    PyThreadState* thread  # the caller's, see MdCodeMap
 
 
 cdef bint scan_is_separator(unsigned char letter) noexcept nogil:
@@ -260,7 +265,6 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
     match_hits_sort(&run.hits)
     for i in range(run.hits.count):
         reach = max(reach, run.hits.items[i].end)
-    run.code.thread = run.thread
     if md_build_map(&run.code, <const char*>data, size, run.hits.items[0].start, reach) < 0:
         return -1
     lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
@@ -361,7 +365,7 @@ cdef int scan_put_rows(
     if run.question.table == SCAN_TOOL_HALVES:
         return scan_put_tool_halves(&run.columns, fields, &run.place, &run.scratch)
     if run.question.all_text or (
-        rec_is_own_words(fields)
+        scan_is_own_words(fields)
         and (run.question.sidechains or not rec_value_is_true(&fields.top[FIELD_SIDECHAIN]))
     ):
         return scan_put_matches(run, fields)
@@ -516,6 +520,35 @@ cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
     return failed
 
 
+cdef int scan_feed_blocks(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
+    """Scan the next bytes, up to the end of the range, or until it is stopped. Returns 0 or SCAN_NO_MEMORY."""
+    cdef Cursor stop
+    while start != end and not run.is_done and not os_flag_is_set(&run.columns.queue.is_stopped):
+        stop = start + min(<Py_ssize_t>SCAN_BLOCK_BYTES, end - start)
+        if scan_feed(run, start, stop) < 0:
+            return SCAN_NO_MEMORY
+        start = stop
+    return 0
+
+
+cdef int scan_read(ScanRun* run, int fd) noexcept nogil:
+    """Scan the range of an open file, until it is stopped. Returns 0, SCAN_NO_MEMORY or SCAN_UNREADABLE."""
+    cdef Py_ssize_t count
+    if run.block == NULL:
+        run.block = <unsigned char*>PyMem_RawMalloc(SCAN_BLOCK_BYTES)
+        if run.block == NULL:
+            return SCAN_NO_MEMORY
+    while not run.is_done and not os_flag_is_set(&run.columns.queue.is_stopped):
+        count = os_read_at(fd, run.block, SCAN_BLOCK_BYTES, run.offset)
+        if count == 0:
+            return scan_end_of_file(run)
+        if count > 0 and scan_feed(run, run.block, run.block + count) < 0:
+            return SCAN_NO_MEMORY
+        if count < 0 and errno != EINTR:
+            return SCAN_UNREADABLE
+    return 0
+
+
 cdef int scan_one_line(
     ScanRun* run, Cursor start, Cursor end, Cursor translated, Cursor translated_end, int64_t offset
 ) noexcept nogil:
@@ -538,3 +571,18 @@ cdef int scan_one_line(
     if translated == translated_end or not rec_find(translated, translated_end, &fields):
         memset(&fields, 0, sizeof(RecFields))
     return scan_put_rows(run, &fields, line.is_broken or fields.start == NULL, size, offset)
+
+
+cdef void scan_free_working_memory(ScanRun* run) noexcept nogil:
+    """Free what the next range does not need: a long line may have made it large."""
+    if run.is_done:
+        run.pending.size = 0
+    if run.pending.size == 0:
+        scan_text_shrink(&run.pending)
+    scan_text_shrink(&run.text)
+    scan_text_shrink(&run.scratch)
+    PyMem_RawFree(run.block)
+    run.block = NULL
+    match_hits_free(&run.hits)
+    match_hits_free(&run.gate_hits)
+    md_free_map(&run.code)

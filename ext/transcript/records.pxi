@@ -335,15 +335,13 @@ cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
     cdef RecSlice role = rec_role(fields)
-    cdef RecSlice text
     return (
         rec_is_persons(&role)
         and rec_speech(fields)[FIELD_RESULTS].start == NULL
         and not rec_value_is_true(&fields.top[FIELD_SIDECHAIN])
         and rec_is_of_person(&fields.top[FIELD_ORIGIN])
         and rec_is_own_words(fields)
-        and rec_first_text(fields, &text)
-        and not rec_begins_with(&text, rec_app_written, REC_APP_WRITTEN_COUNT)
+        and not rec_is_app_written(fields)
     )
 
 
@@ -357,6 +355,17 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     if not rec_first_text(fields, &text):
         return False
     return not is_persons or not rec_begins_with(&text, rec_host_written, REC_HOST_WRITTEN_COUNT)
+
+
+cdef bint rec_is_app_written(RecFields* fields) noexcept nogil:
+    """Return whether a person's record begins with what a button or a monitor of the host's app sends."""
+    cdef RecSlice role = rec_role(fields)
+    cdef RecSlice text
+    return (
+        rec_is_persons(&role)
+        and rec_first_text(fields, &text)
+        and rec_begins_with(&text, rec_app_written, REC_APP_WRITTEN_COUNT)
+    )
 
 
 cdef bint rec_first_text(RecFields* fields, RecSlice* text) noexcept nogil:

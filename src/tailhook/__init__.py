@@ -52,6 +52,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """Return all names, also those that are not loaded yet: an editor completes them."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used: the hook imports this package and none of them."""
     if name not in _HOMES:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib.machinery import ModuleSpec
 from io import FileIO
-from threading import Event
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final
 
@@ -630,7 +629,7 @@ def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
 
 @final
 class ScanProgram:
-    """A question as `RangeScan` runs it. It can be pickled; its tables are compiled already.  (ext/scan/face.pxi)
+    """A question as `scan_range` answers it. It can be pickled, with its compiled tables.  (ext/scan/program.pxi)
 
     table: "records" or "matches", or what rows are joined from: "usage", "tools", "sessions".
     columns: of the rows, each once.
@@ -640,7 +639,7 @@ class ScanProgram:
     gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
     roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
     code: which matches count: -1 all, 0 those outside code, 1 those in code.
-    context: characters around a match, up to 65,536.
+    context: characters around a match, up to 131,072.
     since, until: microseconds since 1970; None for no limit.
     all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
     known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
@@ -671,17 +670,54 @@ class ScanProgram:
         known_types: Sequence[tuple[str, str]] = (),
     ) -> ScanProgram: ...
 
-@final
-class RangeScan:
-    """Scans ranges of files, one after another, into batches of rows.  (ext/scan/run.pxi)
+def scan_range(
+    source: int,
+    start: int,
+    end: int | None,
+    program: ScanProgram,
+    *,
+    path: str = "",
+    session_id: str = "",
+    host: str = "claude-code",
+    into: RangeScan | None = None,
+) -> list[ArrowBatch]:
+    """Scan a range of an open file, and return its rows as finished batches: at least one, which may be empty.
 
     A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB
-    without its newline is skipped and counted. While it scans, it does not hold the interpreter lock.
+    without its newline is skipped and counted. The interpreter lock is not held from the first to the last byte, and
+    threads can share the program and the file. So Ctrl-C is handled when the range has ended, unless it comes to a
+    thread that waits in `RangeScan.take`.  (ext/scan/range.pxi)
 
-    One thread at a time may use it: all methods raise RuntimeError if another thread, or the sink, does. After a
-    MemoryError they raise MemoryError again, because a row may be incomplete.
+    source: the descriptor of a regular file, which stays open; its position does not change.
+    start, end: bytes.  end: None for the end of the file.
+    path: for the rows.  session_id: of records that name none.
+    into: a scan of the same program, which gets the rows and the counts: then no batch is returned.
 
+    Raises OSError if the file cannot be read; ValueError if the range begins before the file, or the scan has another
+    program; RuntimeError if another thread uses the scan; MemoryError.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     _ = file.write(b'{"type":"user"}\\n{"type":"assistant"}\\n')
+    ...     file.flush()
+    ...     batches = scan_range(file.fileno(), 5, None, ScanProgram(table="records", columns=["type", "offset"]))
+    >>> [batch.columns() for batch in batches]
+    [[['assistant'], [16]]]
+    """
+
+@final
+class RangeScan:
+    """Gathers the rows of ranges of files, scanned one after another, in batches.  (ext/scan/range.pxi)
+
+    A file of Claude Code's records is scanned with `scan_range`. For data that Python reads or translates: `begin`,
+    then `feed` or `feed_line`, then `end_file`.
+
+    One thread at a time may scan. While it does, other threads may use `take`, `stop` and `is_stopped`; most other
+    methods raise RuntimeError there. After a MemoryError they raise it again, because a row may be incomplete.
+
+    program: the question.
     is_done: whether the range has ended, and no more bytes are needed.
+    is_stopped: whether `stop` was called.
     counts: records, broken_lines and long_lines that were met.
 
     >>> scan = RangeScan(ScanProgram(table="records", columns=["type", "offset"]))
@@ -693,7 +729,11 @@ class RangeScan:
     """
 
     @property
+    def program(self) -> ScanProgram: ...
+    @property
     def is_done(self) -> bool: ...
+    @property
+    def is_stopped(self) -> bool: ...
     @property
     def text_gate(self) -> Automaton | None:
         """What finds every line whose text could match, by its JSON text; None if all lines count, or other tables."""
@@ -707,11 +747,13 @@ class RangeScan:
         The 64 types that are met first are kept; all others count as ("others", "").
         """
 
-    def __new__(cls, program: ScanProgram, sink: Callable[[ArrowBatch], object] | None = None) -> RangeScan:
+    def __new__(cls, program: ScanProgram, max_waiting: int | None = None) -> RangeScan:
         """Return a scan.
 
-        sink: takes each batch when it is finished, in the thread that scans, which goes on when it returns. What it
-            raises ends the scan. None: batches wait for `finish`.
+        max_waiting: how many finished batches may wait for `take`. When there are so many, the scan waits until another
+            thread takes one, and Ctrl-C does not end that. None: any number.
+
+        Raises ValueError if it is 0.
         """
 
     def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
@@ -730,22 +772,25 @@ class RangeScan:
         translated: its record as Claude Code would have written it, None if it has none.
         """
 
-    def read(self, fd: int, stop: Event | None = None) -> None:
-        """Read the range from a regular file, in blocks of 256 KiB. Raises OSError, and RuntimeError without a range.
-
-        Signals are handled, and `stop` is looked at, every 32 MiB.
-
-        fd: must stay open; its position does not change.  stop: when it is set, the reading ends.
-        """
-
     def end_file(self) -> None:
         """End the range, and scan the last line if it has no newline. Raises RuntimeError without a range."""
 
     def finish(self) -> list[ArrowBatch]:
-        """Return the batches since the last call that no sink took: at least one, which may be empty.
+        """Return the batches since the last call that were not taken: at least one, which may be empty.
+
+        `take` then returns None, until the next range is begun.
 
         Raises ValueError if the question has a column that its table lacks.
         """
+
+    def take(self) -> ArrowBatch | None:
+        """Wait for a batch and take it; None if the scan was finished or stopped, or has failed.
+
+        It waits without the interpreter lock. Signals are handled, so that Ctrl-C raises KeyboardInterrupt here.
+        """
+
+    def stop(self) -> None:
+        """Let the scan end soon, in any thread: after 256 KiB, or the line at hand. Rows are then missing."""
 
 # ---- modules -----------------------------------------------------------------
 
@@ -797,7 +842,13 @@ REQUEST_HEADER_BYTES: int
 REQUEST_DESCRIPTORS: int  # that come with a request
 MAX_REQUEST_BYTES: int
 KIND_DIGITS: int  # in the name of a socket
+POOL_RETRY_S: int  # seconds between two attempts of clients to start a pool
 MIN_FILES: int  # that a process may open to answer a request
+# Why no worker answered, as the code of a letter: see ext/os/request.h.
+REASON_NO_POOL: int
+REASON_BUSY: int
+REASON_UNUSUAL: int
+REASON_OFF: int
 
 def caller_kind() -> int:
     """Return a hash of this process's users, groups, nice value, root folder and rights, or 0.

@@ -29,8 +29,8 @@ class Follower:
 
     A file that is truncated or overwritten is read again from its beginning. If another file takes its path, the rest
     of the old one is read, and then the new one. A line without its end is given as soon as it is a whole JSON object:
-    an object that is cut off is never one. A file that has not changed is not read again, and of a line without its end
-    only what is new, unless that may complete it.
+    an object that is cut off is never one. A file that has not changed is not read again. If the last line has no end,
+    only its new bytes are read until they may complete it.
     """
 
     def __init__(self, source: OpenSource) -> None:
@@ -46,7 +46,7 @@ class Follower:
 
     def _restart(self) -> None:
         """Begin at the beginning of the file."""
-        self._end = 0  # where the next line begins that is not read
+        self._end = 0  # offset of the first line that is not read yet
         self._witness = b""  # the bytes before it
         self._given = b""  # a line that begins there, has no end yet, and was given
         self._seen: tuple[int, int | None] | None = None  # the state of the file in which all records were given
@@ -119,7 +119,7 @@ class Follower:
         return self._witness_at(self._end) != self._witness
 
     def _witness_at(self, end: int) -> bytes:
-        """Return the bytes before an offset by which is seen whether they have changed."""
+        """Return the last bytes before an offset. If they differ later, the file was overwritten."""
         start = max(0, end - MAX_WITNESS_BYTES)
         return self._read(start, end - start)
 

@@ -1,6 +1,6 @@
 """The records of hosts other than Claude Code, as Claude Code would write them.
 
-How is described in the hosts' modules (`tailhook.hook.hosts`), the same that the hooks use: a host is one module.
+Each host's module in `tailhook.hook.hosts` describes the translation. The hooks use the same modules.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 
 from tailhook._core import Record, forward_lines, forward_records, parse_record, reverse_lines, write_json
 from tailhook.errors import RecordError
@@ -87,7 +88,10 @@ class HostRecords:
         return "\n".join(reversed(texts)) if texts else None
 
     def read_changes(self, file: SeekableFile, end: int | None) -> None:
-        """Find what in the records before an offset holds for later ones.  end: None for the file's end."""
+        """Read the values that records before an offset set for later ones, such as the session and the folder.
+
+        end: the offset, None for the file's end.
+        """
         start = self._changes[-1][0]
         if end is not None and end <= start:
             return
@@ -100,7 +104,7 @@ class HostRecords:
             self._note(offset, found[offset])
 
     def _note(self, offset: int, found: dict[str, str]) -> None:
-        """Keep what a record gives for itself and later ones. Records come in order; one that came before is known."""
+        """Keep the values that a record sets. Ignore a record that was noted before."""
         last, known = self._changes[-1]
         if offset > last and found:
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
@@ -258,7 +262,7 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
     found = set()
     for pattern in (claude_code if records is None else records.host).SUB_AGENT_FILES:
         for agent in own.parent.glob(pattern.replace("{session}", glob.escape(session))):
-            if agent == own or not agent.name.endswith(TRANSCRIPT_ENDINGS):
+            if agent == own or not agent.name.endswith(TRANSCRIPT_ENDINGS) or not S_ISREG(agent.lstat().st_mode):
                 continue
             if "{session}" in pattern or (not is_sub_agent and read_session_id(str(agent)) in sessions):
                 found.add(str(agent))

@@ -40,6 +40,7 @@ class TranscriptMessage:
 
     @property
     def model(self) -> str | None:
+        """The model of the first record that names one, or None."""
         return next((record.model for record in self.records if record.model is not None), None)
 
     @property
@@ -49,6 +50,7 @@ class TranscriptMessage:
 
     @property
     def tools(self) -> list[ToolUse]:
+        """The tool uses of the message, in order."""
         return [tool for record in self._said for tool in record.tools]
 
     @property

@@ -20,7 +20,7 @@ GZIP_MARK = b"\x1f\x8b"  # RFC 1952, section 2.3.1
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
 COMPRESSION_MARK_BYTES = 4  # in which a compressed file is recognized
-COPY_BYTES = 1 << 20  # that are decompressed at a time
+COPY_BYTES = 1 << 20  # that are copied at a time
 URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 MAX_URL_RETRIES = 3
@@ -133,9 +133,9 @@ def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
         import zlib
 
         packed = gzip.GzipFile(fileobj=file, mode="rb")
-        return copy_all(packed, (gzip.BadGzipFile, zlib.error), name)
+        return copy_to_temporary(packed, (gzip.BadGzipFile, zlib.error), name)
     zstd = import_zstd(name)
-    return copy_all(zstd.ZstdFile(file), (zstd.ZstdError,), name)
+    return copy_to_temporary(zstd.ZstdFile(file), (zstd.ZstdError,), name)
 
 
 def is_compressed(start: bytes) -> bool:
@@ -166,7 +166,7 @@ def import_zstd(name: str) -> Any:
 
 
 def write_chunk(plain: Any, chunk: bytes, name: str) -> None:
-    """Write a part of a decompressed file.  name: of the source, for messages. Raises SourceError."""
+    """Write a part of a temporary copy.  name: of the source, for messages. Raises SourceError."""
     import tempfile
 
     view = memoryview(chunk)
@@ -175,20 +175,24 @@ def write_chunk(plain: Any, chunk: bytes, name: str) -> None:
             view = view[plain.write(view) :]
     except OSError as error:
         reason = f"{tempfile.gettempdir()}: {error.strerror}"
-        raise SourceError(f"{name} cannot be decompressed: {reason}") from None
+        raise SourceError(f"{name} cannot be copied to a temporary file: {reason}") from None
 
 
-def copy_all(compressed: Any, errors: tuple[type[Exception], ...], name: str) -> io.FileIO:
-    """Return an unnamed temporary file with all bytes that a decompressing file gives, and close that one.
+def copy_to_temporary(source: Any, errors: tuple[type[Exception], ...], name: str) -> io.FileIO:
+    """Return an unnamed temporary file with all bytes of a source, and close the source.
 
+    source: a file, which may decompress what it reads.
     errors: what it raises for damaged data.
+    name: of the source, for messages.
+
+    Raises SourceError if the data is damaged or there is no room for the copy.
     """
     import tempfile
 
     plain: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the caller closes it
     try:
-        with compressed:
-            while chunk := compressed.read(COPY_BYTES):
+        with source:
+            while chunk := source.read(COPY_BYTES):
                 write_chunk(plain, chunk, name)
     except BaseException as error:
         plain.close()
@@ -381,7 +385,10 @@ def fetch_range(url: str, store: Any, name: str, start: int, length: int, versio
     found = ask_store("get", url, store, name, options={"range": (start, start + length)})
     if version_of(found.meta).differs_from(version):
         raise replaced_error(url)
-    return bytes(call_store(url, found.bytes))
+    data = bytes(call_store(url, found.bytes))
+    if len(data) < length:
+        raise SourceError(f"{url} gave fewer bytes than asked for: {len(data):,} of {length:,}")
+    return data
 
 
 def ask_store(function: str, url: str, *arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Makes a picture of a page: `python tests/browser/page_picture.py FILE.html PICTURE.png`."""
+"""Makes pictures of a page: `python tests/browser/page_picture.py FILE.html LIGHT.png DARK.png`."""
 
 import sys
 from pathlib import Path
@@ -11,15 +11,17 @@ from support.browser import launch
 SIZE = {"width": 1080, "height": 400}
 
 
-def main(page_file: str, picture: str) -> None:
-    """Make the picture of the whole page, in light colours."""
+def main(page_file: str, light: str, dark: str) -> None:
+    """Make pictures of the whole page, in light and in dark colours."""
     with sync_playwright() as playwright:
         browser = launch(playwright)
         if isinstance(browser, str):
             sys.exit(browser)
-        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page = browser.new_page(viewport=SIZE)
         page.goto(Path(page_file).absolute().as_uri())
-        page.screenshot(path=picture, full_page=True)
+        for colours, picture in (("light", light), ("dark", dark)):
+            page.emulate_media(color_scheme=colours)
+            page.screenshot(path=picture, full_page=True)
         browser.close()
 
 

@@ -27,8 +27,11 @@ HOSTILE = {
 
 
 def rows(page, section="board"):
-    """Return the projects that are shown, from the top."""
-    return page.locator(f"#{section} li .project").all_inner_texts()
+    """Return the projects that are shown, from the top.
+
+    By textContent: innerText is empty for a row that was just moved, because of its `content-visibility: auto`.
+    """
+    return page.locator(f"#{section} li .project").all_text_contents()
 
 
 def fill(daemon, folder):
@@ -36,6 +39,12 @@ def fill(daemon, folder):
     with daemon.client() as client:
         for event in sessions(folder):
             client.post("/events", json=event).raise_for_status()
+
+
+def show(daemon, board, folder):
+    """Post the simulated sessions, and wait until the board has them all: a row that moves may miss a click."""
+    fill(daemon, folder)
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
 
 
 def focused(page):
@@ -123,8 +132,9 @@ def test_age_and_order_go_by_when_the_status_changed(daemon, board):
     expect(row(board, "first").locator(".branch")).to_have_text("late")
     expect(row(board, "ahead")).to_be_visible()
     assert rows(board) == ["first", "second", "ahead", "done"]
-    assert [row(board, name).locator(".age").inner_text() for name in ("first", "second", "done")] == ["3h", "2h", "5h"]
-    assert re.fullmatch(r"\d+s", row(board, "ahead").locator(".age").inner_text())
+    ages = {name: row(board, name).locator(".age").text_content() for name in rows(board)}
+    assert re.fullmatch(r"\d+s", ages.pop("ahead"))
+    assert ages == {"first": "3h", "second": "2h", "done": "5h"}
 
 
 @pytest.mark.parametrize(
@@ -190,8 +200,7 @@ def test_a_placeholder_gives_way_to_its_session(daemon, board):
 
 
 def test_the_filter_takes_all_its_words(daemon, board, tmp_path):
-    fill(daemon, tmp_path)
-    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    show(daemon, board, tmp_path)
     board.keyboard.press("/")
     board.keyboard.type("SRC run")
     expect(board.locator("#board li")).to_have_count(2)
@@ -208,6 +217,7 @@ def test_the_filter_takes_all_its_words(daemon, board, tmp_path):
 def test_a_plate_is_dismissed_by_its_button_and_by_its_key(daemon, board):
     for name in ("one", "two"):
         daemon.post("stop", name, project_path=f"/{name}")
+    expect(board.locator("#board li")).to_have_count(2)
     row(board, "one").hover()
     board.get_by_role("button", name="Dismiss one").click()
     expect(row(board, "one")).to_have_count(0)
@@ -228,8 +238,7 @@ def test_a_plate_whose_name_is_not_a_path_is_dismissed_too(daemon, board):
 
 
 def test_it_is_used_by_keys_alone(daemon, board, tmp_path):
-    fill(daemon, tmp_path)
-    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    show(daemon, board, tmp_path)
     names = rows(board)
     board.keyboard.press("ArrowDown")
     assert focused(board) == names[0]
@@ -268,7 +277,7 @@ def test_the_focus_stays_with_a_row_that_moves(daemon, board):
 
 
 def test_details_show_events_last_words_and_the_timeline(daemon, board, tmp_path):
-    fill(daemon, tmp_path)
+    show(daemon, board, tmp_path)
     row(board, "payments").click()
     details = board.get_by_role("dialog", name="payments")
     expect(details.locator(".message")).to_have_text(LAST_WORDS)
@@ -285,7 +294,7 @@ def test_details_show_events_last_words_and_the_timeline(daemon, board, tmp_path
 
 
 def test_bars_stand_where_they_belong(daemon, board, tmp_path):
-    fill(daemon, tmp_path)
+    show(daemon, board, tmp_path)
     row(board, "payments").click()
     expect(board.locator("#details .events li")).to_have_count(20)
     # All of it at one moment: the picture is drawn again as time goes on.
@@ -347,7 +356,7 @@ def test_text_of_a_session_stays_text(daemon, board, text, tmp_path):
     expect(shown.locator(".branch")).to_have_text(kept)
     expect(details.locator(".message")).to_have_text(kept)
     expect(details.locator(".events .tool").last).to_have_text(kept)
-    whole = board.locator("body").inner_text()
+    whole = board.locator("body").text_content()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", whole)
     assert board.title() == "(1) tailhook"
     assert board.locator("img, #board script, #details script, #board b").count() == 0

@@ -1,10 +1,15 @@
-"""Daemons for the tests of whole processes."""
+"""Daemons, pools and scans for the tests of whole processes."""
 
+import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import COVERAGE, SANITIZER, short_folder
+from support.host import COVERAGE, SANITIZER, short_folder, tailhook
+from support.library_sample import said, text, write_sample
+from support.pool import PACKAGE, Pool
 from support.postgres import postgres, wait_for
 
 # The tests of these modules run each hook cold and warm, and compare the two.
@@ -13,6 +18,7 @@ IN_BOTH_FORMS = {
     for name in (
         *("hook_process", "hosts", "idle_process", "idle_store", "ralph_process", "ralph_complaints", "ralph_diagrams"),
         *("triage_process", "memory_process", "gate_process", "plates_process", "state_folder"),
+        "concurrency",
     )
 }
 
@@ -34,6 +40,26 @@ def short_path():
     """Yield a folder with a short path: the path of a socket has at most 107 bytes."""
     with short_folder() as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def home():
+    """Yield a home whose path is short."""
+    with short_folder() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def pool(home):
+    """Yield a pool of its own for a test."""
+    with Pool(home) as one:
+        yield one
+
+
+@pytest.fixture
+def site(home):
+    """Return a copy of the package that a test may change."""
+    return shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +84,50 @@ def own(tmp_path):
     """Yield a daemon for one test, which is not started."""
     with daemon_in(tmp_path) as one:
         yield one
+
+
+# ---- scans ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with two sessions, of which one has a sub-agent."""
+    found = tmp_path / "transcripts"
+    found.mkdir()
+    write_sample(found)
+    return found
+
+
+@pytest.fixture
+def scan(tmp_path, folder):
+    """Run `tailhook scan` in a folder of its own, on the sample or on other sources."""
+
+    def run(*words, sources=("transcripts",), exit_code=0, **env):
+        home = {"HOME": str(tmp_path), "TZ": "UTC", **env}
+        done = tailhook("scan", *words, *map(str, sources), env=home, cwd=tmp_path)
+        assert done.returncode == exit_code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def rows(scan):
+    """Run it and return its rows."""
+
+    def run(*words, **options):
+        return [json.loads(line) for line in scan(*words, **options).stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Return a folder with many names of one file: 20 GB to read, without needing the space."""
+    found = tmp_path_factory.mktemp("many")
+    line = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
+    (found / "0000.jsonl").write_text(line * (5_000_000 // len(line)))
+    for number in range(1, 4000):
+        os.link(found / "0000.jsonl", found / f"{number:04}.jsonl")
+    return found

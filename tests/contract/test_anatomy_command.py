@@ -1,6 +1,7 @@
 """`tailhook anatomy` as a person runs it."""
 
 import json
+import os
 import re
 import resource
 import runpy
@@ -43,6 +44,20 @@ def test_a_picture_is_written(session, tmp_path):
     assert "prompts 3, tool calls 96, compactions 1, signals 1" in text
     assert "prefers-color-scheme:dark" in text
     assert set(re.findall(r"https?://[^\"' <]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_new_file_has_the_mode_that_the_umask_allows_and_an_old_one_keeps_its_own(session, tmp_path, mask):
+    path = tmp_path / "a.svg"
+    previous = os.umask(mask)
+    try:
+        assert anatomy(session, path).returncode == 0
+        assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+        path.chmod(0o640)
+        assert anatomy(session, path).returncode == 0
+        assert path.stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(previous)
 
 
 def test_a_page_has_the_picture_in_three_widths_and_the_figures_as_tables(session, tmp_path):

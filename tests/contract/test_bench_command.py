@@ -1,20 +1,26 @@
 """`tailhook bench` as a process: real hooks, measured a few times."""
 
+import contextlib
 import itertools
 import json
+import os
+import shlex
 import signal
+import stat
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from support.host import ENVIRONMENT, SANITIZER, short_folder, tailhook
-from support.pool import STARTS, is_alive, pids_of, wait_until
+from support.pool import LINUX, STARTS, is_alive, pids_of, wait_until
 
 import tailhook as tailhook_package
 from tailhook.bench.cases import CASES, COMPARED
 from tailhook.bench.instructions import instruction_counter, processor_counts
+from tailhook.bench.other import OtherError, printed_by
 from tailhook.bench.rounds import run_rounds
 from tailhook.cli.bench import forms_in, subjects_in
 from tailhook.pool.installation import HOOK_ENTRY, real_interpreter
@@ -24,11 +30,25 @@ QUICK = ("--rounds", "3", "--size", "10 KB")
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Return a folder with all programs but valgrind, which takes a second for each hook."""
+    folder = tmp_path_factory.mktemp("programs")
+    for place in ENVIRONMENT["PATH"].split(os.pathsep):
+        for path in Path(place).glob("*"):
+            with contextlib.suppress(FileExistsError):  # the first one counts
+                if path.name != "valgrind":
+                    (folder / path.name).symlink_to(path)
+    return folder
+
+
 @pytest.fixture
-def bench():
+def bench(programs):
     """Run the benchmark in a home with a short path; returns the finished process."""
     with short_folder() as home:
-        yield lambda *words: tailhook("bench", *words, env={"HOME": home}, cwd=Path(home))
+        yield lambda *words, path=programs: tailhook(
+            "bench", *words, env={"HOME": home, "PATH": str(path)}, cwd=Path(home)
+        )
 
 
 @pytest.fixture
@@ -68,6 +88,26 @@ def test_a_signal_ends_the_benchmark_with_its_pool_and_its_folder(number, tmp_pa
             assert running.wait(timeout=STARTS) == 128 + number
         assert list(Path(place).iterdir()) == []
         wait_until(lambda: not any(map(is_alive, pools)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("first_runs", [0, 3])
+def test_signals_end_the_hook_that_runs_and_remove_the_folder_however_many_come(number, first_runs, tmp_path):
+    place, pids, hook = tmp_path / "place", tmp_path / "pids", tmp_path / "hook.sh"
+    place.mkdir()
+    hook.write_text(
+        f'echo $$ >>"{pids}"; [ "$(wc -l <"{pids}")" -le {first_runs} ] && exit\nsleep 999 & echo $! >>"{pids}"; wait\n'
+    )
+    words = [sys.executable, "-m", "tailhook", "bench", "--hook", f"sh {hook}"]
+    env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": str(place)}
+    with subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: pids.exists() and len(pids.read_text().split()) == first_runs + 2)
+        for _ in range(200):
+            running.send_signal(number)
+            time.sleep(0.0001)
+        running.wait(timeout=STARTS)
+    assert list(place.iterdir()) == []
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()[-2:]))
 
 
 def test_the_pool_of_the_benchmark_has_a_short_folder_although_the_usual_one_is_long(bench, tmp_path, monkeypatch):
@@ -114,10 +154,10 @@ def test_a_limit_that_no_hook_can_keep_fails_and_one_that_each_keeps_passes(benc
     assert "the limit is 0.01" in done.stderr
     assert bench(*case, "--max-ratio", "1000", "--max-ms", "60000").returncode == 0
     done = bench(*case, "--max-p99-ms", "60000")
-    assert (done.returncode, "too noisy to decide" in done.stderr) == (3, True)  # 12 rounds show no 99th percentile
+    assert (done.returncode, "too few rounds to decide" in done.stderr) == (3, True)
 
 
-@pytest.mark.parametrize("limit", ["nan", "inf", "-1", "0", "x", "1e999"])
+@pytest.mark.parametrize("limit", ["nan", "inf", "-1", "0", "x", "1e999", "1_35"])
 @pytest.mark.parametrize("flag", ["--max-ratio", "--max-ms", "--max-p99-ms", "--max-instructions"])
 def test_a_limit_is_a_finite_number_above_zero(bench, flag, limit):
     done = bench(f"{flag}={limit}")
@@ -135,6 +175,8 @@ def test_a_limit_is_a_finite_number_above_zero(bench, flag, limit):
         (("--hook", ""), "it is empty"),
         (("--hook", "sh -c 'x"), "No closing quotation"),
         (("--against", ""), "it is empty"),
+        (("-o", "same", "--save", "./same"), "-o and --save: give two files"),
+        (("--json", "--format", "markdown"), "--json and --format: give one of them"),
         (("--against", "x", "--against-command", "y"), "give one of them"),
     ],
 )
@@ -151,14 +193,136 @@ def test_any_hook_is_measured_with_the_payloads_of_events(figures, tmp_path):
     hook.chmod(0o755)
     code, rows = figures("--hook", str(hook), "--event", "Stop,PreToolUse", "--rounds", "2")
     assert (code, set(rows)) == (0, {("Stop", "command"), ("PreToolUse", "command")})
+    assert {(row["transcript"], row["command"]) for row in rows.values()} == {("10 KB", str(hook))}
     events = seen.read_text()
-    assert (events.count('"Stop"'), events.count('"PreToolUse"'), events.count("tool_input")) == (2, 2, 2)
+    # Two rounds, after a first run that is not measured.
+    assert (events.count('"Stop"'), events.count('"PreToolUse"'), events.count("tool_input")) == (3, 3, 3)
 
 
 def test_a_hook_that_does_not_run_does_not_pass(bench):
     done = bench("--hook", "/bin/false", "--rounds", "2", "--max-ms", "60000")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "tailhook: /bin/false: a first run with Stop ended with exit code 1, not 0 or 2\n"
+
+
+@pytest.mark.parametrize(
+    ("hook", "reason"),
+    [
+        ("python3 .claude/hooks/check.py", "can't open file"),
+        ('python3 "$CLAUDE_PROJECT_DIR"/.claude/hooks/check.py', "can't open file"),
+        ("sh .claude/hooks/check.sh", "No such file"),
+        ("python3 --no-such-option", "nknown option"),
+        ("python3 -c 'import argparse; argparse.ArgumentParser().parse_args()' x", "usage: -c"),
+        ("true && exit 2", "printed no reason"),
+        ("true &&", "yntax error"),
+        ("true && false", "ended with exit code 1"),
+        ("no-such-program", "not found"),
+    ],
+)
+def test_exit_code_2_of_a_command_that_is_not_a_hooks_answer_does_not_pass(bench, hook, reason):
+    done = bench("--hook", hook, "--event", "Stop,PreToolUse", "--max-ms", "60000", "--rounds", "2")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "a first run with Stop" in done.stderr
+    assert reason in done.stderr
+
+
+def test_a_command_is_run_by_a_shell_in_the_users_project_as_a_host_runs_it(bench, tmp_path):
+    home, project, seen = tmp_path / "home", tmp_path / "project", tmp_path / "seen"
+    for folder in (home, project):
+        folder.mkdir()
+        (folder / "hook.sh").write_text(f'echo "$NAME in $(pwd), $CLAUDE_PROJECT_DIR" >>"{seen}"\n')
+    for hook in ('NAME=a sh "$CLAUDE_PROJECT_DIR"/hook.sh', "export NAME=a && sh hook.sh", "NAME=a sh ~/hook.sh"):
+        words = ("bench", "--hook", hook, "--rounds", "1")
+        assert tailhook(*words, env={"HOME": str(home)}, cwd=project).returncode == 0
+    assert seen.read_text() == f"a in {project}, {project}\n" * 6
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import sys; sys.stderr.write('Run the tests first.'); sys.exit(2)",
+        "import sys; sys.stderr.write('Error: No such file or directory'); print('{}'); sys.exit(2)",
+    ],
+)
+def test_a_hook_that_blocks_with_a_reason_is_measured(figures, tmp_path, program):
+    (tmp_path / "hook.py").write_text(program)
+    code, rows = figures("--hook", f"python3 {tmp_path}/hook.py", "--max-ms", "60000", "--rounds", "6")
+    assert (code, rows["Stop", "command"]["verdict"]) == (0, "pass")
+
+
+def test_the_command_that_others_are_compared_with_must_run(bench):
+    done = bench(*QUICK, "--case", "idle, no state", "--against-command", "false")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("tailhook: false: a first run with Stop ended with exit code 1")
+
+
+def test_runs_that_fail_later_are_those_of_the_command_that_failed(bench, tmp_path):
+    """The other command succeeds only in its first run."""
+    (tmp_path / "other.sh").write_text(f'[ -e "{tmp_path}/ran" ] && exit 7; touch "{tmp_path}/ran"\n')
+    done = bench("--hook", "/bin/true", "--against-command", f"sh {tmp_path}/other.sh", "--rounds", "2")
+    failed = [line for line in done.stderr.splitlines() if "ended with" in line]
     assert done.returncode == 1
-    assert "ended with exit code 1, not 0 or 2" in done.stderr
+    assert len(failed) == 1
+    assert failed[0] == "tailhook: Stop, 10 KB: 4 of 4 runs of the other command ended with exit code 7, not 0 or 2"
+
+
+def test_too_few_rounds_are_named_as_such(bench):
+    words = ("--hook", "/bin/true", "--rounds", "1", "--max-ms")
+    done = bench(*words, "60000")
+    assert done.returncode == 3
+    assert "too few rounds to decide" in done.stderr
+    assert "4 rounds were run, this limit needs 6" in done.stderr
+    assert done.stderr.endswith("Give --rounds 6 or more.\n")
+    assert "too noisy" not in done.stderr
+    done = bench(*words, "60000", "--max-p99-ms", "60000")
+    assert done.stderr.endswith("Give --rounds 368 or more.\n")
+
+
+@pytest.fixture
+def busy_processor():
+    """Leave this process and those that it starts one processor, which two others use all the time."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("this system does not bind a process to a processor")
+    former = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(former)})
+    busy = [subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+        os.sched_setaffinity(0, former)
+
+
+@pytest.mark.usefixtures("busy_processor")
+def test_on_a_busy_computer_a_hook_with_processes_fails_only_by_processor_time(bench):
+    words = ("--hook", "sh -c 'sleep 0.1; true'", "--rounds", "6", "--max-ratio")
+    done = bench(*words, "0.5")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 2)
+    assert "too noisy to decide: " in done.stderr
+    assert "; bare Python waited for a processor in 2" in done.stderr  # of the 24 rounds
+    assert "and the hook's processor time is " in done.stderr
+    assert "Close other programs" in done.stderr
+    done = bench(*words, "0.01")
+    assert (done.returncode, "too noisy" in done.stderr) == (1, False)
+
+
+@LINUX
+@pytest.mark.usefixtures("busy_processor")
+def test_on_a_busy_computer_a_hook_that_waits_for_something_else_fails(bench):
+    done = bench("--hook", "sleep 0.3", "--rounds", "6", "--max-ms", "200")
+    assert (done.returncode, "too noisy" in done.stderr) == (1, False)
+
+
+@pytest.mark.parametrize("first_runs", [0, 3])
+def test_a_hook_that_hangs_fails_at_the_time_limit_of_its_event(bench, tmp_path, first_runs):
+    (tmp_path / "hook.sh").write_text(
+        f'echo >>"{tmp_path}/runs"; [ "$(wc -l <"{tmp_path}/runs")" -le {first_runs} ] && exit; sleep 99\n'
+    )
+    done = bench("--hook", f"sh {tmp_path}/hook.sh", "--event", "SessionEnd", "--rounds", "6")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "did not end within 1.5 s" in done.stderr
 
 
 def test_a_hook_that_does_not_exist_is_an_error_in_one_line(bench):
@@ -219,6 +383,33 @@ def test_an_environment_without_tailhook_is_an_error_in_one_line(bench, tmp_path
     assert "virtual environment" in done.stderr
 
 
+@pytest.mark.parametrize("prints", ["", "{}", "[1]", "[]", '"x"', "no JSON", "[" * 10000])
+def test_an_environment_that_prints_something_else_is_an_error_in_one_line(bench, old_environment, prints):
+    (old_environment / "bin" / "python").write_text(f"#!/bin/sh\necho '{prints}'\n")
+    done = bench(*QUICK, "--case", "idle, active", "--against", str(old_environment))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "does not print its hook command" in done.stderr
+
+
+def test_an_environment_that_prints_more_before_is_measured(bench, tmp_path):
+    python = tmp_path / "loud" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "a line of the site"\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    done = bench(*QUICK, "--json", "--case", "idle, active", "--against", str(tmp_path / "loud"))
+    assert {row["form"]: row["ratio_to_other"] is None for row in json.loads(done.stdout)["rows"]} == {
+        "cold": False,
+        "warm": False,
+    }
+
+
+def test_an_environment_that_does_not_end_is_not_waited_for(old_environment, monkeypatch):
+    (old_environment / "bin" / "python").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr("tailhook.bench.other.OTHER_TIMEOUT_S", 0.1)
+    with pytest.raises(OtherError, match=r"did not end within 0\.1 s"):
+        printed_by([str(old_environment / "bin" / "python")])
+
+
 def test_figures_are_kept_and_compared(bench, tmp_path):
     kept, report = tmp_path / "kept.json", tmp_path / "report.md"
     case = (*QUICK, "--case", "ralph, active")
@@ -234,30 +425,132 @@ def test_figures_are_kept_and_compared(bench, tmp_path):
     assert "before" in done.stderr
 
 
+# ---- files ---------------------------------------------------------------------------
+
+TRUE = ("--hook", "/bin/true", "--rounds", "2")
+
+
+@pytest.fixture(params=["-o", "--save"])
+def write_to(bench, request):
+    """Measure /bin/true and write the figures to a path; returns the finished process."""
+    return lambda path, *words: bench(*TRUE, request.param, str(path), *words)
+
+
+@pytest.fixture
+def full_device(tmp_path):
+    """Make a device like /dev/full. If the code is wrong, the system's own one must not be replaced."""
+    path = tmp_path / "full"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        path.open("wb").close()
+    except OSError as error:
+        pytest.skip(f"a device cannot be made or opened here: {error}")
+    return path
+
+
+def test_a_pipe_gets_the_figures_and_stays_a_pipe(write_to, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["timeout", str(STARTS), "cat", pipe], stdout=subprocess.PIPE) as reader:
+        code = write_to(pipe).returncode
+        assert "Stop" in reader.communicate()[0].decode()
+    assert (code, pipe.is_fifo()) == (0, True)
+
+
+def test_a_device_stays_a_device_and_the_figures_that_it_does_not_take_are_printed(write_to, full_device):
+    done = write_to(full_device)
+    assert (done.returncode, full_device.is_char_device()) == (1, True)
+    assert "Stop" in done.stdout
+    assert f"{full_device}: No space left on device" in done.stderr
+
+
+def test_a_link_leads_to_the_file_that_is_written(write_to, tmp_path):
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "link", tmp_path / "folder" / "target"
+    link.symlink_to("folder/target")
+    for _ in range(2):  # the second time it exists
+        assert write_to(link).returncode == 0
+        assert link.is_symlink()
+        assert "Stop" in target.read_text()
+        target.write_text("")
+    assert os.listdir(target.parent) == ["target"]
+
+
+def test_a_new_file_has_the_mode_of_the_umask_and_an_old_one_keeps_its_own(write_to, tmp_path):
+    path = tmp_path / "file"
+    former = os.umask(0o027)
+    try:
+        assert write_to(path).returncode == 0
+        assert path.stat().st_mode & 0o777 == 0o640
+        path.chmod(0o604)
+        assert write_to(path).returncode == 0
+    finally:
+        os.umask(former)
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("missing/file", "missing: No such file"), (".", "Is a directory"), ("x" * 300, "too long")]
+)
+def test_a_path_that_cannot_be_written_is_found_before_anything_is_measured(write_to, tmp_path, path, reason):
+    seen = tmp_path / "seen"
+    done = write_to(tmp_path / path, "--hook", f"echo >>{seen}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert reason in done.stderr
+    assert not seen.exists()
+
+
+def test_figures_that_cannot_be_written_at_last_are_printed(write_to, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = write_to(folder / "file", "--hook", f"rm -rf {folder}", "--max-ms", "0.0001")
+    assert done.returncode == 1
+    assert "Stop" in done.stdout
+    assert f"{folder}/file: No such file or directory" in done.stderr
+    assert "the limit is 0.0001" in done.stderr
+
+
+def test_the_figures_to_keep_are_printed_if_they_cannot_be_kept(bench, tmp_path, full_device):
+    done = bench(*TRUE, "-o", str(tmp_path / "report"), "--save", str(full_device))
+    assert (done.returncode, json.loads(done.stdout)["schema"]) == (1, 1)
+    assert "Stop" in (tmp_path / "report").read_text()
+
+
 @pytest.mark.skipif(not instruction_counter(slow=True), reason="valgrind or the processor counts the instructions")
 def test_instructions_are_counted_and_limited(bench):
     case = ("--rounds", "1", "--size", "10 KB", "--case", "idle, no state")
-    done = bench(*case, "--max-instructions", "100", "--json")
+    with_all = ENVIRONMENT["PATH"]
+    done = bench(*case, "--max-instructions", "100", "--json", path=with_all)
     assert done.returncode == 0
     cold, warm = sorted(json.loads(done.stdout)["rows"], key=lambda row: row["form"])
     assert (cold["verdict"], cold["reasons"], cold["instructions"] > 1_000_000) == ("pass", [], True)
     assert (warm["verdict"], warm["instructions"]) == ("not counted", None)
     assert warm["reasons"] == ["its instructions are not counted: a worker of the pool answers"]
-    done = bench(*case, "--max-instructions", "0.01")
+    done = bench(*case, "--max-instructions", "0.01", path=with_all)
     assert (done.returncode, "the instructions of bare Python" in done.stderr) == (1, True)
+    rows = json.loads(bench(*case, "--json", path=with_all).stdout)["rows"]
+    assert sorted((row["form"], row["instructions"] is not None) for row in rows) == [("cold", True), ("warm", False)]
+
+
+@pytest.mark.skipif(processor_counts(), reason="the processor counts the instructions of every hook")
+def test_valgrind_does_not_start_a_hook_of_a_user_that_has_no_limit_on_instructions(bench, tmp_path):
+    valgrind = tmp_path / "valgrind"
+    valgrind.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    valgrind.chmod(0o755)
+    done = bench(*TRUE, "--rounds", "1", path=f"{tmp_path}:{ENVIRONMENT['PATH']}")
+    assert (done.returncode, (tmp_path / "started").exists()) == (0, False)
 
 
 @pytest.mark.skipif(processor_counts(), reason="the processor counts the instructions: valgrind is not asked")
-def test_a_limit_on_instructions_that_nothing_counts_is_an_error_in_one_line(bench, tmp_path, monkeypatch):
+def test_a_limit_on_instructions_that_nothing_counts_is_an_error_in_one_line(bench, tmp_path):
     case = ("--rounds", "1", "--size", "10 KB", "--case", "idle, no state", "--max-instructions", "100")
-    monkeypatch.setitem(ENVIRONMENT, "PATH", str(tmp_path))
-    done = bench(*case)
+    done = bench(*case, path=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "Install valgrind" in done.stderr
     valgrind = tmp_path / "valgrind"
     valgrind.write_text("#!/bin/sh\necho 'valgrind: out of order' >&2\nexit 1\n")
     valgrind.chmod(0o755)
-    done = bench(*case)
+    done = bench(*case, path=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "valgrind counted nothing: valgrind: out of order" in done.stderr
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.daemon import daemon_pid, wait_until
+from support.daemon import answers, daemon_pid, wait_until
 from support.host import measured
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
@@ -40,7 +40,7 @@ def started(request, own, project):
     )
     os.close(writing)
     try:
-        wait_until(lambda: (own.runtime / "http").exists())
+        wait_until(lambda: answers(own))
         wait_until(lambda: own.ask("GET", "/health").status_code == 200)
         own.pid = daemon_pid(own)
         yield own

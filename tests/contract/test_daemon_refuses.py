@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.daemon import SERVE, daemon_in, refused, request, wait_until
+from support.daemon import SERVE, answers, daemon_in, refused, request, wait_until
 from support.host import short_folder, tailhook
 
 from tailhook.plates.guard import MAX_BODY_BYTES
@@ -328,6 +328,6 @@ class TestAHostileProjectsConfig:
         with subprocess.Popen(argv, env=own.env, cwd=hostile.folder) as process:
             try:
                 wait_until(lambda: (own.state / "plates.db").exists())
-                wait_until(lambda: (own.runtime / "http").exists())
+                wait_until(lambda: answers(own))
             finally:
                 process.terminate()

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.daemon import SERVE, daemon_pid, refused, request, wait_until
+from support.daemon import SERVE, answers, daemon_pid, refused, request, wait_until
 from support.host import ENVIRONMENT, tailhook
 
 SECRET = "s3cr3t-of-mine"
@@ -213,7 +213,7 @@ def test_the_daemon_that_hooks_start_has_no_secret_in_its_arguments(own, project
     project.argv = [*project.argv[:-1], "plates"]
     project.env = own.env
     project.hook(json.dumps(project.payload(session_id=f"by-hook-{way}")).encode(), read=False)
-    wait_until(lambda: (own.runtime / "http").exists())
+    wait_until(lambda: answers(own))
     wait_until(lambda: {f"before-{way}", f"by-hook-{way}"} <= own.plates().keys())
     pid = daemon_pid(own)
     try:
@@ -232,7 +232,7 @@ def test_a_hook_passes_the_database_on_to_the_first_daemon_and_not_the_token(own
     project.argv = [*project.argv[:-1], "plates"]
     project.env = {**own.env, "TAILHOOK_DB": f"sqlite:///{own.home}/named.db", "TAILHOOK_TOKEN": SECRET}
     project.hook(json.dumps(project.payload()).encode(), read=False)
-    wait_until(lambda: (own.runtime / "http").exists())
+    wait_until(lambda: answers(own))
     wait_until(lambda: "mine" in own.plates())
     pid = daemon_pid(own)
     try:

@@ -11,6 +11,7 @@ import pytest
 from support.daemon import STARTS, answers, daemon_pid, refused, request, wait_until
 
 from tailhook._core import send_wake_up
+from tailhook.plates.sockets import bind_unix_socket
 
 
 @pytest.fixture
@@ -76,6 +77,12 @@ def test_two_with_one_folder_for_their_sockets_are_not_both_served(own, login, t
     own.env = mine
     assert answers(own)
     assert own.stop() == 0
+
+
+def test_a_client_that_finds_the_socket_of_a_daemon_that_is_starting_is_not_refused(tmp_path):
+    path = tmp_path / "http"
+    with bind_unix_socket(socket.SOCK_STREAM, path), socket.socket(socket.AF_UNIX) as client:
+        assert client.connect_ex(str(path)) == 0
 
 
 def test_a_start_that_fails_changes_nothing_and_leaves_nothing(own, tmp_path):

@@ -6,16 +6,13 @@ import time
 
 import pytest
 from support.host import MEMORABLE, frame
-from support.host_payloads import codex, copilot, copilot_in_pascal_case, cursor, gemini, gemini_sent_on, stamp, write
+from support.host_payloads import BY_HOST, codex, copilot, copilot_in_pascal_case, gemini, gemini_sent_on, stamp, write
 from support.oracles import jwz
 
 from tailhook.hook.hosts import NAMES
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
-
-
-BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
 PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 

@@ -6,6 +6,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support import host
 
 import tailhook
 from tailhook.install.command import argv_of, client_of
+from tailhook.install.settings import settings_lock
 from tailhook.stores.atomic import MAX_READ_FILE_BYTES, stamp_of
 
 CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -262,6 +264,19 @@ def test_hooks_without_a_receipt_are_taken_out_all_the_same(project, settings, w
     assert settings.read_bytes() == before
 
 
+def test_a_process_that_waits_for_a_removed_lock_file_locks_the_next_one(project, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.home / "state"))
+    first, second = (settings_lock("/h/settings.json") for _ in range(2))
+    with ThreadPoolExecutor(1) as thread:
+        with first:
+            waiting = thread.submit(second.__enter__)
+            time.sleep(0.1)
+        waiting.result(10)
+    assert os.path.samestat(Path(second.path).stat(), os.fstat(second.fd))
+    second.__exit__()
+    assert not Path(second.path).exists()
+
+
 @pytest.mark.parametrize("text", [THEIRS, None])
 def test_uninstall_completes_one_that_was_killed_before_it_forgot_the_file(project, settings, written, text):
     kept = project.home / ".local/state/tailhook/settings"
@@ -271,10 +286,11 @@ def test_uninstall_completes_one_that_was_killed_before_it_forgot_the_file(proje
     data, installed = receipt.read_bytes(), settings.read_bytes()
     uninstall(project)
     settings.parent.mkdir(exist_ok=True)
+    kept.mkdir(parents=True)
     receipt.write_bytes(data)
     receipt.with_name(f"{receipt.name}.backup").write_bytes(installed)
     assert "Nothing to remove" in uninstall(project).stdout
-    assert os.listdir(kept) == []
+    assert not kept.parent.exists()
     assert (settings.read_bytes() if settings.parent.exists() else None) == before
 
 
@@ -459,6 +475,38 @@ def test_a_person_is_asked(project, settings, answer, written_to):
     done = answered(project, answer, "install")
     assert "[y/N]" in done.stdout
     assert (done.returncode, settings.exists()) == (0 if written_to else 1, written_to)
+
+
+@pytest.fixture
+def runtime(project):
+    """Make the folder of the sockets one with a short path, without which there is no client."""
+    with host.short_folder() as folder:
+        project.env["XDG_RUNTIME_DIR"] = folder
+        yield Path(folder)
+
+
+def traces(project, runtime):
+    """Return all files of tailhook."""
+    return sorted([*(project.home / ".local/state").rglob("*"), *runtime.rglob("*")])
+
+
+@pytest.mark.parametrize("refused", [b"n\n", b"\n"])
+def test_an_install_that_is_refused_leaves_no_client(project, runtime, refused):
+    assert "tailhook-hook" in answered(project, refused, "install").stdout
+    assert traces(project, runtime) == []
+
+
+def test_an_install_that_fails_leaves_no_client(project, settings, runtime):
+    settings.parent.mkdir(parents=True)
+    settings.write_text("{")
+    assert install(project).returncode == 1
+    assert traces(project, runtime) == []
+
+
+def test_a_client_that_was_there_stays_if_an_install_is_refused(project, runtime):
+    client = json.loads(project.tailhook("hook-command", "--warm").stdout)[0]
+    assert answered(project, b"n\n", "install").returncode == 1
+    assert Path(client).exists()
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])

@@ -217,27 +217,33 @@ def in_shell(away, *argv):
     return shell
 
 
+def type_at_prompt(shell, after, words):
+    """Write a line to a shell that has shown its next prompt after some words. Before that, a shell may lose input."""
+    shell.until(after)
+    shell.seen = shell.seen.rpartition(after)[2]
+    shell.until("ready$ ")
+    os.write(shell.fd, f"{words}\n".encode())
+
+
 @needs_bash
 def test_a_command_that_stops_itself_gives_the_shell_its_terminal_back(away):
     shell = in_shell(away, "sh", "-c", "kill -STOP $$; echo resu''med")
-    shell.until("Stopped")
-    os.write(shell.fd, b"fg\n")
-    shell.until("resumed")
-    os.write(shell.fd, b"exit\n")
+    type_at_prompt(shell, "Stopped", "fg")
+    type_at_prompt(shell, "resumed", "exit")
     assert shell.wait() == 0
 
 
 @needs_bash
 def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
-    shell = in_shell(away, "sh", "-c", "echo beg''un; cat; echo en''ded")
-    shell.until("begun")
+    shell = in_shell(away, "sh", "-c", "echo 'begun by' $$.; read line; echo en''ded")
+    shell.until(".\r\n")
+    pid = int(shell.seen.rpartition(" ")[2].strip(".\r\n"))
     os.write(shell.fd, b"\x1a")
-    shell.until("Stopped")
-    os.write(shell.fd, b"fg\n")
+    wait_until(lambda: state_of(pid) == "T")  # until then, it may read what is meant for the shell
+    type_at_prompt(shell, "Stopped", "fg")
     wait_until(lambda: os.tcgetpgrp(shell.fd) != shell.pid)  # what is typed is the command's from now on
-    os.write(shell.fd, b"\x04")
-    shell.until("ended")
-    os.write(shell.fd, b"exit\n")
+    os.write(shell.fd, b"\n")
+    type_at_prompt(shell, "ended", "exit")
     assert shell.wait() == 0
 
 
@@ -252,6 +258,17 @@ def test_a_command_that_a_person_stops_for_a_while_is_waited_for_if_there_is_no_
         os.kill(pid, signal.SIGCONT)
         assert wrapper.stdout.read() == "resumed\n"
     assert wrapper.returncode == 0
+
+
+def test_the_command_is_run_where_python_cannot_look_at_a_child_that_stopped(away):
+    code = "import os, sys, tailhook.cli; del os.waitid; sys.exit(tailhook.cli.main())"  # macOS before CPython 3.13
+    argv = python(code, "run", "--", "sh", "-c", "echo $$; kill -STOP $$; exit 7")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(argv, env=away.env, text=True, start_new_session=True, **pipes) as wrapper:
+        pid = int(wrapper.stdout.readline())
+        wait_until(lambda: state_of(pid) == "T")
+        os.kill(pid, signal.SIGCONT)
+        assert (wrapper.wait(timeout=60), wrapper.stderr.read()) == (7, "")
 
 
 def state_of(pid):

@@ -6,6 +6,7 @@ import os
 
 import pytest
 from support.host import tailhook
+from support.scan_tables import TABLES
 
 import tailhook as library
 from tailhook.fleet.columns import TABLE_COLUMNS
@@ -13,7 +14,6 @@ from tailhook.fleet.local import SHORTER
 from tailhook.fleet.plan import make_tasks
 from tailhook.sources import import_zstd
 
-TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 GOOD = b'{"type":"user","sessionId":"good","uuid":"u","timestamp":"2026-11-01T12:00:00Z","message":{"content":"it"}}\n'
 
 

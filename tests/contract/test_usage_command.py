@@ -1,6 +1,10 @@
 """`tailhook usage` as a whole process: totals by everything, prices, and what can fail."""
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from random import Random
 
 import pytest
@@ -134,7 +138,33 @@ def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_p
     assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.018012, 0), (0.0, 1)]
 
 
-@pytest.mark.parametrize("value", ["null", '"3e-06"', "true", "NaN", "Infinity", "-Infinity", "-3e-06", "[]"])
+@pytest.mark.parametrize("flags", [(), ("--session", "s-1"), ("--workers", "2", "--by", "session")])
+def test_tokens_that_stay_in_a_cache_for_an_hour_have_their_own_price(usage, tmp_path, flags):
+    parts = [(300, 700), (300, 700), (1000, 0), (0, 5000)]  # the last one has more for an hour than it has in all
+    records = [said(second, f"m{second // 2}", text("x"), second) for second in range(4)]
+    for record, (for_minutes, for_an_hour) in zip(records, parts, strict=True):
+        record["message"]["usage"] |= {
+            "cache_creation_input_tokens": 1000,
+            "cache_creation": {"ephemeral_5m_input_tokens": for_minutes, "ephemeral_1h_input_tokens": for_an_hour},
+        }
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text("\n".join(map(json.dumps, records)))
+    rates = dict.fromkeys(SONNET, 0) | {"cache_creation_input_token_cost": 1, "output_cost_per_token": 0}
+    priced = {"sonnet": {**rates, "cache_creation_input_token_cost_above_1hr": 10}}
+    (tmp_path / "prices.json").write_text(json.dumps(priced))
+    total = facts(usage("--prices", "prices.json", "--json", *flags))["total"]
+    assert (total["responses"], total["cache_creation_tokens"]) == (2, 2000)
+    assert total["cost"] == 300 + 700 * 10 + 1000 * 10
+    (tmp_path / "prices.json").write_text(json.dumps({"sonnet": rates}))
+    assert facts(usage("--prices", "prices.json", "--json", *flags))["total"]["cost"] == 2000
+
+
+def test_the_table_usage_has_no_column_for_tokens_that_stay_for_an_hour(tmp_path):
+    done = tailhook("scan", "--table", "usage", "--columns", "cache_creation_1h_tokens", ".", env={}, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("value", ['"3e-06"', "true", "NaN", "Infinity", "-Infinity", "-3e-06", "[]"])
 @pytest.mark.parametrize("name", ["input_cost_per_token", "cache_read_input_token_cost_above_200k_tokens"])
 def test_a_model_with_what_is_not_a_price_has_no_price(usage, tmp_path, name, value):
     (tmp_path / "prices.json").write_text(
@@ -216,3 +246,55 @@ def test_a_missing_source_is_reported_and_the_others_count(usage):
 )
 def test_an_argument_that_is_not_valid_is_refused(usage, words, message):
     assert message in usage(*words, exit_code=2).stderr
+
+
+def test_a_price_that_is_null_is_missing(usage, tmp_path):
+    nulls = {"cache_read_input_token_cost": None, "output_cost_per_token_above_200k_tokens": None}
+    (tmp_path / "prices.json").write_text(json.dumps({"sonnet": {**SONNET, **nulls}}))
+    total = facts(usage("--prices", "prices.json", "--json"))["total"]
+    assert total["cost"] == round(300_020 * 3e-06 + 183 * 15e-06, 6)
+    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET, "sonnet": {"input_cost_per_token": None}}))
+    assert usage("--prices", "prices.json").stdout.splitlines()[-1].startswith("No price for sonnet")
+
+
+@pytest.mark.parametrize("command", ["usage", "scan --table records", "scan --signals --count"])
+def test_a_closed_stdout_is_reported(tmp_path, command):
+    write_sample(tmp_path)
+    words = f"{shlex.quote(sys.executable)} -m tailhook {command} s-1.jsonl"
+    for redirection, exit_code in ((">&-", 1), (">/dev/null", 0)):
+        done = subprocess.run(
+            ["sh", "-c", f"{words} {redirection}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == exit_code
+        assert done.stderr.startswith("tailhook: standard output is closed") == (exit_code == 1)
+        assert done.stderr.count("\n") == exit_code
+
+
+def test_files_that_are_too_old_for_since_are_mentioned(tmp_path):
+    write_sample(tmp_path)
+    for name in ("s-1.jsonl", "s-2.jsonl"):
+        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
+    (tmp_path / "s-3.jsonl").write_text(json.dumps(said(1, "m", text("x"), 3)))
+    words = ("scan", "--table", "records", "--json", "--since", "2026-11-20T00:00Z")
+    line = "tailhook: 2 files that were last written more than a day before --since were not read\n"
+    for sources, note in ((("s-1.jsonl", "s-2.jsonl", "s-3.jsonl"), line), (("s-3.jsonl",), "")):
+        done = tailhook(*words, *sources, env={}, cwd=tmp_path)
+        assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, note)
+    done = tailhook(*words, "s-1.jsonl", env={}, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (
+        "",
+        line.replace("2 files that were", "1 file that was").replace("were", "was"),
+    )
+    assert tailhook("usage", "--since", "2026-11-20", "s-1.jsonl", env={}, cwd=tmp_path).stderr == ""
+
+
+def test_a_file_is_written_though_stdout_is_closed(tmp_path):
+    write_sample(tmp_path)
+    words = f"{shlex.quote(sys.executable)} -m tailhook scan --table records -o rows.csv s-1.jsonl >&-"
+    assert subprocess.run(["sh", "-c", words], cwd=tmp_path, timeout=60, check=False).returncode == 0
+    assert (tmp_path / "rows.csv").stat().st_size

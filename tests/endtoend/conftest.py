@@ -64,15 +64,15 @@ class Session:
 
 @dataclass
 class ClaudeCode:
-    """Claude Code in an empty home, with a project."""
+    """Claude Code in a home, which is made if it is missing, with a new project."""
 
     home: Path
     project: Path
     wrapper: list[str] = field(default_factory=list)  # the argv before the host's own
 
     def __post_init__(self) -> None:
-        for folder in (self.home, self.project):
-            folder.mkdir()
+        self.home.mkdir(exist_ok=True)
+        self.project.mkdir()
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
         self.env = {
             "HOME": str(self.home),

@@ -28,14 +28,15 @@ TURN_EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 EVENTS = 2 * TOOL_CALLS + 2  # before and after each call; the prompt and the stop
 AGENTS = 8
 ROUNDS = 3
+FEW_TURNS = 5  # of each agent in each round
 PLATES_FORMS = {"plates, warm": (), "plates, cold": ("--cold",)}
 
 
-def stop_times(claude, answers: list) -> list[int]:
+def stop_times(claude, answers: list, turns: int = TURNS) -> list[int]:
     """Return the milliseconds of the Stop hook in each turn of a session with the given answers."""
-    with Model(*answers * TURNS) as model:
-        session = claude.turns(model, ["Go on."] * TURNS)
-    assert len(model.requests) == len(answers) * TURNS
+    with Model(*answers * turns) as model:
+        session = claude.turns(model, ["Go on."] * turns)
+    assert len(model.requests) == len(answers) * turns
     return [hook["durationMs"] for hook in session.hooks() if "durationMs" in hook]
 
 
@@ -64,7 +65,7 @@ def test_a_hook(claude, case, form, report):
     report(f"durationMs, median of {TURNS}: {case}, {form} {median(times):.0f} ms")
 
 
-# ---- a turn of many tool calls -----------------------------------------------------
+# ---- many agents, and turns of many tool calls -------------------------------------
 
 
 def turn_s(claude) -> float:
@@ -89,25 +90,48 @@ def per_event_ms(seconds: list[float], without: list[float]) -> float:
     return (median(seconds) - median(without)) / EVENTS * 1000
 
 
+def users_of(claude, folder, kinds, agents: int) -> dict:
+    """Return agents for each kind of hooks: all of a kind are those of one user, each in a project of its own."""
+    return {
+        kind: [type(claude)(folder / f"home{at}", folder / f"project{at}-{number}") for number in range(agents)]
+        for at, kind in enumerate(kinds)
+    }
+
+
+def test_the_stops_of_many_agents_at_once(claude, tmp_path, report):
+    """All kinds of hooks take turns, so that what slows the computer slows each of them."""
+    forms = {"warm": (), "cold": ("--cold",)}
+    times: dict[str, list[int]] = {kind: [] for kind in (*NOTHING, *forms)}
+    users = users_of(claude, tmp_path, times, AGENTS)
+    for program, argv in NOTHING.items():
+        install_hook(users[program][0], argv, "Stop")
+    for form, flags in forms.items():
+        users[form][0].tailhook("install", "--yes", *flags)
+    with ThreadPoolExecutor(AGENTS) as threads:
+        for _ in range(ROUNDS):
+            for kind, sessions in users.items():
+                for found in threads.map(lambda one: stop_times(one, ["Hello."], FEW_TURNS), sessions):
+                    times[kind] += found
+    for kind, found in times.items():
+        assert len(found) == ROUNDS * AGENTS * FEW_TURNS
+        report(f"{AGENTS} agents, durationMs, median of {len(found)}: {kind} {median(found):.0f} ms")
+
+
 @pytest.mark.parametrize("agents", [1, AGENTS])
 def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
     """All kinds of hooks take turns, so that what slows the computer slows each of them."""
     kinds = ["no hook", *NOTHING, *PLATES_FORMS]
-    hosts = {
-        kind: [type(claude)(tmp_path / f"h{at}{n}", tmp_path / f"p{at}{n}") for n in range(agents)]
-        for at, kind in enumerate(kinds)
-    }
-    for kind, sessions in hosts.items():
-        for one in sessions:
-            if kind in NOTHING:
-                install_hook(one, NOTHING[kind], *TURN_EVENTS)
-            elif kind in PLATES_FORMS:
-                one.env["TAILHOOK_NO_AUTOSTART"] = "1"
-                one.tailhook("install", "--yes", "--with", "plates", *PLATES_FORMS[kind])
+    users = users_of(claude, tmp_path, kinds, agents)
+    for program, argv in NOTHING.items():
+        install_hook(users[program][0], argv, *TURN_EVENTS)
+    for form, flags in PLATES_FORMS.items():
+        for one in users[form]:
+            one.env["TAILHOOK_NO_AUTOSTART"] = "1"
+        users[form][0].tailhook("install", "--yes", "--with", "plates", *flags)
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     with ThreadPoolExecutor(agents) as threads:
         for _ in range(ROUNDS):
-            for kind, sessions in hosts.items():
+            for kind, sessions in users.items():
                 times[kind] += threads.map(turn_s, sessions)
     added = {kind: per_event_ms(seconds, times["no hook"]) for kind, seconds in times.items()}
     for kind in kinds[1:]:

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from support import engines as helpers
 from support.engines import local_rows, question, sorted_rows
+from support.scan_tables import TABLES
 from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
@@ -23,7 +24,6 @@ ray = pytest.importorskip("ray")
 daft.set_runner_native()  # otherwise it takes the Ray that a test starts
 moto_server = pytest.importorskip("moto.server")
 
-TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 TESTS = Path(__file__).parents[1]
 
 
@@ -233,6 +233,28 @@ def test_daft_pushes_columns_and_conditions_down(folder, asked):
     conditions = narrowed.conditions
     assert (conditions.roles, sorted(conditions.sessions)) == (("user",), sessions)
     assert (conditions.since, conditions.until) == (start, end + timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])  # Daft writes a short list as comparisons that are joined by `or`
+def test_daft_pushes_a_list_of_any_length_down(count, folder, asked):
+    values = [f"session {number}" for number in range(count)]
+    frame = question(folder, "records").to_daft().where(daft.col("session_id").is_in(values))
+    assert frame.select("path").to_pylist() == []
+    assert {frozenset(one.conditions.sessions) for one, _ in asked} == {frozenset(values)}
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        (daft.functions.coalesce(daft.col("type"), daft.col("role")) == "user", {"type", "role"}),
+        (daft.col("text_bytes").cast(daft.DataType.string()) != "5", {"text_bytes"}),
+        (daft.col("role").is_in(["user", "assistant", "system", daft.col("type")]), {"role", "type"}),
+        (daft.col("role").alias("name") == "user", {"role"}),
+    ],
+)
+def test_the_columns_that_a_filter_of_daft_needs_are_read(condition, columns, folder, asked):
+    assert question(folder, "records").to_daft().where(condition).select("path").to_pylist()
+    assert {frozenset(one.columns) for one, _ in asked} == {frozenset({"path", *columns})}
 
 
 def test_a_condition_that_a_scan_cannot_use_is_left_to_daft(folder):

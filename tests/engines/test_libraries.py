@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 from support.engines import question
+from support.scan_tables import TABLES
 from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
-from tailhook.fleet.columns import TABLE_COLUMNS
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("default")]
 pyarrow = pytest.importorskip("pyarrow")
@@ -16,7 +16,6 @@ duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")
 pytest.importorskip("pandas")
 
-TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 TAKES = {  # what each library reads: rows as tuples
     "pyarrow": lambda scan: [tuple(row.values()) for row in pyarrow.table(scan).to_pylist()],
     "polars": lambda scan: polars.DataFrame(scan).rows(),

@@ -1,11 +1,13 @@
-"""The wheel with each extra, alone in an environment of its own: it answers a question. Run by `make extras`."""
+"""The wheel for each interpreter, and with each extra, in an environment of its own. Run by `make extras`."""
 
+import fcntl
 import json
 import os
+import shutil
+import struct
 import subprocess
 import sys
 import zipfile
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import tailhook
 
 pytestmark = pytest.mark.extras
 PROJECT = Path(__file__).parents[2]
+NOT_IN_A_CLONE = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "build", "*.egg-info", "*.so")
 QUESTION = "tailhook.scan({sources!r}, 'usage')"
 ENGINES = {
     "scan": "import pyarrow; rows = pyarrow.table({question}).to_pylist()",
@@ -35,21 +38,38 @@ def run(words, folder, **options):
 
 
 def interpreters():
-    """Return the oldest and the newest interpreter at hand: a wheel for each takes too long."""
-    listed = subprocess.run([PROJECT / ".ci" / "interpreters"], check=True, capture_output=True, text=True)
-    found = listed.stdout.split() or [sys.executable]
-    return list(dict.fromkeys([found[0], found[-1]]))
+    """Return the interpreters at hand, one for each version, and this one for its own version."""
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    listed = subprocess.run([PROJECT / ".ci" / "interpreters", own], check=True, capture_output=True, text=True)
+    return [*listed.stdout.split(), sys.executable]
 
 
-@pytest.fixture(scope="module")
-def wheel_for(tmp_path_factory):
-    """Build the wheel for an interpreter, once, and return its path."""
+PYTHONS = interpreters()
 
-    @cache
+
+@pytest.fixture(scope="session")
+def wheel_for(tmp_path_factory, worker_id):
+    """Build the wheel for an interpreter, and return its path. All workers of this run share it.
+
+    The wheel for this interpreter is built from the source distribution, those for the others from the clone. Each
+    build has a copy of the clone, because it writes into the folder that it runs in.
+    """
+    own_folder = tmp_path_factory.getbasetemp()
+    shared_folder = own_folder if worker_id == "master" else own_folder.parent
+
     def build(python):
-        place = tmp_path_factory.mktemp("wheel")
-        subprocess.run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", place, PROJECT], check=True)
-        return next(place.glob("*.whl"))
+        place = shared_folder / f"wheel-{PYTHONS.index(python)}"
+        place.mkdir(exist_ok=True)
+        with open(place / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not list(place.glob("*.whl")):
+                clone = shutil.copytree(PROJECT, tmp_path_factory.mktemp("clone") / "tailhook", ignore=NOT_IN_A_CLONE)
+                words = ["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", place, clone]
+                if python == sys.executable:
+                    words = ["build", "--outdir", place, clone]
+                subprocess.run([python, "-m", *words], check=True)
+        (wheel,) = place.glob("*.whl")
+        return wheel
 
     return build
 
@@ -82,6 +102,42 @@ def folder(tmp_path):
     return found
 
 
+SYMBOLS, INTERPRETER = 2, 3  # SHT_SYMTAB and PT_INTERP (elf(5)): a static program needs no interpreter
+
+
+def elf_types(program):
+    """Return the types of the segments and of the sections of a program for 64 bits."""
+    assert program[:5] == b"\x7fELF\x02"
+    order = "<" if program[5] == 1 else ">"
+    starts = struct.unpack_from(f"{order}2Q", program, 32)
+    sizes = struct.unpack_from(f"{order}4H", program, 54)  # of a segment, how many; of a section, how many
+
+    def types(start, size, count, at):
+        return [struct.unpack_from(f"{order}I", program, start + size * number + at)[0] for number in range(count)]
+
+    return types(starts[0], *sizes[:2], 0), types(starts[1], *sizes[2:], 4)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_wheel_alone_gives_a_cold_and_a_warm_hook(installed, wheel_for, python, tmp_path):
+    with zipfile.ZipFile(wheel_for(python)) as archive:
+        client = archive.getinfo("tailhook/pool/tailhook-hook")
+        program = archive.read(client)
+    assert client.external_attr >> 16 & 0o111 == 0o111
+    assert client.file_size < 1 << 20
+    if sys.platform == "linux":
+        segments, sections = elf_types(program)
+        assert SYMBOLS not in sections, "it is not stripped"
+        is_static = INTERPRETER not in segments
+        assert is_static or client.file_size < 100_000
+    programs = installed("", python)
+    (client,) = tmp_path.glob("env/lib/python*/site-packages/tailhook/pool/tailhook-hook")
+    assert os.access(client, os.X_OK)
+    done = run([programs / "python", PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "The pool was stopped" in done.stdout
+
+
 def sorted_rows(rows):
     """Return rows, {column: value} each, as sorted texts."""
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
@@ -111,18 +167,6 @@ def test_an_extra_is_enough_for_what_it_is_for(extra, installed, folder, tmp_pat
         assert run([programs / "python", "-c", "import rich.progress"], tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("python", interpreters())
-def test_the_wheel_alone_gives_a_warm_hook(installed, wheel_for, python, tmp_path):
-    with zipfile.ZipFile(wheel_for(python)) as archive:
-        client = archive.getinfo("tailhook/pool/tailhook-hook")
-    assert client.external_attr >> 16 & 0o111 == 0o111
-    assert client.file_size < 1 << 20
-    programs = installed("", python)
-    done = run([programs / "python", PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    assert "The pool was stopped" in done.stdout
-
-
 def test_installers_keep_the_permission_to_run_the_client(installed, wheel, tmp_path):
     python = installed("").joinpath("python")
     find = "import tailhook.pool.installation as one; print(one.built_client())"
@@ -136,17 +180,6 @@ def test_installers_keep_the_permission_to_run_the_client(installed, wheel, tmp_
     uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--reinstall", "--no-deps", "--no-index"]
     subprocess.run([*uv, wheel], check=True)
     assert os.access(client(), os.X_OK)
-
-
-def test_the_source_distribution_builds_the_client(tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
-    python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "build"], check=True)
-    subprocess.run([python, "-m", "build", "--sdist", "--outdir", tmp_path, PROJECT], check=True, capture_output=True)
-    (archive,) = tmp_path.glob("*.tar.gz")
-    subprocess.run([python, "-m", "pip", "install", "--quiet", archive], check=True)
-    done = run([python, PROJECT / "examples" / "wheel.py"], tmp_path, capture_output=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_without_an_extra_the_message_names_the_one_that_is_missing(installed, folder, tmp_path):

@@ -51,7 +51,8 @@ def guided(name: str) -> int:
     except ImportError:
         return mutating(name, folder)
     with atheris.instrument_imports(include=["tailhook"]):
-        from fuzz.targets import CORPUS, TARGETS
+        from fuzz.inputs import CORPUS
+        from fuzz.targets import TARGETS
     sys.stdout.write(f"fuzz: {name}, guided by coverage, {SECONDS} s\n")
     sys.stdout.flush()
     arguments = [
@@ -70,7 +71,8 @@ def guided(name: str) -> int:
 
 def mutating(name: str, folder: Path) -> int:
     """Run one target with random changes of its seeds."""
-    from fuzz.targets import TARGETS, mutated, seeds
+    from fuzz.inputs import mutated, seeds
+    from fuzz.targets import TARGETS
 
     inputs, chance, deadline, done = seeds(name), Random(time.time_ns()), time.monotonic() + SECONDS, 0
     while time.monotonic() < deadline:

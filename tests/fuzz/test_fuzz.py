@@ -5,7 +5,8 @@ import zlib
 from random import Random
 
 import pytest
-from fuzz.targets import TARGETS, mutated, seeds
+from fuzz.inputs import mutated, seeds
+from fuzz.targets import TARGETS
 
 SECONDS = 1.0
 MAX_MUTATIONS = 4000

@@ -4,6 +4,21 @@ The values are arguments of pytest. Quick files come first, because the first fa
 Tests of whole processes are not among them: their processes run the installed package, not the copy that is changed.
 """
 
+HEALTH = " ".join(
+    f"unit/test_plates_{subject}.py"
+    for subject in (
+        *("judgement", "last_words", "unprompted", "clocks", "host_processes"),
+        *("looks", "look_limits", "health"),
+    )
+)
+WAITS = " ".join(
+    f"unit/test_plates_{subject}.py"
+    for subject in ("waits", "turn_ends", "sub_agents", "mcp_servers", "few_fields", "late_events")
+)
+DATABASE = " ".join(
+    f"unit/test_plates_{subject}.py"
+    for subject in ("database", "database_waits", "database_times", "database_reading", "placeholders")
+)
 LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
 INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
 
@@ -17,7 +32,7 @@ TARGETS: dict[str, str] = {
     "machines/key_looks.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/passwords.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/pem.py": "unit/test_secrets.py unit/test_quoting.py",
-    "machines/plates.py": "unit/test_plates_waits.py unit/test_plates_machine.py unit/test_plates_health.py",
+    "machines/plates.py": f"{WAITS} unit/test_plates_machine.py property/test_plates_invariants.py {HEALTH}",
     "machines/quoting.py": "unit/test_quoting.py unit/test_secrets.py",
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
@@ -32,9 +47,9 @@ TARGETS: dict[str, str] = {
     "stores/loop.py": "unit/test_loop_stores.py property/test_edits.py",
     "stores/ralph.py": "unit/test_loop_stores.py",
     "stores/spool.py": f"unit/test_spool.py {INBOX}",
-    "plates/changes.py": "unit/test_plates_database.py -k 'not postgresql and not several_at_once and not is_killed'",
+    "plates/changes.py": f"{DATABASE} -k 'not postgresql'",
     "plates/display.py": "unit/test_board_view.py",
-    "plates/health.py": "unit/test_plates_health.py",
+    "plates/health.py": HEALTH,
     "plates/inbox.py": INBOX,
     "plates/timeline.py": "unit/test_board_view.py",
 }

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from support.long_runs import sample
 from support.range_server import bucket
+from support.scan_tables import TABLES
 from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
@@ -20,7 +21,6 @@ from tailhook.fleet import plan, resume
 from tailhook.fleet.columns import TABLE_COLUMNS
 
 pytest.importorskip("pyarrow")
-TABLES = pytest.mark.parametrize("table", TABLE_COLUMNS)
 
 
 def line(number, session="s"):
@@ -37,6 +37,15 @@ def line(number, session="s"):
             "usage": {"input_tokens": 1, "output_tokens": number},
         },
     }
+    return json.dumps(record).encode() + b"\n"
+
+
+CODEX = b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+
+
+def codex_line(number):
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": f"TODO {number}"}]}
+    record = {"type": "response_item", "timestamp": f"2026-11-01T12:00:{number % 60:02}Z", "payload": message}
     return json.dumps(record).encode() + b"\n"
 
 
@@ -228,6 +237,33 @@ def test_a_part_that_is_gone_is_made_again(tmp_path):
     assert rows_of(asked) == before
 
 
+@pytest.mark.parametrize("table", ["records", "usage"])
+@pytest.mark.parametrize("kept_bytes", [0, 100])
+def test_a_part_that_was_cut_off_is_made_again(tmp_path, table, kept_bytes):
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(line(1, name))
+    asked = question(str(tmp_path / "*.jsonl"), table, resume=tmp_path / "kept")
+    before = rows_of(asked)
+    (part,) = (tmp_path / "kept").rglob("part-*")
+    os.truncate(part, kept_bytes)
+    (tmp_path / "c.jsonl").write_bytes(line(2, "c"))
+    after = rows_of(asked)
+    assert len(after) == 3
+    assert set(before) < set(after)
+    assert rows_of(asked) == after
+
+
+def test_a_manifest_without_the_sizes_of_parts_is_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(line(1))
+    asked = question(str(tmp_path / "*.jsonl"), resume=tmp_path / "kept")
+    before = rows_of(asked)
+    manifest = tmp_path / "kept" / "manifest.ndjson"
+    entries = [json.loads(entry) for entry in manifest.read_bytes().splitlines()]
+    assert sum(len(entry.pop("sizes", {})) for entry in entries) == 1
+    manifest.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert rows_of(asked) == before
+
+
 def test_a_file_that_cannot_be_read_is_a_problem_and_is_read_by_a_later_run(tmp_path):
     packed = gzip.compress(line(1, "b"))
     (tmp_path / "a.jsonl").write_bytes(line(1, "a"))
@@ -243,9 +279,11 @@ def test_another_question_another_folder_and_a_second_run_are_refused(tmp_path):
     (tmp_path / "t.jsonl").write_bytes(line(1))
     folder = tmp_path / "kept"
     rows_of(question(tmp_path / "t.jsonl", "records", resume=folder))
-    with pytest.raises(tailhook.ResumeError, match=r"kept has the rows of another question \(--role: all there, user"):
+    with pytest.raises(
+        tailhook.ResumeError, match=r"kept has the rows of another question \(--role was all and is user now"
+    ):
         question(tmp_path / "t.jsonl", "records", roles=["user"], resume=folder).update()
-    with pytest.raises(tailhook.ResumeError, match=r"\(--table: records there, usage now\)"):
+    with pytest.raises(tailhook.ResumeError, match=r"\(--table was records and is usage now\)"):
         question(tmp_path / "t.jsonl", "usage", resume=folder).update()
     with pytest.raises(tailhook.ResumeError, match="is not empty"):
         question(tmp_path / "t.jsonl", "usage", resume=tmp_path).update()
@@ -288,23 +326,27 @@ def test_an_object_is_known_by_its_etag_and_a_grown_one_is_fetched_from_its_old_
         assert rows_of(scan) == rows_of(question("s3://bucket"))
 
 
-@pytest.mark.parametrize("lines", range(10, 19))
-def test_a_grown_object_of_several_ranges_is_read_from_its_old_end(tmp_path, lines, small_tasks, opened):
-    old = b"".join(line(number) for number in range(lines))
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+@pytest.mark.parametrize("lines", range(12, 20))
+def test_a_grown_object_of_several_ranges_is_read_from_its_old_end(tmp_path, lines, host, small_tasks, opened):
+    head, write = (b"", line) if host == "claude-code" else (CODEX, codex_line)
+    old = head + b"".join(write(number) for number in range(lines))
     with bucket({"a.jsonl": old}) as (files, _):
-        scan = question("s3://bucket", resume=tmp_path / "kept")
-        assert len(rows_of(scan)) == lines
+        scan = question("s3://bucket", "records", resume=tmp_path / "kept")
+        before = len(rows_of(scan))
+        assert before >= lines
         assert len(opened) > 1
         opened.clear()
-        files["/bucket/a.jsonl"] += line(lines)
-        assert len(rows_of(scan)) == lines + 1
+        files["/bucket/a.jsonl"] += write(lines)
+        assert len(rows_of(scan)) == before + 1
         assert opened == [("a.jsonl", len(old))]
+        assert rows_of(scan) == rows_of(question("s3://bucket", "records"))
 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("scheme", ["s3", "http"])
 def test_an_object_with_another_content_of_which_the_first_line_is_as_long_is_read_again(tmp_path, scheme, host):
-    head = b"" if host == "claude-code" else b'{"type":"session_meta","payload":{"id":"s","cwd":"/p"}}\n'
+    head = b"" if host == "claude-code" else CODEX
     with bucket({"a.jsonl": head + line(1, "a"), "b.jsonl": line(1, "b")}) as (files, _):
         sources = ["s3://bucket/a.jsonl", "s3://bucket/b.jsonl"]
         if scheme == "http":

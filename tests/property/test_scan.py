@@ -219,14 +219,53 @@ def test_files_that_were_last_modified_long_before_a_time_have_no_row_in_it(tabl
         assert scan.report.files + scan.report.older_files == len(found)
 
 
+def real_files():
+    """Return the shared transcripts of Claude Code."""
+    return of_claude_code((path.name, path.read_bytes()) for path in transcript_paths())
+
+
+EVERYTHING = Question(patterns=PATTERNS, signals=True, categories=True, in_code=None)
+
+
 @TABLES
 def test_real_transcripts_give_the_rows_of_the_reference(table, report):
-    found = of_claude_code((path.name, path.read_bytes()) for path in transcript_paths())
-    question = Question(patterns=PATTERNS, signals=True, categories=True, in_code=None)
-    wanted = rows(table, found, question)
+    found = real_files()
+    wanted = rows(table, found, EVERYTHING)
     assert wanted
-    assert scan_rows(table, found, question, Random(1)) == wanted
+    assert scan_rows(table, found, EVERYTHING, Random(1)) == wanted
     report(f"scan: {len(wanted):,} rows of the table {table} as by the reference")
+
+
+def concatenated(found, random):
+    """Return pairs of files as one, with or without the newline between two records."""
+    pairs = zip(found, random.sample(found, len(found)), strict=True)
+    return [(path, data.rstrip(b"\n") + random.choice((b"", b"\n")) + more) for (path, data), (_, more) in pairs]
+
+
+def torn(found, random):
+    """Return files without their beginning, their end, or a part in the middle."""
+    edges = [(path, data, sorted(random.randrange(len(data)) for _ in range(2))) for path, data in found]
+    parts = [(path, (data[start:], data[:end], data[:start] + data[end:])) for path, data, (start, end) in edges]
+    return [(path, random.choice(three)) for path, three in parts]
+
+
+@TABLES
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("damage", [concatenated, torn])
+def test_real_transcripts_that_are_joined_or_torn_give_the_rows_of_the_reference(table, damage, seed):
+    random = Random(seed)
+    found = damage(real_files(), random)
+    assert scan_rows(table, found, EVERYTHING, random) == rows(table, found, EVERYTHING)
+
+
+@TABLES
+def test_real_transcripts_that_are_compressed_give_the_rows_of_the_reference(table):
+    asked = {"patterns": PATTERNS, "signals": True, "categories": True, "in_code": None}
+    with TemporaryDirectory() as folder:
+        found = pack(Path(folder), real_files(), Random(1))
+        scan = tailhook.scan(folder, table, columns=COLUMNS[table], **(asked if table == "matches" else {}))
+        got = [row._asdict() for row in scan.rows()]
+        assert sorted(got, key=str) == sorted(rows(table, found, EVERYTHING), key=str)
 
 
 @TABLES

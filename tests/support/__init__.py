@@ -6,7 +6,12 @@ A hook's surroundings
     host_records    records of their transcripts, with the message in each
     covered_hook    runs the hook under coverage
     triage          a triage state, and an agent that follows the machine's instructions
+    both_forms      runs a hook cold and warm on the same files, and compares the two
     every_value     a project in which every machine decides, and any one file is replaced by any value
+
+The pool
+    pool            a pool of hook workers for one test
+    native_client   the native client, built with sanitizers, in front of workers that send any bytes
 
 The daemon and the boards
     daemon, postgres        a daemon and a PostgreSQL server for one test
@@ -22,8 +27,15 @@ Texts
     keywords                        the words of the memory machine, and lines in which they are hard to find
     markdown_documents, markdown_worst_cases   generated Markdown
 
+Scans
+    scans               the core's scan of ranges over files in memory, cut anywhere
+    transcript_trees    generated sessions that are resumed, forked, have sub-agents, or are damaged
+    library_sample      the transcripts that the ten questions of docs/library.md are asked about
+    range_server        a web server that answers requests for ranges of bytes, as object stores do
+    engines             what runs in the processes of distributed engines
+
 Other
     oracles     slow and simple second versions: Markdown code, records, the jwz store, memory's lines, the scan
-    transcript_trees    generated sessions that are resumed, forked, have sub-agents, or are damaged
+    long_runs   how much of a long test a run does
     ptrace      kills a process as it enters a system call
 """

@@ -34,12 +34,21 @@ class Person:
         """Wait until none of the words is on the screen."""
         await self.until(lambda: not any(word in self.seen for word in words))
 
+    @property
+    def drawn(self):
+        """Return what is on the screen, with its colours."""
+        return list(self.app.screen._compositor.render_strips())
+
     async def rests(self):
-        """Wait until the screen has not changed for 0.3 s."""
-        before = ""
-        while before != self.seen:
-            before = self.seen
-            await self.pilot.pause(0.3)
+        """Wait until the screen has stayed as it is 10 times in a row, and for 0.5 s.
+
+        It is looked at often because a busy machine may do nothing at all for longer than that.
+        """
+        before, same = None, 0
+        while same < 10:
+            same = same + 1 if before == self.drawn else 0
+            before = self.drawn
+            await self.pilot.pause(0.05)
 
     async def press(self, *keys):
         """Press keys."""

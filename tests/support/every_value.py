@@ -52,6 +52,7 @@ JSON_VALUES = [
     "[]", "{}", "[null]", '[""]', '[[1], {"a": 2}, "b"]', '{"x": null}', r'["/\ud800", "\u0000", "a\ud800"]',
     deep("[", "]"), deep('{"a":', "}"),
 ]  # fmt: skip
+ROOT_FOLDER = Path("/.claude")
 # Every kind of value of a front matter's key.
 TEXT_VALUES = [
     b"", b" ", b"null", b"~", b"true", b"false", b"0", b"-1", b"1.5", b"08", b"9" * 400, b"9" * 5000, b'""', b"''",
@@ -104,10 +105,13 @@ class Surroundings:
         self.state = self.home / ".local/state/tailhook"
         self.transcript = self.home / "session.jsonl"
         self.log = self.top / "log"
+        self.is_root_new = not ROOT_FOLDER.exists()
 
     def remove(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, and what a hook of root has written if its project is `/`."""
         shutil.rmtree(self.top, ignore_errors=True)
+        if self.is_root_new:
+            shutil.rmtree(ROOT_FOLDER, ignore_errors=True)
 
     def originals(self, place: str = "") -> dict[str, bytes]:
         """Return the content of each place if nothing replaces it; the payload lets the hook read `place`."""

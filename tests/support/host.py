@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from support.oracles import jwz
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.both_forms import Forms
 
 # What a sanitizer's runtime needs goes on to the processes that a test starts.
@@ -122,12 +124,19 @@ class Project:
                 check=False,
             )
 
-        if self.forms:
-            done = self.forms.run([*self.argv, *flags], (self.folder, self.home), run)
-        else:
-            done = run([*measured(self.argv), *flags])
+        done = self.run([*self.argv, *flags], run)
         state = jwz.newest(self.folder) if read else None
         return Stop(done.returncode, done.stdout.decode(), done.stderr.decode(), state)
+
+    def run(self, argv: list[str], run: "Callable[[list[str]], CompletedProcess[bytes]]") -> "CompletedProcess[bytes]":
+        """Run a hook in the form of the test, or cold and warm; return what the last one did.
+
+        argv: may be a shell whose script holds the hook's argv.
+        run: starts an argv and waits for its end.
+        """
+        if self.forms:
+            return self.forms.run(argv, (self.folder, self.home), run)
+        return run(measured(argv))
 
     def stop(self, said: str | None = None, *flags: str, **fields: object) -> Stop:
         """Run the hook for an agent that stops; `said` is its last message."""

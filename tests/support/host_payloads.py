@@ -100,3 +100,6 @@ def copilot_in_pascal_case(project, said):
         "stop_reason": "end_turn",
         "stop_hook_active": False,
     }
+
+
+BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}

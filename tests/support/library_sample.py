@@ -54,6 +54,10 @@ AGENT = [said(4, "m-5", text("Found it."), 12, agentId="a-1", isSidechain=True)]
 def write_sample(folder):
     """Write s-1.jsonl, with a sub-agent, and s-2.jsonl."""
     for name, records in {"s-1": WORK, "s-2": OTHER, "s-1/subagents/agent-a-1": AGENT}.items():
-        path = folder / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(one) + "\n" for one in records))
+        write_records(folder / f"{name}.jsonl", records)
+
+
+def write_records(path, records):
+    """Write the records as lines, and make the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))

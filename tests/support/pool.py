@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,10 +12,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from support.host import ENVIRONMENT, tailhook
+import pytest
+
+from support.host import ENVIRONMENT, SANITIZER, looping, tailhook
+from support.oracles import jwz
 from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
 
+PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
+STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+WITHOUT_SANITIZER = pytest.mark.skipif(bool(SANITIZER), reason="a client starts pools without a sanitizer's runtime")
 STARTS = 30  # seconds in which a process starts even on a busy machine
 
 
@@ -75,17 +83,19 @@ class Pool:
         _, _, interpreter, _, entry = read_installation(str(self.folder))
         return [interpreter, "-I", "-S", entry, f"{self.folder}/"]
 
-    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End the pool that the test started."""
+    def end(self, how: signal.Signals = signal.SIGTERM) -> str:
+        """End the pool that the test started; return what it has written on stderr."""
+        written = ""
         if self.process is not None:
             workers = self.workers() if sys.platform == "linux" and self.process.poll() is None else []
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
                 self.process.send_signal(how)
-            self.process.communicate(timeout=STARTS)
+            _, written = self.process.communicate(timeout=STARTS)
             if how == signal.SIGKILL:
                 wait_until(lambda: not any(map(is_alive, workers)))  # they listen for a moment
             self.process = None
+        return written
 
     def __exit__(self, *_: object) -> None:
         self.end()
@@ -126,11 +136,10 @@ class Pool:
 
     def stop_until_warm(self, cwd: Path | None = None, **env: str) -> None:
         """Run stops until a worker answers one: on a busy machine a worker may not be ready in time."""
-        payload = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
         deadline = time.monotonic() + STARTS
         while True:
             before = self.records("Stop")
-            self.hook(payload, cwd=cwd, **env)
+            self.hook(STOP, cwd=cwd, **env)
             if any(way == b"w" for _, _, way in set(self.records("Stop")).difference(before)):
                 return
             assert time.monotonic() < deadline, "no worker answers"
@@ -156,6 +165,58 @@ class Pool:
     def workers(self) -> list[int]:
         """Return the process ids of the workers."""
         return [int(word) for word in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+
+def stdin_of(pid: int) -> str:
+    """Return what a process has as stdin, "" if it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/0")
+    except OSError:
+        return ""
+
+
+def waiting_hook(pool: Pool) -> tuple[subprocess.Popen[str], int]:
+    """Return a warm hook and its worker, which waits for the end of the payload."""
+    argv = [*pool.argv, "idle"]
+    while True:
+        hook = subprocess.Popen(argv, env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipe = os.readlink(f"/proc/self/fd/{hook.stdin.fileno()}")
+        hook.stdin.write("{")
+        hook.stdin.flush()
+        deadline = time.monotonic() + 1  # the hook waits two seconds for its payload
+        while time.monotonic() < deadline:
+            for pid in pool.workers():
+                if stdin_of(pid) == pipe:
+                    return hook, pid
+        hook.communicate(timeout=STARTS)  # it is a cold one: no worker was ready in time
+
+
+def looping_project(home: Path, name: str = "project") -> Path:
+    """Return a project with a live loop that any session may continue."""
+    folder = home / name
+    (folder / ".git").mkdir(parents=True)
+    jwz.post(folder, json.dumps(looping({"id": "f", "mode": "loop", "iter": 1, "max": 1000})))
+    return folder
+
+
+def iteration(project: Path) -> int:
+    """Return the iteration of a project's loop."""
+    return jwz.newest(project)["stack"][0]["iter"]
+
+
+def set_constants(file: Path, **values: float) -> None:
+    """Give constants of a module other values.  file: of a copied package."""
+    text = file.read_text()
+    for name, value in values.items():
+        text, count = re.subn(rf"^{name} = [^#\n]*", f"{name} = {value}  ", text, flags=re.MULTILINE)
+        assert count == 1, f"{file.name} has no constant {name}"
+    file.write_text(text)
+
+
+def switches_of(pid: int) -> int:
+    """Return how often a process has waited."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("voluntary_ctxt")).split()[1])
 
 
 def pids_of(word: str) -> list[int]:

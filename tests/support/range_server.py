@@ -46,10 +46,11 @@ def bucket(files):
 
 
 @contextlib.contextmanager
-def served(files, with_ranges=True, with_head=True, with_etags=True):
+def served(files, with_ranges=True, with_head=True, with_etags=True, missing_bytes=0):
     """Serve files, {path: bytes}, and give the server's address and the list of the ranges that were asked for.
 
     A path may have a query.  with_head: answer HEAD; otherwise it is forbidden, as for an address signed for GET.
+    missing_bytes: how many bytes of a range are left out at its end, although Content-Range counts them.
     """
     asked = []
 
@@ -75,7 +76,8 @@ def served(files, with_ranges=True, with_head=True, with_etags=True):
                 first, last = (int(number) for number in span.removeprefix("bytes=").split("-"))
                 asked.append((first, last + 1))
                 total = f"bytes {first}-{min(last, len(data) - 1)}/{len(data)}"
-                self.answer(data, data[first : last + 1], 206, total)
+                body = data[first : last + 1]
+                self.answer(data, body[: len(body) - missing_bytes], 206, total)
             else:
                 self.answer(data, data or b"")
 

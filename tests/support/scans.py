@@ -6,7 +6,7 @@ from random import Random
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import TABLE_COLUMNS
-from tailhook.fleet.local import feed_translated, find_session
+from tailhook.fleet.local import feed_translated, find_session, lines_in
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.program import Search, category_search, make_program, signal_search
 from tailhook.host_records import name_of_host, recognize
@@ -16,7 +16,7 @@ EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by whi
 
 def conditions_of(question):
     """Return what the product calls the conditions of a question for the oracle."""
-    return Conditions(question.roles or (), question.since, question.until, question.project, question.sessions or ())
+    return Conditions(question.roles, question.since, question.until, question.project, question.sessions)
 
 
 def searches_of(question):
@@ -62,7 +62,7 @@ def scan_file(program, path, data, random):
         scan.begin(path, session, name_of_host(None), start, end)
         at = max(start - 1, 0)
         while at < len(data) and not scan.is_done:
-            size = random.choice((1, 7, 64, 1 << 16)) if random and len(data) < 20_000 else 1 << 16
+            size = piece_bytes(random, len(data)) if random else 1 << 16
             scan.feed(data[at : at + size])
             at += size
         scan.end_file()
@@ -76,11 +76,21 @@ def scan_translated(scan, path, data, cuts):
         records = recognize(file)
         session = records.session_id or find_session(file) or name_of(path)
         scan.begin(path, session, name_of_host(records), start, end)
-        feed_translated(scan, records, file, start, end)
+        records.read_changes(file, start)
+        feed_translated(scan, records, lines_in(file, start, end))
     return scan.finish()
 
 
+def piece_bytes(random, size):
+    """Return the size of a piece of a file: of a small one often a byte, of a large one up to 1 MiB."""
+    return random.choice((1, 7, 64, 1 << 16)) if size < 20_000 else int(2 ** random.uniform(0, 20))
+
+
 def ranges(size, random, cuts):
-    """Return ranges that cover a file."""
-    edges = sorted({0, *(random.randrange(max(1, size)) for _ in range(cuts))})
-    return list(zip(edges, [*edges[1:], None], strict=True))
+    """Return ranges that cover a file. Of a large one some have one byte, and others up to 1 MiB."""
+    edges = {0, *(random.randrange(max(1, size)) for _ in range(cuts))}
+    if cuts and size >= 20_000:
+        edges |= {edge + int(2 ** random.uniform(0, 20)) for edge in edges for _ in range(4)}
+        edges |= {edge + 1 for edge in edges}
+    ordered = sorted(edge for edge in edges if edge < max(1, size))
+    return list(zip(ordered, [*ordered[1:], None], strict=True))

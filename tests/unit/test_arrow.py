@@ -3,9 +3,11 @@
 import gc
 import io
 import re
+import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -306,6 +308,41 @@ def failing():
 def test_an_error_of_the_iterator_is_the_streams(batches, message):
     with pytest.raises((OSError, pyarrow.ArrowException, TypeError), match=message):
         pyarrow.table(Streamed(make_batch("records", NAMES, []), batches))
+
+
+def test_an_interrupt_while_a_stream_is_read_is_one():
+    """The consumer makes an OSError of it; then Python raises KeyboardInterrupt, however that is handled."""
+
+    def interrupted():
+        yield make_batch("records", NAMES, ROWS)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), suppress(OSError):  # noqa: PT012 - what follows must not be reached
+        pyarrow.table(Streamed(make_batch("records", NAMES, []), interrupted()))
+        pytest.fail("nothing was raised")
+
+
+UNCAUGHT = """
+import pyarrow
+from tailhook._core import arrow_stream, make_batch
+
+class Streamed:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return arrow_stream(make_batch("records", ("uuid",), []), self.batches())
+    def batches(self):
+        yield make_batch("records", ("uuid",), [("u",)])
+        raise KeyboardInterrupt
+
+pyarrow.table(Streamed())
+"""
+
+
+def test_an_interrupt_that_nothing_catches_is_shown_with_its_traceback():
+    done = subprocess.run([sys.executable, "-c", UNCAUGHT], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "OSError: KeyboardInterrupt" in done.stderr
+    assert 'File "<string>", line 12' in done.stderr
+    assert "lost sys.stderr" not in done.stderr
 
 
 def test_a_stream_needs_a_batch_and_an_iterable():

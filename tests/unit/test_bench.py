@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import shlex
 import statistics
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.host import SANITIZER, short_folder
 
-from tailhook.bench import instructions, rounds
-from tailhook.bench.cases import CASES, EVENT_FIELDS, Case, Stop, nothing
+from tailhook.bench import instructions
+from tailhook.bench.cases import CASES, EVENT_FIELDS, BenchProject, Case, no_state
+from tailhook.bench.commands import command_argv
 from tailhook.bench.instructions import (
     TASK_CLOCK,
     CountError,
@@ -34,14 +35,11 @@ from tailhook.bench.report import (
     bench_facts,
     commit_of,
     compare_runs,
+    format_figures,
     read_saved,
-    write_as,
 )
 from tailhook.bench.rounds import Limits, Subject, measure_until_clear
-from tailhook.bench.warm import pool_of_bench
 from tailhook.hook.machines import MACHINES
-from tailhook.install.command import hook_command
-from tailhook.pool.installation import POOL_START_FILE, client_folder_of
 
 # ---- intervals -------------------------------------------------------------------
 
@@ -105,13 +103,27 @@ def test_the_lower_end_of_the_interval_decides(low, value, high, verdict):
 # ---- rounds ----------------------------------------------------------------------
 
 
-def subject_of(name="idle", times=(), bare=()):
-    """Return a subject that was measured."""
-    one = Subject(name, "10 KB", "cold", ["hook"], None)
-    one.samples += [Sample(wall, wall / 2, 0) for wall in times]
-    one.bare += bare
-    one.nothing += [1.0] * len(times)
+def subject_of(name="idle", times=(), bare=(), form="cold"):
+    """Return a subject that was measured. A time is as of `sample_of`."""
+    one = Subject(name, "10 KB", form, ["hook"], None)
+    add_rounds(one, times, bare)
     return one
+
+
+def add_rounds(subject, times, bare):
+    """Add rounds to a subject."""
+    subject.samples += map(sample_of, times)
+    subject.bare_runs += map(sample_of, bare)
+    subject.true_runs += [sample_of(1.0)] * len(times)
+
+
+def sample_of(time):
+    """Return a run of a process that had the processor all the time, if only a wall time is given.
+
+    time: otherwise also its processor time, and how long it waited for a processor, if that is known.
+    """
+    wall, cpu, *waited = time if isinstance(time, tuple) else (time, time)
+    return Sample(wall, cpu, 0, *(waited or [None]), system=4.0)
 
 
 @pytest.fixture
@@ -126,9 +138,7 @@ def measured():
             asked.append([one.name for one in waiting])
             for one in waiting:
                 times = batches[one.name].pop(0)
-                one.samples += [Sample(wall, 1.0, 0) for wall in times]
-                one.bare += [10.0] * len(times)
-                one.nothing += [1.0] * len(times)
+                add_rounds(one, times, [(50.0, 10.0) if isinstance(time, tuple) else 10.0 for time in times])
 
         return measure_until_clear(subjects, 20, limits, attempts, run_rounds), asked
 
@@ -155,6 +165,138 @@ def test_a_noisy_hook_gets_more_rounds_and_is_given_up_at_last(measured):
     assert (verdicts, len(asked)) == ({"a": NOISY}, 3)
 
 
+# A processor is shared with other programs: bare Python takes 10 ms of it in 50 ms.
+WAITING = (50.0, 10.0)
+SLOW_BY_WAITING, SLOW_BY_WORK = (70.0, 12.5), (75.0, 15.0)
+
+
+def test_a_hook_that_exceeds_the_limit_while_bare_python_waits_for_a_processor_is_too_noisy():
+    one = subject_of(times=[*[SLOW_BY_WAITING] * 84, *[12.5] * 16], bare=[*[WAITING] * 84, *[10.0] * 16])
+    ((verdict, words),) = Limits(1.35).verdicts(one)
+    first, _, then = words.partition("; ")
+    assert verdict == NOISY
+    assert first == "too noisy to decide: 1.40 times bare Python (1.40 to 1.40), the limit is 1.35"
+    assert then.startswith("bare Python waited for a processor in 84 of 100 rounds, and the hook's processor time is ")
+    assert then.endswith(" 1.25 times bare Python (1.25 to 1.25)")
+    assert Limits(1.45).verdict(one) == PASS
+
+
+def test_a_hook_that_exceeds_the_limit_by_processor_time_fails_however_busy_the_computer_is():
+    one = subject_of(times=[SLOW_BY_WORK] * 20, bare=[WAITING] * 20)
+    assert Limits(1.35).verdicts(one) == [(FAIL, "1.50 times bare Python (1.50 to 1.50), the limit is 1.35")]
+
+
+def test_a_hook_over_the_limit_does_not_pass_because_bare_python_waits_as_long_as_it_does():
+    one = subject_of(times=[(55.0, 15.0)] * 20, bare=[WAITING] * 20)
+    assert Limits(1.35).verdict(one) == NOISY
+
+
+@pytest.mark.parametrize(("busy", "verdict"), [(0, FAIL), (10, FAIL), (11, NOISY)])
+def test_a_hook_that_waits_for_something_else_fails_unless_bare_python_waits_in_most_rounds(busy, verdict):
+    """Its own waiting is not a sign of other programs."""
+    bare = [*[WAITING] * busy, *[50.0] * (20 - busy)]
+    assert Limits(1.35).verdict(subject_of(times=[(500.0, 10.0)] * 20, bare=bare)) == verdict
+
+
+# How long a process waited for a processor is known.
+KNOWN_WAITING = (50.0, 10.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("time", "verdict"),
+    [
+        ((70.0, 12.5, 57.5), NOISY),  # it works
+        ((75.0, 15.0, 60.0), FAIL),
+        ((75.0, 1.0, 60.0), FAIL),  # it waits for something else, and then for a processor
+        ((60.0, 1.0, 0.1), NOISY),
+        ((60.0, 12.0, 48.0), PASS),
+    ],
+)
+def test_what_a_hook_waits_for_a_processor_is_left_out_and_what_else_it_waits_for_is_not(time, verdict):
+    assert Limits(1.35).verdict(subject_of(times=[time] * 20, bare=[KNOWN_WAITING] * 20)) == verdict
+
+
+def test_a_hook_that_waits_for_something_else_fails_a_limit_in_milliseconds_on_a_busy_computer():
+    one = subject_of(times=[(303.0, 1.0, 0.2)] * 400, bare=[KNOWN_WAITING] * 400)
+    assert [verdict for verdict, _ in Limits(ms=100, p99_ms=100).verdicts(one)] == [FAIL, FAIL]
+    assert (
+        Limits(ms=302.9)
+        .verdicts(one)[0][1]
+        .endswith("and the hook's time without that is 302.80 ms (302.80 to 302.80)")
+    )
+
+
+def test_the_processor_time_counts_if_it_is_not_known_of_all_runs_how_long_they_waited():
+    times = [(303.0, 1.0, 0.2)] * 19 + [(303.0, 1.0)]
+    assert Limits(ms=100).verdict(subject_of(times=times, bare=[KNOWN_WAITING] * 20)) == NOISY
+    assert Limits(1.35).verdict(subject_of(times=[(303.0, 1.0, 0.2)] * 20, bare=[WAITING] * 20)) == NOISY
+
+
+def test_the_processor_time_of_a_warm_hook_is_not_all_that_it_takes():
+    """Its worker may be too slow, or have waited: only the wall time shows that."""
+    one = subject_of(times=[(75.0, 1.0)] * 20, bare=[WAITING] * 20, form="warm")
+    ((verdict, words),) = Limits(1.35).verdicts(one)
+    assert verdict == NOISY
+    assert words.endswith("20 of 20 rounds, and the client's processor time is 0.10 times bare Python (0.10 to 0.10)")
+    assert Limits(1.55).verdicts(one)[0][0] == PASS
+
+
+def test_limits_in_milliseconds_are_judged_in_the_same_way():
+    waiting = subject_of(times=[SLOW_BY_WAITING] * 400, bare=[WAITING] * 400)
+    assert [verdict for verdict, _ in Limits(ms=60, p99_ms=60).verdicts(waiting)] == [NOISY, NOISY]
+    assert Limits(ms=60).verdicts(waiting)[0][1].endswith("and the hook's processor time is 12.50 ms (12.50 to 12.50)")
+    assert [verdict for verdict, _ in Limits(ms=12, p99_ms=12).verdicts(waiting)] == [FAIL, FAIL]
+    rarely = subject_of(times=[*[12.5] * 380, *[SLOW_BY_WAITING] * 20], bare=[*[10.0] * 380, *[WAITING] * 20])
+    assert [verdict for verdict, _ in Limits(ms=60, p99_ms=60).verdicts(rarely)] == [PASS, FAIL]
+
+
+INTERRUPTED, DELAYED = (70.0, 12.5, 57.5), (70.0, 12.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("limits", "slow", "slow_runs", "busy", "verdict"),
+    [
+        (Limits(p99_ms=60), INTERRUPTED, 20, 1, NOISY),
+        (Limits(p99_ms=60), INTERRUPTED, 20, 0, FAIL),  # bare Python did not wait, so the computer is not busy
+        (Limits(p99_ms=60), DELAYED, 20, 20, FAIL),
+        (Limits(p99_ms=12), INTERRUPTED, 20, 20, FAIL),
+        (Limits(ms=60), INTERRUPTED, 250, 41, NOISY),
+        (Limits(ms=60), INTERRUPTED, 250, 40, FAIL),
+        (Limits(ms=60), DELAYED, 250, 41, FAIL),
+        (Limits(1.35), INTERRUPTED, 399, 41, NOISY),
+        (Limits(1.35), DELAYED, 399, 41, FAIL),
+    ],
+)
+def test_interruptions_count_if_there_are_enough_of_them_to_change_the_figure(limits, slow, slow_runs, busy, verdict):
+    """Of 400 runs, 4 are above the 99th percentile and 200 above the median; a fifth as many may change it."""
+    times = [*[(12.5, 12.5, 0.0)] * (400 - slow_runs), *[slow] * slow_runs]
+    bare = [*[(10.0, 10.0, 0.0)] * (400 - busy), *[KNOWN_WAITING] * busy]
+    assert limits.verdict(subject_of(times=times, bare=bare)) == verdict
+
+
+def test_a_wide_interval_is_explained_by_what_interrupts():
+    one = subject_of(times=[(80.0, 12.0), (300.0, 12.0)] * 10, bare=[WAITING] * 20)
+    ((verdict, words),) = Limits(2).verdicts(one)
+    assert verdict == NOISY
+    assert words.endswith("20 of 20 rounds, and the hook's processor time is 1.20 times bare Python (1.20 to 1.20)")
+    still = subject_of(times=WILD, bare=[10.0] * 20)
+    assert Limits(1.35).verdicts(still)[0][1].endswith("the limit is 1.35")
+
+
+def test_the_wall_time_decides_if_the_system_does_not_measure_so_short_a_processor_time():
+    one = subject_of(times=[(15.0, 0.0)] * 20, bare=[(10.0, 0.0)] * 20)
+    assert Limits(1.35).verdict(one) == FAIL
+    one = subject_of(times=[SLOW_BY_WAITING] * 20, bare=[*[(10.0, 0.0)] * 5, *[WAITING] * 15])
+    assert Limits(1.35).verdict(one) == NOISY
+
+
+def test_a_hook_that_was_interrupted_gets_more_rounds_until_the_others_are_more(measured):
+    busy, quiet = [SLOW_BY_WAITING] * 20, [12.5] * 41
+    assert measured(Limits(1.35), a=[busy, quiet]) == ({"a": PASS}, [["a"], ["a"]])
+    verdicts, asked = measured(Limits(1.35), attempts=3, a=[busy, busy, busy])
+    assert (verdicts, len(asked)) == ({"a": NOISY}, 3)
+
+
 def test_each_limit_has_its_verdict():
     one = subject_of(times=[*[12.0] * 99, 500.0], bare=[10.0] * 100)
     one.instructions, one.bare_instructions = 120, 100
@@ -163,35 +305,30 @@ def test_each_limit_has_its_verdict():
     assert Limits().verdicts(one) == []
 
 
-def test_a_real_hook_is_compared_with_what_ran_beside_it(tmp_path):
-    case = next(case for case in CASES if case.name == "idle, active")
-    project = Stop(tmp_path / "project", case, "10 KB")
-    project.check()
-    one = Subject(case.name, "10 KB", "cold", project.hook, project, ["/bin/true"])
-    rounds.run_rounds([one], 3)
-    assert [len(values) for values in (one.samples, one.others, one.bare, one.nothing)] == [3, 3, 3, 3]
-    assert {sample.exit_code for sample in one.samples} == {2}
-    assert all(sample.cpu > 0 for sample in one.samples)
-    assert statistics.median(one.walls()) > statistics.median(sample.wall for sample in one.others)
+# ---- commands of users -----------------------------------------------------------
 
 
-@pytest.mark.skipif(bool(SANITIZER), reason="the hooks are started without a sanitizer's runtime")
-def test_a_warm_hook_that_no_worker_answers_has_no_figures():
-    case = next(case for case in CASES if case.name == "idle, active")
-    with short_folder() as folder:
-        with pool_of_bench(Path(folder, "pool")) as client:
-            project = Stop(Path(folder, "project"), case, "10 KB")
-            subjects = [
-                Subject(name, "", "warm", hook_command("idle", client), project) for name in ("one", "two", "three")
-            ]
-            rounds.run_rounds(subjects, 40)  # more runs than the ring has places
-            assert all(20 <= one.answered <= 40 for one in subjects)
-            assert [one.unanswered() for one in subjects] == ["", "", ""]
-            Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool
-        one = Subject("one", "", "warm", subjects[0].argv, project)
-        rounds.run_rounds([one], 2)
-    assert one.unanswered() == "no figures: a worker of the pool answered only 0 of its 2 runs"
-    assert Limits(1000).verdict(one) == NOISY
+@pytest.mark.parametrize("command", ["sh hook.sh --a=b", "sh 'my hook.sh'", "/bin/sh -c true"])
+def test_a_command_without_shell_syntax_is_started_without_a_shell(command):
+    assert command_argv(command) == shlex.split(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true && false",
+        "sh $HOME/x",
+        "sh ~/x",
+        "A=1 sh x",
+        "sh *.sh",
+        "exec sh x",
+        "true\nfalse",
+        "no-such-program",
+        "''",
+    ],
+)
+def test_a_command_that_needs_a_shell_is_run_by_one(command):
+    assert command_argv(command) == ["/bin/sh", "-c", command]
 
 
 # ---- instructions ----------------------------------------------------------------
@@ -253,7 +390,7 @@ def facts():
 
 
 def test_the_json_has_all_figures_and_a_schema(facts):
-    found = json.loads(write_as("json", facts))
+    found = json.loads(format_figures("json", facts))
     assert found["schema"] == SCHEMA
     assert {"tailhook", "commit", "python", "machine", "load", "date", "rows"} < set(found)
     row = found["rows"][1]
@@ -263,25 +400,40 @@ def test_the_json_has_all_figures_and_a_schema(facts):
 
 
 def test_other_tools_get_their_format(facts):
-    bmf = json.loads(write_as("bmf", facts))
+    bmf = json.loads(format_figures("bmf", facts))
     assert bmf["ralph, 10 KB, cold"]["latency"] == {"value": 21e6, "lower_value": 20e6, "upper_value": 22e6}
-    github = json.loads(write_as("github", facts))
+    github = json.loads(format_figures("github", facts))
     assert {"name", "unit", "value", "range", "extra"} == set(github[0])
-    hyperfine = json.loads(write_as("hyperfine", facts))["results"][1]
+    hyperfine = json.loads(format_figures("hyperfine", facts))["results"][1]
+    assert (hyperfine["user"], hyperfine["system"]) == (pytest.approx(0.017), pytest.approx(0.004))
     assert (hyperfine["median"], hyperfine["min"], hyperfine["times"]) == (
         0.021,
         0.02,
         [0.02, 0.02, 0.02, 0.021, 0.022, 0.022, 0.022],
     )
-    markdown = write_as("markdown", facts).splitlines()
+    markdown = format_figures("markdown", facts).splitlines()
     assert markdown[2].startswith("| idle \\| odd, 10 KB, cold | 12.50 ms |")
     assert markdown[3].endswith("| fail |")
-    assert "ralph, 10 KB, cold" in write_as("text", facts)
+    assert "ralph, 10 KB, cold" in format_figures("text", facts)
+
+
+@pytest.mark.parametrize("format_name", ["text", "markdown"])
+def test_a_table_has_every_figure_of_a_hook(facts, format_name):
+    head = "instructions, x bare" if format_name == "text" else "instructions, beside bare Python"
+    assert head not in format_figures(format_name, facts)
+    first, other = facts["rows"]
+    first |= {"instructions": 120, "instruction_ratio": 1.2}
+    words = format_figures(format_name, facts)
+    assert head in words
+    line = next(line for line in words.splitlines() if first["case"].partition(" ")[0] in line and "12.50 ms" in line)
+    figures = ["12.50 ms", "13.00 ms", "1.25 (1.20-1.30)", "12.50 (12.00-13.00)", "1.200"]
+    assert [figure for figure in figures if figure in line] == figures
+    assert other["instruction_ratio"] is None
 
 
 def test_an_earlier_run_is_compared(facts, tmp_path):
     path = tmp_path / "before.json"
-    path.write_text(write_as("json", facts))
+    path.write_text(format_figures("json", facts))
     before = read_saved(str(path))
     subjects = [subject_of("ralph", [30.0] * 3, [10.0] * 3), subject_of("triage", [5.0] * 3, [10.0] * 3)]
     now = bench_facts(subjects, Limits(), {})
@@ -290,6 +442,35 @@ def test_an_earlier_run_is_compared(facts, tmp_path):
     assert lines[2].endswith("new")
     assert lines[3].endswith("gone")
     assert "within the noise" in compare_runs(before, before)[1]
+
+
+def test_names_of_an_earlier_run_are_printed_without_their_control_characters(facts):
+    row = {**facts["rows"][0], "case": "\x1b[31mred\nline", "transcript": "\x9b", "form": "\x07"}
+    lines = compare_runs({"rows": [row]}, facts)
+    assert lines[-1].startswith("\\x1b[31mred\\nline, \\x9b, \\x07")
+
+
+def test_rows_of_two_hooks_are_not_compared():
+    def run(argv, time):
+        one = Subject("Stop", "10 KB", "command", argv, None)
+        add_rounds(one, [time], [10.0])
+        return bench_facts([one], Limits(), {})
+
+    before, now = run(["python3", "a b.py"], 20.0), run(["node", "b.js"], 30.0)
+    assert (before["rows"][0]["command"], before["rows"][0]["transcript"]) == ("python3 'a b.py'", "10 KB")
+    assert "+50.0%" in compare_runs(before, run(["python3", "a b.py"], 30.0))[1]
+    lines = compare_runs(before, now)
+    assert len(lines) == 2
+    assert lines[1].endswith("  another command: not compared")
+    assert "%" not in lines[1]
+
+
+def test_the_json_has_the_ratio_that_the_limit_on_instructions_judges():
+    one = subject_of(times=[12.0], bare=[10.0])
+    assert bench_facts([one], Limits(), {})["rows"][0]["instruction_ratio"] is None
+    one.instructions, one.bare_instructions = 150, 100
+    assert bench_facts([one], Limits(), {})["rows"][0]["instruction_ratio"] == 1.5
+    assert bench_facts([one], Limits(), {})["rows"][0]["command"] is None
 
 
 RATIO = '{"value": 1.2, "low": 1.1, "high": %s}'
@@ -302,6 +483,9 @@ ROW = '{"schema": 1, "rows": [{"case": "idle", "transcript": "", "form": "cold",
         *("", "[]", "{}", '{"schema": 99, "rows": []}', "nonsense", "\udcff"),
         *('{"schema": 1, "rows": [{}]}', '{"schema": 1, "rows": [7]}', ROW % "null", ROW % 1.2),
         *(ROW % (RATIO % end) for end in ('"x"', "null", "NaN", "0", "true")),
+        pytest.param(ROW % (RATIO % ("1" + "0" * 400)), id="a large number"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param(f'{{"schema": {"[" * 400}1{"]" * 400}, "rows": []}}', id="a deep schema"),
     ],
 )
 def test_a_file_that_is_not_of_an_earlier_run_is_refused(tmp_path, content):
@@ -342,7 +526,7 @@ def test_the_names_of_the_cases_with_every_machine_do_not_change_with_the_machin
 
 @pytest.mark.parametrize("event", EVENT_FIELDS)
 def test_a_payload_of_each_event_is_standard(tmp_path, event):
-    stop = Stop(tmp_path / "project", Case("plates", "x", "Hm.", False, nothing, event=event), "10 KB")
+    stop = BenchProject(tmp_path / "project", Case("plates", "x", "Hm.", False, no_state, event=event), "10 KB")
     payload = json.loads(stop.payload.read_text())
     assert payload["hook_event_name"] == event
     assert {"session_id", "transcript_path", "cwd"} < set(payload)
@@ -356,7 +540,7 @@ def test_the_titles_of_all_subjects_differ():
 
 
 def test_a_reset_leaves_only_what_every_later_stop_finds(tmp_path):
-    stop = Stop(tmp_path / "stop", Case("gate", "test", "Hm.", False, nothing), "10 KB")
+    stop = BenchProject(tmp_path / "stop", Case("gate", "test", "Hm.", False, no_state), "10 KB")
     state = stop.folder / ".local/state/tailhook"
     state.mkdir(parents=True)
     for name in ("1.gate", "gate.lock", "2.memory", "events", "jwz-index"):

@@ -1,5 +1,8 @@
 """Where code is, rule by rule. The numbers are sections of CommonMark 0.31.2."""
 
+import sys
+from itertools import pairwise
+
 import pytest
 
 from tailhook import _core
@@ -237,6 +240,47 @@ def test_a_label_has_at_most_999_characters(length, is_label):
     label = "ä" * length
     definition = f"[{label}]: `b`\n"
     assert code(definition) == ([] if is_label else spans("`b`"))
+
+
+def is_reference(label, definition):
+    """Return whether a label is that of a definition: then the backtick in it begins no code."""
+    text = b"[[x]][%b`] `\n\n[%b`]: d" % (label, definition)
+    return not _core.code_spans(text, Span)
+
+
+def test_labels_of_all_characters_are_compared_as_python_folds_them():
+    folded = {chr(one): chr(one).casefold() for one in range(0x80, sys.maxunicode + 1)}
+    changed = {one: other for one, other in folded.items() if one != other}
+    assert len(changed) > 1400
+    assert [one for one, other in changed.items() if not is_reference(one.encode(), other.encode())] == []
+    kept = [chr(one) for one in range(0x80, 0x3000) if chr(one).isalpha() and chr(one) == folded[chr(one)]]
+    assert [one for one, other in pairwise(kept) if is_reference(one.encode(), other.encode())] == []
+
+
+@pytest.mark.parametrize(
+    ("label", "definition", "is_same"),
+    [
+        (b"\xff", b"\xff", True),
+        (b"\xff", b"\xfe", False),
+        (b"\xc3", b"\xc3", True),
+        (b"\xc1\x81", b"A", False),
+        (b"\xc1\x81", b"\xc1\xa1", False),
+        (b"\xed\xa0\x80", b"\xed\xa0\x81", False),
+        (b"\xe1\xba", b"\xe1\xba", True),
+        (b"\xff\xe1\xba\x9e", b"\xffSs", True),
+        (b"\x80" * 5000, b"\x80" * 5000, True),
+        (b"\x80" * 5000, b"\x80" * 4999, False),
+    ],
+)
+def test_bytes_of_a_label_that_are_not_utf_8_are_compared_as_they_are(label, definition, is_same):
+    assert is_reference(label, definition) is is_same
+
+
+def test_each_of_many_definitions_is_found_and_no_other():
+    labels = [f"{number * 7919 % 5000:04}{'é' * (number % 5)}" for number in range(5000)]
+    definitions = "".join(f"\n\n[{label.upper()}`]: d" for label in labels)
+    text = "".join(f"[x][{label}`] `\n\n" for label in (*labels, "0", "9999", "ÉÉ")) + definitions
+    assert code(text) == spans(*["`] `"] * 3)
 
 
 @pytest.mark.parametrize(("depth", "is_link"), [(32, True), (33, False)])

@@ -294,6 +294,16 @@ def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
                 assert hasattr(known[node.value.id], node.attr), ast.unparse(node)
 
 
+def test_every_function_and_setting_that_contributing_names_is_in_the_code():
+    endings = (".py", ".pyi", ".pyx", ".pxi", ".h")
+    files = [path for folder in ("src", "ext", "tests", "benches") for path in (ROOT / folder).rglob("*")]
+    sources = "\n".join(path.read_text() for path in files if path.suffix in endings)
+    for span in spans(ROOT / "CONTRIBUTING.md"):
+        if re.fullmatch(r"[\w.]*[a-z]_[a-z]\w*(\(.*\))?", span) and span != "callgrind_annotate":  # of valgrind
+            name = span.partition("(")[0].rpartition(".")[2]
+            assert re.search(rf"\b{name}\b", sources), span
+
+
 def test_the_readme_has_the_number_of_fuzz_targets():
     assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
 
@@ -340,6 +350,8 @@ def test_every_test_that_a_page_names_exists(page):
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
     targets = [token.attrGet("href") or token.attrGet("src") for token in tokens(page)]
+    html = "".join(token.content for token in tokens(page) if token.type in ("html_block", "html_inline"))
+    targets += re.findall(r'\b(?:href|src|srcset)="([^"]+)"', html)
     for target in filter(None, targets):
         if "://" in target:
             continue

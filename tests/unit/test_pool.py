@@ -11,15 +11,13 @@ import sys
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support.host import looping
-from support.oracles import jwz
+from support.host import MEMORABLE, SANITIZER, Project, assistant
+from support.host_payloads import BY_HOST, stamp, write
+from support.triage import entry, pipeline
 
 from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
-from tailhook.install.client import without_version
 from tailhook.pool.installation import socket_of
 from tailhook.pool.worker import parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
@@ -91,14 +89,6 @@ def test_a_client_that_stops_half_way_cannot_send_the_rest():
         assert receive_in_time(worker, 100, []) == b""
         with pytest.raises(BrokenPipeError):
             client.send(b"the rest")
-
-
-@given(st.binary(max_size=200), st.booleans())
-def test_no_bytes_raise_another_thing_than_a_refusal(data, with_head):
-    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(REQUEST_DESCRIPTORS)]
-    request = parse_request(request_of([b"hook"], [])[:16] + data if with_head else data, fds)
-    for fd in [] if request is None else request.descriptors:
-        os.close(fd)
 
 
 # ---- the table and the times ------------------------------------------------------
@@ -201,18 +191,6 @@ def test_the_name_of_a_socket_ends_with_the_lower_half_of_the_kind(kind, ending)
     assert socket_of("/run/name", kind) == f"/run/name.{ending}"
 
 
-@pytest.mark.parametrize(
-    ("path", "same"),
-    [
-        ("/x/lib/python3.9/site-packages/tailhook/a.py", True),
-        ("/x/lib/python3.14t/site-packages/tailhook/a.py", True),
-        ("/y/lib/python3.12/site-packages/tailhook/a.py", False),
-    ],
-)
-def test_a_package_is_known_with_another_version_of_python(path, same):
-    assert (without_version(path) == without_version("/x/lib/python3.12/site-packages/tailhook/a.py")) == same
-
-
 # ---- nothing stays in the modules ---------------------------------------------------
 
 ISOLATED = """
@@ -243,39 +221,60 @@ def states():
 
 modules, before = set(sys.modules), states()
 requests = json.loads(sys.stdin.read())
-for machine, payload, env in requests:
+for words, payload, env in requests:
     read, write = posix.pipe()
     posix.write(write, json.dumps(payload).encode())
     posix.close(write)
     posix.dup2(read, 0)
     posix.close(read)
     posix.environ = {{name.encode(): value.encode() for name, value in env.items()}}
-    run_hook([machine], 1)
+    run_hook(words, 1)
     forget_folder()
 posix.write(2, json.dumps([sorted(map(str, set(states().items()) ^ set(before.items()))),
                            sorted(set(sys.modules) - modules)]).encode())
 """
 
 
-def test_a_request_leaves_nothing_in_the_modules(tmp_path):
-    project = tmp_path / "project"
-    (project / ".git").mkdir(parents=True)
-    (project / ".claude").mkdir()
-    (project / ".claude" / "tailhook.json").write_text('{"gate": {"rules": [{"edited": "*.py", "run": "make test"}]}}')
-    jwz.post(project, json.dumps(looping()))
-    transcript = tmp_path / "t.jsonl"
-    transcript.write_text(
-        '{"type": "assistant", "message": {"role": "assistant", "content": "We chose A because of B."}}\n'
+def project_with_states(folder):
+    """Return a project in which each machine that can has something to decide."""
+    folder.mkdir()
+    project = Project(folder / "project", folder / "home", [])
+    project.loop()
+    project.ralph()
+    project.triage(pipeline("triage", entry(status="pending")))
+    rules = {"gate": {"rules": [{"edited": ["*.py"], "ran": "make test"}]}}
+    (project.folder / ".claude" / "tailhook.json").write_text(json.dumps(rules))
+    edit = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": str(project.folder / "a.py")}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": ""}
+    project.write(
+        {"type": "assistant", "message": {"role": "assistant", "id": "m", "content": [edit]}},
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+        assistant(MEMORABLE),
     )
-    env = {"HOME": str(tmp_path), "TAILHOOK_NO_AUTOSTART": "1", "TAILHOOK_LOG": str(tmp_path / "log")}
-    payload = {"session_id": "s", "cwd": str(project), "transcript_path": str(transcript), "hook_event_name": "Stop"}
-    tool = {
-        **payload,
-        "hook_event_name": "PreToolUse",
-        "tool_name": "Bash",
-        "tool_input": {"command": "x --password=hunter2"},
-    }
-    requests = [[machine, payload, env] for machine in MACHINES] + [["plates", tool, env]]
+    project.env |= {"TAILHOOK_LOG": str(folder / "log")}
+    return project
+
+
+def test_a_request_leaves_nothing_in_the_modules(tmp_path):
+    own = project_with_states(tmp_path / "claude-code")
+    requests = [[[machine], own.payload(), own.env] for machine in MACHINES]
+    for host, payload in BY_HOST.items():
+        project = project_with_states(tmp_path / host)
+        if host == "gemini":
+            write(project, {"type": "gemini", "content": MEMORABLE, "timestamp": stamp()})
+        elif host == "codex":
+            content = [{"type": "output_text", "text": MEMORABLE}]
+            message = {"type": "message", "role": "assistant", "content": content}
+            write(project, {"timestamp": stamp(), "type": "response_item", "payload": message})
+        stop = {
+            **payload(project, MEMORABLE),
+            **({"transcript_path": str(project.home / "host.jsonl")} if host == "codex" else {}),
+        }
+        requests += [[["--host", host, machine], stop, project.env] for machine in MACHINES]
+    compaction = own.payload(hook_event_name="SessionStart", source="compact")
+    tool_input = {"command": "x --password=hunter2"}
+    tool = own.payload(hook_event_name="PreToolUse", tool_name="Bash", tool_input=tool_input)
+    requests += [[[], compaction, own.env], [["plates"], tool, own.env], [["--nonsense", "idle"], None, own.env]]
     code = ISOLATED.format(path=os.path.dirname(os.path.dirname(sys.modules["tailhook"].__file__)))
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
@@ -287,7 +286,31 @@ def test_a_request_leaves_nothing_in_the_modules(tmp_path):
     changed, loaded = json.loads(done.stderr.splitlines()[-1])
     assert changed == []
     assert loaded == []
-    assert [line.split("\t")[1] for line in (tmp_path / "log").read_text().splitlines()] == ["idle", "memory", "gate"]
+    decided = {
+        path.parent.name: [tuple(line.split("\t")[1:3]) for line in path.read_text().splitlines()]
+        for path in tmp_path.glob("*/log")
+    }
+    blocked = [(machine, "block") for machine in ("idle", "ralph", "triage", "memory")]
+    assert decided == {
+        "claude-code": [*blocked, ("gate", "block")],
+        **{host: [*blocked, ("gate", "allow")] for host in BY_HOST},  # their transcripts hold no edit here
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer may have a thread of its own")
+def test_the_import_of_what_a_pool_loads_starts_no_thread():
+    """A fork copies only the thread that calls it, with the locks that others hold."""
+    package = os.path.dirname(sys.modules["tailhook"].__file__)
+    modules = sorted(name[:-3] for name in os.listdir(f"{package}/pool") if name.endswith(".py") and name != "entry.py")
+    code = (
+        f"import os, sys; sys.path.insert(0, {os.path.dirname(package)!r})\n"
+        f"for name in {modules}: __import__(f'tailhook.pool.{{name}}')\n"
+        "from tailhook.pool.serve import load_hook_modules; load_hook_modules()\n"
+        "print(os.listdir('/proc/self/task') == [str(os.getpid())])"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_the_posix_environment_is_what_the_hooks_read():

@@ -1,4 +1,4 @@
-"""The C headers of the core, compiled by themselves: code for platforms that this one is not, and tables of bytes."""
+"""The C of the core and of the client, compiled by itself: code for other platforms, tables of bytes, warnings."""
 
 import ctypes
 import shutil
@@ -45,13 +45,17 @@ int may_start_block(int byte) { return tailhook_may_start_block((unsigned char)b
 """
 
 
+def compiler():
+    """Return the compiler of this interpreter if it is there, otherwise the system's."""
+    name = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return name if shutil.which(name) else "cc"
+
+
 def compiled(folder, *options):
     """Compile the source above with the options and load it."""
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    compiler = compiler if shutil.which(compiler) else "cc"
     (folder / "portable.c").write_text(SOURCE)
     command = [
-        compiler,
+        compiler(),
         "-std=gnu11",
         "-O2",
         "-Wall",
@@ -165,3 +169,10 @@ def test_the_bytes_that_may_start_a_block_are_those_of_the_reference_parser(nati
         assert native.may_start_block(byte) == starts_block(byte), chr(byte)
     assert all(map(native.may_start_block, blank))
     assert not any(map(native.may_start_block, range(128, 256)))
+
+
+def test_the_client_compiles_without_a_warning():
+    options = ("pedantic", "all", "extra", "conversion", "sign-conversion", "shadow", "error")
+    words = [compiler(), "-std=c11", *(f"-W{option}" for option in options), "-fsyntax-only", f"-I{EXT}"]
+    done = subprocess.run([*words, EXT / "client.c"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

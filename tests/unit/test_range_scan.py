@@ -1,12 +1,21 @@
-"""RangeScan, the scan of ranges of a file: its order of calls, its limits, files that change, threads."""
+"""The scan of ranges of a file: its order of calls, its limits, files that change, threads."""
 
+import contextlib
 import os
+import resource
+import signal
+import subprocess
+import sys
 import threading
-from itertools import pairwise
+import time
+from functools import partial
+from itertools import chain, pairwise
+from pathlib import Path
 
 import pytest
+from support.daemon import wait_until
 
-from tailhook._core import RangeScan, ScanProgram
+from tailhook._core import RangeScan, ScanProgram, scan_range
 from tailhook.automaton import compile_table
 
 MAX_LINE_BYTES = 16 << 20
@@ -55,45 +64,211 @@ def matches_of(pattern, gate=None, context=0, **options):
 
 # ---- batches on the way --------------------------------------------------------
 
+LARGE = (record() + b"\n") * 200_000
 
-def test_a_sink_takes_each_batch_when_it_is_finished():
-    taken = []
-    scan = RangeScan(RECORDS, taken.append)
-    scan.begin("t.jsonl", "s", "claude-code")
-    scan.feed((record() + b"\n") * 200_000)
-    assert [len(batch) for batch in taken] == [65_536] * 3
+
+def in_thread(function, *arguments):
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def ended(thread):
+    thread.join(60)
+    return not thread.is_alive()
+
+
+def test_finished_batches_are_taken_in_their_order_and_the_rest_is_given_at_the_end():
+    scan = begun()
+    scan.feed(LARGE)
+    first = scan.take()
     scan.end_file()
-    (last,) = scan.finish()
-    assert len(last) == 200_000 - 3 * 65_536
-    assert len(taken) == 3
+    rest = scan.finish()
+    assert [len(batch) for batch in (first, *rest)] == [65_536] * 3 + [200_000 - 3 * 65_536]
+    offsets = [offset for batch in (first, *rest) for offset in batch.columns()[0]]
+    assert offsets == list(range(0, len(LARGE), len(record()) + 1))
+    assert scan.take() is None
 
 
-def test_what_a_sink_raises_ends_the_scan():
-    def refuse(batch):
-        raise KeyError("no more")
-
-    scan = RangeScan(RECORDS, refuse)
+def test_session_lines_come_in_small_batches():
+    """Python reads them whole, so that they take memory there."""
+    scan = RangeScan(ScanProgram(table="sessions", columns=["offset"]))
     scan.begin("t.jsonl", "s", "claude-code")
-    with pytest.raises(KeyError, match="no more"):
-        scan.feed((record() + b"\n") * 70_000)
+    scan.feed((record() + b"\n") * 10_000)
+    assert [len(batch) for batch in scan.finish()] == [4096, 4096, 10_000 - 2 * 4096]
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_a_scan_waits_while_too_many_batches_are_not_taken(file, room):
+    fd = filled(file, LARGE)
+    scan = RangeScan(RECORDS, room)
+    thread = in_thread(partial(scan_range, fd, 0, None, RECORDS, into=scan))
+    time.sleep(0.3)
+    assert thread.is_alive()
+    taken = [len(scan.take()) for _ in range(3 - room)]
+    assert ended(thread)
+    assert [*taken, *map(len, scan.finish())] == [65_536] * 3 + [200_000 - 3 * 65_536]
+
+
+def test_what_waits_for_a_batch_gets_it_when_it_is_finished_and_none_at_the_end():
+    scan, taken = begun(), []
+    thread = in_thread(lambda: taken.extend(map(len, iter(scan.take, None))))
+    scan.feed(LARGE[: len(LARGE) // 2])
+    wait_until(lambda: taken == [65_536])
+    scan.end_file()
+    assert [len(batch) for batch in scan.finish()] == [100_000 - 65_536]
+    assert ended(thread)
+
+
+def test_threads_that_take_from_one_scan_get_each_batch_once(file):
+    fd = filled(file, LARGE * 5)
+    scan, taken = RangeScan(RECORDS, 1), []
+    takers = [in_thread(lambda: taken.extend(batch.columns()[0] for batch in iter(scan.take, None))) for _ in range(4)]
+    assert scan_range(fd, 0, None, RECORDS, into=scan) == []
+    taken.extend(batch.columns()[0] for batch in scan.finish())
+    assert all(map(ended, takers))
+    assert sorted(chain.from_iterable(taken)) == list(range(0, 5 * len(LARGE), len(record()) + 1))
+
+
+def test_a_scan_that_waits_for_room_goes_on_when_it_is_stopped(file):
+    fd = filled(file, LARGE * 5)
+    scan = RangeScan(RECORDS, 1)
+    thread = in_thread(partial(scan_range, fd, 0, None, RECORDS, into=scan))
+    time.sleep(0.2)
+    assert thread.is_alive()
+    scan.stop()
+    assert ended(thread)
+    assert scan.is_stopped
+    assert scan.take() is None
+    assert scan.counts["records"] < 500_000
+
+
+def test_what_waits_for_a_batch_goes_on_when_the_scan_is_stopped():
+    scan = begun()
+    threads = [in_thread(scan.take) for _ in range(3)]
+    time.sleep(0.1)
+    assert [thread.is_alive() for thread in threads] == [True] * 3
+    scan.stop()
+    assert all(map(ended, threads))
+
+
+@pytest.fixture
+def interrupted():
+    """Let SIGUSR1 raise InterruptedError, as Ctrl-C raises KeyboardInterrupt."""
+
+    def interrupt(*_):
+        raise InterruptedError("by the handler")
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_ends_the_wait_for_a_batch(interrupted):
+    timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(InterruptedError, match="by the handler"):
+        begun().take()
+    assert time.monotonic() - start < 30
+    timer.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file):
+    """Another thread keeps the GIL while this one has its batch and comes back from `take`, and sends the signal."""
+    fd = filled(file, (record("y" * 4000) + b"\n") * 1200)  # a batch of 4 MiB, and the rest
+    program, main = ScanProgram(table="records", columns=["text"]), threading.get_ident()
+
+    def interrupt(scan, begins):
+        while not begins:
+            time.sleep(0)
+        end = time.monotonic() + 0.02
+        while not scan.is_done or time.monotonic() < end:
+            pass
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    def run(scan, begins):
+        time.sleep(0.02)
+        begins.append(True)
+        scan_range(fd, 0, None, program, into=scan)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # seconds for which a thread that does not wait keeps the GIL
+    try:
+        for number in range(22):
+            if number == 2:
+                before = resident()
+            scan, begins = RangeScan(program), []
+            threads = [in_thread(interrupt, scan, begins), in_thread(run, scan, begins)]
+            with contextlib.suppress(InterruptedError):
+                scan.take()
+                time.sleep(1)
+            assert all(map(ended, threads))
+    finally:
+        sys.setswitchinterval(interval)
+    assert resident() - before < 20 << 20
+
+
+def test_what_waits_for_a_batch_goes_on_at_an_end_although_the_next_range_begins():
+    late = 0
+    for _ in range(50):
+        scan, taken = RangeScan(RECORDS), []
+        thread = in_thread(lambda scan=scan, taken=taken: taken.append(scan.take()))
+        time.sleep(0.002)
+        scan.finish()
+        scan.begin("t.jsonl", "s", "claude-code")
+        thread.join(0.1)
+        if thread.is_alive():  # it began to wait after the end
+            late += 1
+            scan.finish()
+        assert ended(thread)
+        assert taken == [None]
+    assert late < 25
+
+
+def test_what_waits_for_a_batch_goes_on_when_the_scan_fails():
+    limit = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
+    scan, error = begun(), None
+    thread = in_thread(scan.take)
+    time.sleep(0.1)
+    limit.set_nomemory(0)
+    try:
+        scan.feed(LARGE)
+    except MemoryError as raised:
+        error = raised
+    finally:
+        limit.remove_mem_hooks()
+    assert error is not None
+    assert ended(thread)
     with pytest.raises(MemoryError):
         scan.finish()
 
 
-def test_a_sink_cannot_use_the_scan():
-    problems = []
+def test_batches_are_taken_while_memory_is_traced(file):
+    """Tracing needs the interpreter lock, also in a thread that scans without it."""
+    fd = filled(file, LARGE * 2)
+    code = (
+        "import threading, tracemalloc; from tailhook._core import RangeScan, ScanProgram, scan_range\n"
+        "tracemalloc.start(); program = ScanProgram(table='records', columns=['offset'])\n"
+        "scan = RangeScan(program, 1); batches = []\n"
+        "run = lambda: (scan_range(0, 0, None, program, into=scan), batches.extend(scan.finish()))\n"
+        "thread = threading.Thread(target=run); thread.start()\n"
+        "batches += iter(scan.take, None); thread.join()\n"
+        "print(sum(map(len, batches)))"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, stdin=fd, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("400000\n", "")
 
-    def use(batch):
-        for call in (scan.finish, lambda: scan.feed(b""), lambda: scan.counts, lambda: scan.unknown_types):
-            try:
-                call()
-            except RuntimeError as error:
-                problems.append(str(error))
 
-    scan = RangeScan(RECORDS, use)
-    scan.begin("t.jsonl", "s", "claude-code")
-    scan.feed((record() + b"\n") * 70_000)
-    assert problems == ["another thread uses this scan"] * 4
+@pytest.mark.parametrize(("room", "error"), [(0, ValueError), (-1, OverflowError), ("2", TypeError)])
+def test_a_scan_lets_at_least_one_batch_wait(room, error):
+    with pytest.raises(error):
+        RangeScan(RECORDS, room)
 
 
 # ---- the order of calls --------------------------------------------------------
@@ -104,7 +279,6 @@ def test_nothing_is_scanned_before_a_range_is_begun_or_after_its_file_has_ended(
     calls = [
         lambda: scan.feed(b""),
         lambda: scan.feed_line(b"", None, 0),
-        lambda: scan.read(0),
         lambda: scan.end_file(),
     ]
     for state in ("new", "ended"):
@@ -284,29 +458,59 @@ def filled(file, data):
     return file.fileno()
 
 
+def rows_in(fd, start=0, end=None, program=RECORDS):
+    return [row for batch in scan_range(fd, start, end, program) for row in zip(*batch.columns(), strict=True)]
+
+
 def test_a_file_is_read_without_moving_its_position(file):
     fd = filled(file, record() + b"\n" + record("yy"))
-    scan = begun()
-    scan.read(fd)
-    scan.end_file()
-    assert [row[2] for row in rows(scan)] == [1, 2]
+    assert [row[2] for row in rows_in(fd)] == [1, 2]
     assert os.lseek(fd, 0, os.SEEK_CUR) == file.tell()
 
 
-def test_a_file_that_grew_is_read_on_and_one_that_shrank_ends(file):
-    fd = filled(file, record() + b"\n" + record()[:30])
-    scan = begun()
-    scan.read(fd)
-    filled(file, record()[30:] + b"\n")
-    scan.read(fd)
-    os.truncate(fd, 3)
-    scan.read(fd)
-    scan.end_file()
-    assert len(rows(scan)) == 2
-    scan.begin("t.jsonl", "s", "claude-code", 50)
-    scan.read(fd)
-    scan.end_file()
-    assert rows(scan) == []
+def test_a_range_names_its_file_and_counts_join_those_of_others(file):
+    program = ScanProgram(table="records", columns=["path", "session_id", "host", "offset"])
+    fd = filled(file, record() + b"\n" + record("yy") + b"\ntorn")
+    scan = RangeScan(program)
+    for path in ("a", "b"):
+        assert scan_range(fd, 5, None, program, path=path, session_id="s", host="h", into=scan) == []
+    assert rows(scan) == [("a", "s", "h", len(record()) + 1), ("b", "s", "h", len(record()) + 1)]
+    assert scan.counts == {"records": 2, "broken_lines": 2, "long_lines": 0}
+    assert scan.program is program
+    assert rows_in(fd, program=program) == [("", "", "claude-code", 0), ("", "", "claude-code", len(record()) + 1)]
+
+
+def test_a_scan_of_another_question_does_not_take_rows(file):
+    with pytest.raises(ValueError, match="another question"):
+        scan_range(filled(file, record()), 0, None, RECORDS, into=RangeScan(matches_of("x")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((-1, None), ValueError),
+        ((2**63, None), OverflowError),
+        ((0, "end"), TypeError),
+        ((None, None), TypeError),
+    ],
+)
+def test_wrong_values_are_refused_and_the_scan_goes_on(file, arguments, error):
+    fd = filled(file, record())
+    scan = RangeScan(RECORDS)
+    with pytest.raises(error):
+        scan_range(fd, *arguments, RECORDS, into=scan)
+    scan_range(fd, 0, None, RECORDS, into=scan)
+    assert len(rows(scan)) == 1
+    for wrong in ({"path": None}, {"session_id": b"s"}, {"into": RECORDS}):
+        with pytest.raises(TypeError):
+            scan_range(fd, 0, None, RECORDS, **wrong)
+
+
+def test_a_file_that_shrank_ends(file):
+    fd = filled(file, record() + b"\n" + record())
+    os.truncate(fd, len(record()) + 3)
+    assert rows_in(fd, 0, 1000) == [(0, "user", 1)]
+    assert rows_in(fd, 50, 1000) == []
 
 
 def test_what_is_not_a_file_is_an_error(tmp_path):
@@ -314,64 +518,49 @@ def test_what_is_not_a_file_is_an_error(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         for fd in (-1, read_end, folder, 10_000):
-            scan = begun()
+            scan = RangeScan(RECORDS)
             with pytest.raises(OSError):  # noqa: PT011 - each has its own number
-                scan.read(fd)
-            scan.end_file()
+                scan_range(fd, 0, None, RECORDS, into=scan)
             assert rows(scan) == []
     finally:
         for fd in (read_end, write_end, folder):
             os.close(fd)
 
 
-def test_reading_ends_when_it_is_stopped(file):
+def test_a_stopped_scan_reads_nothing(file):
     fd = filled(file, (record() + b"\n") * 1000)
-    stop = threading.Event()
-    stop.set()
-    scan = begun()
-    scan.read(fd, stop)
-    assert scan.counts["records"] == 0
-    stop.clear()
-    scan.read(fd, stop)
-    assert scan.counts["records"] == 1000
+    scan = RangeScan(RECORDS)
+    scan.stop()
+    scan_range(fd, 0, None, RECORDS, into=scan)
+    scan.begin("t.jsonl", "s", "claude-code")
+    scan.feed(record() + b"\n")
+    assert (scan.counts["records"], rows(scan)) == (0, [])
 
 
 # ---- threads -------------------------------------------------------------------
 
 
-class Pause:
-    """Looks like an event that is never set, and stops the thread that asks until `go_on` is set."""
-
-    def __init__(self):
-        self.asked, self.go_on = threading.Event(), threading.Event()
-
-    def is_set(self):
-        self.asked.set()
-        assert self.go_on.wait(60)
-        return False
-
-
 def test_a_second_thread_is_refused_and_the_first_one_goes_on(file):
-    fd = filled(file, (record() + b"\n") * 1000)
-    scan, pause = begun(), Pause()
-    reading = threading.Thread(target=scan.read, args=(fd, pause))
-    reading.start()
-    assert pause.asked.wait(60)
+    fd = filled(file, LARGE)
+    scan = RangeScan(RECORDS, 1)
+    reading = in_thread(partial(scan_range, fd, 0, None, RECORDS, into=scan))
+    taken = [scan.take()]  # the thread then waits for room
+    time.sleep(0.1)
     for call in (
         lambda: scan.feed(b""),
         lambda: scan.feed_line(b"", None, 0),
         lambda: scan.begin("x", "s", "h"),
-        lambda: scan.read(fd),
+        lambda: scan_range(fd, 0, None, RECORDS, into=scan),
         scan.end_file,
         scan.finish,
         lambda: scan.counts,
+        lambda: scan.unknown_types,
     ):
         with pytest.raises(RuntimeError, match="another thread uses this scan"):
             call()
-    pause.go_on.set()
-    reading.join()
-    scan.end_file()
-    assert len(rows(scan)) == 1000
+    taken.append(scan.take())
+    assert ended(reading)
+    assert sum(map(len, [*taken, *scan.finish()])) == 200_000
 
 
 def test_threads_share_one_question(file):
@@ -381,10 +570,7 @@ def test_threads_share_one_question(file):
     found: dict[int, list] = {}
 
     def run(number):
-        scan = begun(program, number * size // 4, (number + 1) * size // 4)
-        scan.read(fd)
-        scan.end_file()
-        found[number] = rows(scan)
+        found[number] = rows_in(fd, number * size // 4, (number + 1) * size // 4, program)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -394,6 +580,34 @@ def test_threads_share_one_question(file):
     whole, _ = scanned(os.pread(fd, size, 0), program=program)
     assert [row for number in range(4) for row in found[number]] == whole
     assert sum(map(len, found.values())) == 40_000
+
+
+def test_a_range_needs_no_gil_from_the_first_to_the_last_byte(file):
+    """This one keeps the GIL until another thread has scanned 13 MB, with labels of links and four batches."""
+    said = "[`TODO`][É] and [TODO][ß], TODO\\n\\n[é]: x\\n[SS]: y"
+    fd = filled(file, (record(said) + b"\n") * 100_000)
+    program = matches_of("TODO", gate=["TODO"], context=5)
+    scan, begins, interval = RangeScan(program), [], sys.getswitchinterval()
+
+    def run():
+        begins.append(True)
+        scan_range(fd, 0, None, program, into=scan)
+
+    sys.setswitchinterval(1000)  # seconds for which a thread that does not wait keeps the GIL
+    try:
+        thread = in_thread(run)
+        while not begins:
+            time.sleep(0)
+        assert not scan.is_done
+        deadline = time.monotonic() + 60
+        while not scan.is_done and time.monotonic() < deadline:
+            pass
+        assert scan.is_done
+    finally:
+        sys.setswitchinterval(interval)
+    assert ended(thread)
+    sizes = [len(batch) for batch in scan.finish()]
+    assert (sum(sizes), sizes[:4]) == (300_000, [65_536] * 4)
 
 
 # ---- the gate ------------------------------------------------------------------

@@ -54,8 +54,31 @@ def test_a_variable_moves_a_hosts_folder(home, monkeypatch, host):
     assert default_folders([]) == [str(home / "elsewhere" / moved)]
 
 
+def test_a_host_may_keep_transcripts_in_several_folders(home, monkeypatch):
+    folders = [home / ".claude/projects", home / ".config/claude/projects"]
+    folders += [home / ".codex/sessions", home / ".codex/archived_sessions"]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        (folder / f"rollout-{number}.jsonl").write_text(LINE)
+    assert default_folders([]) == [str(folder) for folder in folders]
+    assert scanned() == (4, [])
+    assert is_read(str(folders[3] / "rollout-3.jsonl"), None)
+    monkeypatch.setenv("CODEX_HOME", str(home / "moved"))
+    (home / "moved" / "archived_sessions").mkdir(parents=True)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+    assert default_folders([]) == [str(folders[0]), str(home / "moved" / "archived_sessions")]
+
+
+def test_a_folder_that_is_also_reached_by_a_link_is_read_once(home):
+    (home / ".claude" / "projects").mkdir(parents=True)
+    (home / ".claude" / "projects" / "s.jsonl").write_text(LINE)
+    (home / ".config").mkdir()
+    (home / ".config" / "claude").symlink_to(home / ".claude")
+    assert scanned() == (1, [])
+
+
 def test_a_host_whose_transcripts_are_not_known_has_none(home):
-    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDER} == {"cursor"}
+    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {"cursor"}
     (home / ".cursor").mkdir()
     assert default_folders([]) == []
 
@@ -197,6 +220,19 @@ def test_a_hosts_folder_without_permission_leaves_the_rows_of_the_other_hosts(ho
     assert scanned_as_a_user() == (1, [(str(home / ".codex" / "sessions"), "Permission denied")])
 
 
-def test_a_variable_with_a_name_that_is_too_long_is_reported(home, monkeypatch):
-    monkeypatch.setenv("CODEX_HOME", "n" * 300)
-    assert scanned() == (0, [(os.path.join("n" * 300, "sessions"), "File name too long")])
+@pytest.mark.parametrize("host", FOLDERS)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("none", "No such file or directory"), ("n" * 300, "File name too long"), ("file", "Not a directory")],
+)
+def test_a_folder_that_a_variable_names_and_that_is_not_there_is_reported(home, monkeypatch, host, name, reason):
+    variable = FOLDERS[host][0]
+    (home / "file").touch()
+    monkeypatch.setenv(variable, str(home / name))
+    assert scanned() == (0, [(str(home / name), f"{reason}; {variable} names it")])
+
+
+@pytest.mark.parametrize("host", FOLDERS)
+def test_a_folder_that_a_variable_names_may_have_no_transcripts_yet(home, monkeypatch, host):
+    monkeypatch.setenv(FOLDERS[host][0], str(home))
+    assert scanned() == (0, [])

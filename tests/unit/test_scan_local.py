@@ -1,21 +1,25 @@
 """The local engine: results in the order of the tasks, a bounded queue, files that fail, and a stop in the middle."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from support.oracles import scan as oracle
 
 import tailhook
-from tailhook._core import ScanProgram
+from tailhook._core import RangeScan, ScanProgram
 from tailhook.fleet import local
-from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, run_tasks, scan_task
+from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, ScanStopped, TaskRun, lines_in, run_tasks, scan_task
 from tailhook.fleet.plan import FileRange
+from tailhook.fleet.reduce import SESSION_LINE, SessionLines, SessionTotals, session_rows
 
 PROGRAM = ScanProgram(table="records", columns=["path", "offset"])
 WORKERS = pytest.mark.parametrize("workers", [1, 2, 5])
@@ -136,6 +140,39 @@ def test_a_caller_that_stops_is_not_waited_for(tmp_path, workers):
     assert time.monotonic() - start < 5  # all tasks would take minutes
 
 
+def test_batches_that_are_taken_after_the_end_are_not_taken_for_all(tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(b'{"type":"user"}\n' * 600_000)
+    results = run_tasks(PROGRAM, [[whole(path)] for _ in range(3)], 1)
+    run = next(results)
+    batches = run.batches()
+    next(batches)
+    results.close()
+    with pytest.raises(ScanStopped):
+        list(batches)
+    with pytest.raises(ScanStopped):
+        run.result()
+    wait_for_threads()
+
+
+def test_tasks_that_wait_to_be_asked_for_hold_their_rows_and_no_more(tmp_path):
+    path = tmp_path / "definitions.jsonl"
+    text = r"[x][q`] `\n\n" + r"[a]:b\n" * 200_000 + r"\n\nneedle"
+    path.write_text('{"type":"user","sessionId":"s","message":{"role":"user","content":"' + text + '"}}\n')
+    program = tailhook.scan(path, patterns=["needle"])._programs["matches"]
+    tracemalloc.start()
+    try:
+        runs = [TaskRun(program, [whole(path)]) for _ in range(4)]
+        for run in runs:
+            run.run()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(rows(run.result())) for run in runs] == [1] * 4
+    assert peak > 5_000_000  # that one task needs
+    assert held < 500_000
+
+
 def test_rows_come_while_their_file_is_scanned(tmp_path):
     path = tmp_path / "large.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"type":"user"}\n' * 1_000_000))
@@ -144,7 +181,7 @@ def test_rows_come_while_their_file_is_scanned(tmp_path):
     batches = run.batches()
     taken = [next(batches)]
     time.sleep(0.3)
-    assert not run._has_ended  # it waits, with two batches that are not taken
+    assert not run._has_ended.is_set()  # it waits, with two batches that are not taken
     taken += batches
     assert [offset for batch in taken for offset in batch.columns()[1]] == list(range(0, 16_000_000, 16))
     assert run.result().counts["records"] == 1_000_000
@@ -207,9 +244,9 @@ def test_the_tool_uses_of_many_files_take_little_memory(tmp_path):
 def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"type":"user"}\n')
-    stop = threading.Event()
-    stop.set()
-    result = scan_task(PROGRAM, [whole(path)], stop)
+    scan = RangeScan(PROGRAM)
+    scan.stop()
+    result = scan_task(PROGRAM, [whole(path)], scan)
     assert rows(result) == []
     assert result.counts["files"] == 0
 
@@ -250,18 +287,19 @@ def test_the_session_is_not_looked_for_behind_a_long_line_that_begins_the_file(t
         assert file.tell() <= MAX_SCANNED_LINE_BYTES + 2 * local.LINE_BLOCK_BYTES
 
 
-def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path):
+def test_a_task_of_another_hosts_file_is_stopped_in_the_middle(tmp_path, monkeypatch):
     path = tmp_path / "rollout.jsonl"
     path.write_bytes(META + (SAID % b"a" + b"\n") * 100)
+    scan = RangeScan(PROGRAM)
 
-    class Stop:
-        asked = 0
+    def lines_until_stopped(*arguments):
+        for number, line in enumerate(lines_in(*arguments)):
+            if number == 5:
+                scan.stop()
+            yield line
 
-        def is_set(self):
-            self.asked += 1
-            return self.asked > 5
-
-    assert 0 < len(rows(scan_task(PROGRAM, [whole(path)], Stop()))) < 10
+    monkeypatch.setattr(local, "lines_in", lines_until_stopped)
+    assert len(rows(scan_task(PROGRAM, [whole(path)], scan))) == 5
 
 
 def test_a_line_of_another_host_in_which_no_text_can_match_is_not_translated(tmp_path):
@@ -285,6 +323,20 @@ def test_the_first_record_of_joined_transcripts_decides_the_host(tmp_path, order
         assert transcript.host == host
 
 
+def test_the_host_of_a_session_without_records_does_not_depend_on_the_order_of_its_files(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"{broken\n")
+    (batch,) = scan_task(ScanProgram(table="sessions", columns=SESSION_LINE), [whole(path)]).batches
+    line = SessionLines(*batch.columns())
+    files = [line._replace(path=["/b.jsonl"], host=["codex"]), line._replace(path=["/a.jsonl"], host=["gemini"])]
+    for order in (files, files[::-1]):
+        total = SessionTotals()
+        for lines in order:
+            total.add(lines, "s")
+        (row,) = session_rows({"s": total}, [])
+        assert (row.host, row.path) == ("gemini", "/a.jsonl")
+
+
 def test_the_report_is_that_of_the_newest_iteration(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"type":"user"}\n' * 5)
     scan = tailhook.scan([tmp_path, tmp_path / "absent"], "records")
@@ -298,3 +350,25 @@ def test_the_report_is_that_of_the_newest_iteration(tmp_path):
     assert list(newer) == []
     assert (scan.report.records, scan.report.files, len(scan.report.skipped)) == (5, 1, 1)
     assert scan.report.seconds is not None
+
+
+def test_what_an_app_sends_as_a_person_is_not_the_persons_own_words(tmp_path):
+    texts = ["<ci-monitor-event>We decided.", " <create-pr-command>We decided.", "We decided <ci-monitor-event>."]
+    contents = [*texts, [{"type": "text", "text": texts[0]}]]
+    records = [
+        {"type": role, "uuid": f"{role}-{number}", "sessionId": "s", "message": {"role": role, "content": content}}
+        for role in ("user", "human", "assistant")
+        for number, content in enumerate(contents)
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    found = tailhook.scan(path, patterns=["decided"], columns=["offset", "role"]).rows()
+    assert [row.role for row in found] == ["user", "human", *["assistant"] * 4]
+    (session,) = tailhook.scan(path, "sessions").rows()
+    assert (session.messages, session.prompts) == (6, 2)
+    everywhere = tailhook.scan(path, patterns=["decided"], all_text=True).rows()
+    assert sum(1 for _ in everywhere) == 12
+    files = [("s.jsonl", path.read_bytes())]
+    wanted = oracle.rows("matches", files, oracle.Question({"decided": "decided"}))
+    assert [row["role"] for row in wanted] == ["user", "human", *["assistant"] * 4]
+    assert [row["messages"] for row in oracle.rows("sessions", files, oracle.Question())] == [6]

@@ -2,7 +2,10 @@
 
 import gzip
 import re
+import tempfile
 from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +13,7 @@ from support.range_server import bucket, served
 from support.transcript_trees import grow_tree, mixed_files
 
 import tailhook
+from tailhook._core import RangeScan
 from tailhook.fleet import listing, local, objects, plan
 from tailhook.fleet.columns import TABLE_COLUMNS
 
@@ -65,6 +69,16 @@ def test_an_object_that_is_compressed_by_its_name_only_is_scanned_as_the_same_fi
             found = all_rows("s3://bucket/all", table, "s3://bucket/all")
             assert found == all_rows(tmp_path, table, str(tmp_path))
             assert found or not data or table in ("matches", "tools", "usage")
+
+
+@pytest.mark.parametrize("data", [LINE, gzip.compress(LINE)], ids=["plain", "compressed"])
+def test_an_object_for_whose_copy_there_is_no_room_is_reported(data, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(Path("/dev/full").open, "r+b"))
+    with bucket({"a.jsonl.gz": data}):
+        scan = tailhook.scan("s3://bucket/a.jsonl.gz", "records")
+        assert list(scan.rows()) == []
+    place = f"{tempfile.gettempdir()}: No space left on device"
+    assert scan.report.skipped == (("s3://bucket/a.jsonl.gz", f"it cannot be copied to a temporary file: {place}"),)
 
 
 def listed(url):
@@ -183,12 +197,44 @@ def test_an_object_that_is_replaced_while_it_is_read_gives_rows_of_one_version(
     assert problems == {"it was replaced while it was read: read it again"}
 
 
-def test_a_large_object_is_fetched_in_blocks_and_each_once(monkeypatch):
+@pytest.mark.parametrize("way", WAYS)
+def test_an_answer_with_fewer_bytes_than_were_asked_for_is_a_problem(way):
+    path, data = WAYS[way]
+    with served({path: data(b"TODO")}, missing_bytes=1) as (address, _):
+        scan = tailhook.scan(f"{address}{path}", patterns=["TODO"])
+        assert list(scan.rows()) == []
+    ((url, reason),) = scan.report.skipped
+    assert url == f"{address}{path}"
+    assert reason.startswith("it gave fewer bytes than asked for: ")
+
+
+@pytest.mark.parametrize("data", [LINE * 50_000, CODEX + CODEX_LINE * 50_000], ids=["claude-code", "codex"])
+def test_a_large_object_is_fetched_in_blocks_and_each_once(data, monkeypatch):
     monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 20)
-    data = LINE * 50_000
     with bucket({"a.jsonl": data}) as (_, asked):
         assert sum(1 for row in tailhook.scan("s3://bucket", patterns=["TODO"]).rows()) == 50_000
         assert sorted(asked) == [(start, min(start + (1 << 20), len(data))) for start in range(0, len(data), 1 << 20)]
+
+
+@pytest.mark.parametrize("data", [LINE * 20_000, CODEX + CODEX_LINE * 20_000], ids=["claude-code", "codex"])
+def test_a_task_that_is_stopped_does_not_read_its_object_to_the_end(data, monkeypatch):
+    monkeypatch.setattr(objects, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(objects, "MAX_AHEAD_BYTES", 1 << 17)
+    with bucket({"a.jsonl": data}) as (_, asked):
+        (task,) = plan.make_tasks(listing.find_source_files(["s3://bucket"], []))
+        program = tailhook.scan("s3://bucket", "records")._programs["records"]
+        scan = RangeScan(program)
+        original = objects.ObjectReader.blocks
+
+        def blocks(*arguments):
+            for number, block in enumerate(original(*arguments)):
+                if number == 3:
+                    scan.stop()
+                yield block
+
+        monkeypatch.setattr(objects.ObjectReader, "blocks", blocks)
+        local.scan_task(program, task, scan)
+        assert 0 < sum(end - start for start, end in asked) < len(data) / 2
 
 
 def test_an_object_that_was_last_modified_a_day_before_the_time_asked_for_is_not_fetched():

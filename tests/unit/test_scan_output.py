@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import time
+from contextlib import ExitStack
 from datetime import datetime, timezone
+from pathlib import Path
 from random import Random
 
 import orjson
@@ -17,7 +19,7 @@ from support.transcript_trees import OTHER_SESSIONS
 import tailhook
 from tailhook._core import make_batch
 from tailhook.cli.scan import hiding
-from tailhook.fleet.output import write_csv, write_jsonl
+from tailhook.fleet.output import whole_file, write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
 from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
@@ -222,6 +224,36 @@ def test_values_of_any_kind_are_written_so_that_they_can_be_read(names):
     assert list(csv.reader(io.StringIO(file.getvalue().decode(), newline=""))) == [list(names), *cells]
 
 
+def test_a_file_that_cannot_be_replaced_is_named_and_its_part_is_removed(tmp_path):
+    path = tmp_path / "out.jsonl"
+    with pytest.raises(IsADirectoryError) as raised, whole_file(path):
+        path.mkdir()
+    assert (raised.value.filename, raised.value.filename2) == (str(path), None)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_left_if_a_signal_comes_while_a_part_is_made(tmp_path, monkeypatch):
+    usual = Path.open
+
+    def interrupted(path, mode):
+        usual(path, mode).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "out.jsonl"):
+        pytest.fail("the block went on")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_outputs_of_one_process_have_a_part_each(tmp_path):
+    names = ["a.jsonl", "b.jsonl", "x" * 255, "x" * 254 + "y"]
+    with ExitStack() as open_files:
+        for name in names:
+            open_files.enter_context(whole_file(tmp_path / name)).write(name.encode())
+        assert all(path.name.startswith(".") for path in tmp_path.iterdir())
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: name for name in names}
+
+
 def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():
     file = io.BytesIO()
     write_csv([make_batch("records", ("uuid",), [("a",), (None,)])], ("uuid",), file)
@@ -394,6 +426,18 @@ def test_a_type_of_one_host_is_unknown_in_a_transcript_of_another_one(tmp_path):
         ("summary", "9"): 1,
         ("turn_context", "2.1.329"): 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("table", "of_claude_code", "of_codex"), [("records", 1, 1), ("sessions", 1, 1), ("tools", 0, 1), ("usage", 0, 1)]
+)
+def test_which_lines_are_decoded_depends_on_the_table_and_the_host(tmp_path, table, of_claude_code, of_codex):
+    (tmp_path / "claude-code.jsonl").write_text('{"type":"new-kind"}\n')
+    (tmp_path / "codex.jsonl").write_text('{"type":"session_meta","payload":{"id":"s"}}\n{"type":"new-kind"}\n')
+    for name, count in (("claude-code", of_claude_code), ("codex", of_codex)):
+        scan = tailhook.scan(tmp_path / f"{name}.jsonl", table)
+        list(scan)
+        assert sum(scan.report.unknown_types.values()) == count
 
 
 def test_types_beyond_those_that_are_kept_are_counted_together(tmp_path):

@@ -8,10 +8,11 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from support.library_sample import write_sample
 from support.oracles import scan as oracle
 
 import tailhook
-from tailhook.fleet.engines import Comparison, narrow
+from tailhook.fleet.engines import Comparison, narrow, plan_scan
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
@@ -34,9 +35,14 @@ TABLES = ("matches", "records", "tools", "usage", "sessions")
         ({"table": "records", "workers": 0}, "workers is 0"),
         ({"table": "records", "workers": -1}, "workers is -1"),
         ({"signals": True, "context": -1, "redact": True}, "context is -1"),
+        ({"signals": True, "context": 65_537}, "context is 65537: give at most 65,536"),
+        ({"signals": True, "context": 2**80, "redact": True}, "give at most 65,536"),
         ({"table": "records", "project": ""}, "project is an empty name"),
-        ({"table": "usage", "columns": ["cost"]}, "has no column cost"),
+        ({"table": "usage", "columns": ["cost"]}, "has no column 'cost'"),
+        *(({"table": table, "columns": []}, "columns names no column") for table in TABLES),
+        *(({"table": table, "columns": ["session_id"] * 2}, "a column is named twice") for table in TABLES),
         ({"table": "tools", "roles": ["user"]}, "rows of the table tools have no role"),
+        ({"table": "tools", "roles": []}, "rows of the table tools have no role"),
         ({"table": "records", "columns": ["type"], "resume": "folder"}, "resume needs the column path"),
     ],
 )
@@ -60,8 +66,6 @@ def test_what_is_not_a_list_of_strings_is_refused(name, value):
         ({"sources": b"a"}, "sources is b'a': give paths"),
         ({"sources": 5}, "sources is 5: give paths"),
         ({"table": ["records"]}, r"table is \['records'\]: give one of matches, records"),
-        ({"roles": None}, "roles is None: give a list of strings"),
-        ({"sessions": None}, "sessions is None: give a list of strings"),
         ({"workers": "2"}, "workers is '2': give a whole number"),
         ({"workers": True}, "workers is True: give a whole number"),
         ({"progress": 5}, "progress is 5: give a function"),
@@ -195,6 +199,35 @@ def test_rows_can_be_pickled_also_by_a_process_that_made_them(tmp_path, table):
         assert pool.apply(rows_of, (path, table)) == found
 
 
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", ["roles", "sessions"])
+def test_an_empty_list_chooses_no_row_and_none_chooses_all(tmp_path, table, name):
+    if name == "roles" and table not in ("matches", "records"):
+        return
+    write_sample(tmp_path)
+    patterns = ["it"] if table == "matches" else ()
+    counts = [
+        sum(1 for _ in tailhook.scan(tmp_path, table, patterns=patterns, **{name: value}).rows())
+        for value in (None, [], (), iter(()))
+    ]
+    assert counts[0] > 0
+    assert counts[1:] == [0, 0, 0]
+    empty = tailhook.scan(tmp_path, table, patterns=patterns, **{name: []})
+    assert f"{name}=()" in repr(empty)
+    assert empty._question.described() != tailhook.scan(tmp_path, table, patterns=patterns)._question.described()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_engine_that_only_counts_rows_gets_as_many_without_columns(tmp_path, table):
+    write_sample(tmp_path)
+    patterns = ["it"] if table == "matches" else ()
+    count = sum(1 for _ in tailhook.scan(tmp_path, table, patterns=patterns).rows())
+    assert count > 0
+    for redact in (False, True):
+        question = narrow(tailhook.scan([], table, patterns=patterns, redact=redact)._question, [], [])
+        assert sum(map(len, tailhook.Scan([tmp_path], question, 1))) == count
+
+
 def test_a_scan_shows_its_question_in_one_line():
     scan = tailhook.scan(
         ["a\nb"], patterns={"todo": "TODO"}, since=START, project="/w", roles=["user"], columns=["line"]
@@ -217,6 +250,14 @@ def test_a_comparison_of_an_engine_with_no_value_is_left_to_the_engine(column):
     assert narrow(question, None, [Comparison(column, "in", ())]) == question
 
 
+@pytest.mark.parametrize("operator", ["<=", "<", "in"])
+@pytest.mark.parametrize("until", [None, START])
+def test_a_comparison_with_the_last_time_that_there_is_narrows_nothing(operator, until):
+    question = tailhook.scan([], "records", until=until)._question
+    last = datetime.max.replace(tzinfo=timezone.utc)
+    assert narrow(question, None, [Comparison("timestamp", operator, (START, last))]).conditions.until == until
+
+
 @pytest.mark.parametrize(
     ("project", "wanted"), [("", None), ("/", None), ("\\\\", None), ("/p/", "/p"), ("C:\\", "C:")]
 )
@@ -237,3 +278,18 @@ def test_a_large_column_of_tools_is_read_only_if_it_is_asked_for(tmp_path, colum
         assert (column in batch.names) == (column in columns)
         assert [row.name for row in scan.rows()] == ["Edit", "Bash"]
         assert column not in columns or any(getattr(row, column) for row in scan.rows())
+
+
+@pytest.mark.parametrize("table", ["tools", "usage", "sessions"])
+def test_an_engine_cannot_plan_a_scan_whose_rows_are_joined_from_several_tasks(tmp_path, table):
+    with pytest.raises(ValueError, match=f"rows of the table {table} are joined from several tasks: use to_daft"):
+        plan_scan(tailhook.scan(tmp_path, table))
+
+
+@pytest.mark.parametrize("question", [{"table": "records"}, {"patterns": ["x"]}])
+def test_an_engine_can_plan_a_scan_whose_rows_come_from_one_task_each(tmp_path, question):
+    path = tmp_path / "s.jsonl"
+    path.write_text("{}\n")
+    reader, tasks = plan_scan(tailhook.scan(path, **question))
+    assert reader.table == question.get("table", "matches")
+    assert [[part.path for part in task] for task in tasks] == [[str(path)]]

@@ -227,6 +227,12 @@ def test_a_server_without_ranges_is_an_error_and_not_wrong_bytes():
         numbers(f"{address}/session.jsonl")
 
 
+def test_an_answer_with_fewer_bytes_than_were_asked_for_is_an_error_and_not_a_shorter_transcript():
+    message = "/session.jsonl gave fewer bytes than asked for"
+    with served({"/session.jsonl": DATA}, missing_bytes=9) as (address, _), pytest.raises(SourceError, match=message):
+        numbers(f"{address}/session.jsonl")
+
+
 @pytest.mark.parametrize("url", ["foo://x/y", "s3:///", "http://", "http://127.0.0.1:9/session.jsonl"])
 def test_the_error_names_the_url_that_cannot_be_opened(url, monkeypatch):
     monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)

@@ -34,6 +34,8 @@ def test_the_sub_agents_of_a_session_are_in_its_folder(tmp_path):
     write(tmp_path / "s-2" / "subagents" / "agent-c.jsonl", "c", session="s-2", agent="c")
     (tmp_path / "s-1" / "subagents" / "agent-a.meta.json").write_text("{}")
     (tmp_path / "s-1" / "subagents" / "agent-a.jsonl.lock").write_text("")
+    (tmp_path / "s-1" / "subagents" / "agent-d.jsonl").mkdir()
+    (tmp_path / "s-1" / "subagents" / "agent-e.jsonl").symlink_to("agent-a.jsonl")
     with transcript.open(tmp_path / "s-1.jsonl") as session:
         assert [agent.last_message() for agent in session.sub_agents()] == ["a", "b"]
         assert (session.last_message(), session.is_of_sub_agent) == ("main", False)

@@ -10,7 +10,7 @@ import pytest
 from tailhook._core import make_batch
 from tailhook.cli.usage import format_cost, table_lines, total_facts
 from tailhook.fleet.columns import TOKEN_COLUMNS
-from tailhook.fleet.prices import MAX_PRICE, PriceError, PriceList, Tokens, read_prices
+from tailhook.fleet.prices import HOUR_RATE, MAX_PRICE, PriceError, PriceList, Tokens, read_prices
 from tailhook.fleet.totals import add_up, total_columns, week_of
 from tailhook.terminal import count_cells
 
@@ -110,6 +110,33 @@ def test_a_table_of_totals_is_not_wider_than_the_terminal(by, width):
     assert count_cells(table_lines(by, groups, whole, prices)[1]) > 90
 
 
+MODELS = ["claude-sonnet-4-5-20250929", "claude-sonnet-4-20250514", "claude-sonnet-4-5-20250930", "claude-opus-4-1"]
+FAR = "/home/me/" + "deep/" * 30
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("model", MODELS),
+        ("session", [f"3f1c8d5e-7a61-4a52-9d6e-0000000000{number:02}" for number in range(20)]),
+        ("project", ["/home/me/first/shop", "/home/me/other/shop", "/home/you/first/shop"]),
+        ("project", [f"/home/{name}/{'deep/' * 30}end" for name in "ab"]),
+        ("project", [f"{FAR}{name}/{'deep/' * 30}end" for name in "ab"]),
+    ],
+)
+@pytest.mark.parametrize("is_priced", [False, True])
+def test_no_two_names_look_the_same_on_a_usual_terminal(by, names, is_priced):
+    place = {"model": "model", "session": "session", "project": "project"}[by]
+    rows = [row(**{place: name, "tokens": (10**9, 10**7, 10**10, 10**8)}) for name in names]
+    prices = PriceList(dict.fromkeys(["m", *MODELS], CACHED)) if is_priced else None
+    groups, whole, _ = added(rows, by, prices)
+    lines = table_lines(by, groups, whole, prices, 80)
+    assert len({line.split("  ")[0] for line in lines[1:-1]}) == len(names)
+    assert all(len(line.split("  ")) > 1 for line in lines)
+    if FAR not in names[0]:
+        assert max(map(count_cells, lines)) <= 80
+
+
 def test_a_cost_is_exact_in_any_order():
     prices = PriceList({"m": CACHED})
     rows = [row(tokens=(count, 1, 0, 0)) for count in (1, 10**9, 3)]
@@ -131,6 +158,25 @@ def test_a_cost_is_exact_in_any_order():
 )
 def test_each_kind_of_token_has_its_price(facts, tokens, cost):
     assert added([row(tokens=tokens)], "model", PriceList({"m": facts}))[1].cost == Decimal(cost)
+
+
+@pytest.mark.parametrize(
+    ("facts", "size", "cost"),
+    [
+        (CHEAP, 0, "0.001"),
+        (CACHED, 0, "0.00125"),
+        ({**CACHED, HOUR_RATE: 2e-06}, 0, "0.0014"),
+        ({**CACHED, HOUR_RATE: 2e-06, "cache_creation_input_token_cost_above_200k_tokens": 1}, 200, "800.0004"),
+        ({**CACHED, HOUR_RATE: 2e-06, f"{HOUR_RATE}_above_200k_tokens": 4e-06}, 200, "0.0018"),
+    ],
+)
+def test_tokens_that_stay_in_a_cache_for_an_hour_have_their_own_price(facts, size, cost):
+    prices = PriceList({"m": facts})
+    assert prices.cost("m", Tokens(0, 0, 0, 1000), size, 200) == Decimal(cost)
+
+
+def test_a_model_whose_price_for_an_hour_is_not_a_price_has_no_price():
+    assert PriceList({"m": {**CACHED, HOUR_RATE: -1}}).facts("m") is None
 
 
 def test_each_response_has_the_price_of_its_own_prompt():

@@ -1,4 +1,4 @@
-"""What is measured: the cases of every machine, and the projects in which their agents stop."""
+"""What is measured: the cases of every machine, and the projects in which their hooks run."""
 
 import json
 import os
@@ -43,6 +43,9 @@ EVENT_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Notification": {"message": "Claude needs your permission to use Bash", "notification_type": "permission_prompt"},
     "PreCompact": {"trigger": "auto", "custom_instructions": ""},
 }
+# After so many seconds Claude Code (2.1.329) ends a hook of these events, and one of any other event.
+TIMEOUTS_S: Mapping[str, float] = {"UserPromptSubmit": 30, "SessionEnd": 1.5}
+DEFAULT_TIMEOUT_S = 600.0
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -80,7 +83,7 @@ class Case:
         return f"{self.label or self.machine}, {self.about}"
 
 
-def nothing(folder: Path) -> None:
+def no_state(folder: Path) -> None:
     """Leave the project without a state."""
 
 
@@ -164,7 +167,7 @@ DECISIONS = "We chose A because of B.\nWe picked C over D."
 WORKING = "Still at work: `make test` fails in two places."
 DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
-    *(Case(name, "no state", WORKING, False, nothing) for name in DECIDING),
+    *(Case(name, "no state", WORKING, False, no_state) for name in DECIDING),
     Case("idle", "active", WORKING, True, idle_loop(60)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
@@ -175,14 +178,14 @@ CASES = (
     Case("memory", "reporting", DECISIONS, True, memory_folder, earlier=LONG_WORDS),
     Case("gate", "checked", WORKING, False, gate_rules, (EDIT_USE, CHECK_USE)),
     Case("gate", "not checked", WORKING, True, gate_rules, (CHECK_USE, EDIT_USE)),
-    Case("plates", "reporting", WORKING, False, nothing),
-    Case(",".join(DECIDING), "no state", WORKING, False, nothing, label="every machine that decides"),
-    Case(",".join(MACHINES), "no state", WORKING, False, nothing, label="every machine"),
+    Case("plates", "reporting", WORKING, False, no_state),
+    Case(",".join(DECIDING), "no state", WORKING, False, no_state, label="every machine that decides"),
+    Case(",".join(MACHINES), "no state", WORKING, False, no_state, label="every machine"),
 )
 
 
-class Stop:
-    """A project in which an agent is about to stop."""
+class BenchProject:
+    """A project in which a hook is measured: the files of a case, and the payload of its event."""
 
     def __init__(self, folder: Path, case: Case, size: str) -> None:
         self.folder, self.case, self.size = folder, case, size
@@ -206,6 +209,7 @@ class Stop:
             "CLAUDE_PROJECT_DIR": str(folder),
             "TAILHOOK_NO_AUTOSTART": "1",
         }
+        self.limit_s = TIMEOUTS_S.get(case.event, DEFAULT_TIMEOUT_S)
         self.hook = hook_command(case.machine)
         self.changed = case.begin(folder)
         self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None

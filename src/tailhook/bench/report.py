@@ -1,9 +1,9 @@
 """The figures of a benchmark in the formats of other tools, and beside those of an earlier run."""
 
 import json
-import math
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -14,10 +14,12 @@ from typing import Any
 
 import tailhook
 from tailhook.bench.intervals import Estimate
-from tailhook.bench.rounds import Limits, Subject
+from tailhook.bench.rounds import Limits, Subject, make_title
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import plain
 
 SCHEMA = 1  # of the JSON; a change that a reader must know makes it larger
+MAX_RATIO = 1e9  # that is read; an integer may be too large for a float
 BENCH_FORMATS = ("text", "json", "markdown", "bmf", "github", "hyperfine")
 
 
@@ -67,14 +69,17 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "case": subject.name,
         "transcript": subject.transcript,
         "form": subject.form,
+        "command": shlex.join(subject.argv) if subject.form == "command" else None,
         "rounds": len(subject.samples),
         "answered_by_worker": subject.answered if subject.form == "warm" else None,
         "median_ms": estimate_of(subject.median()),
         "p99_ms": estimate_of(subject.p99()),
         "cpu_ms": subject.cpu_ms(),
+        "system_ms": subject.system_ms(),
         "instructions": subject.instructions,
-        "ratio_to_bare": estimate_of(subject.ratio(subject.bare)),
-        "ratio_to_true": estimate_of(subject.ratio(subject.nothing)),
+        "instruction_ratio": subject.instruction_ratio(),
+        "ratio_to_bare": estimate_of(subject.ratio(subject.bare_runs)),
+        "ratio_to_true": estimate_of(subject.ratio(subject.true_runs)),
         "ratio_to_other": None,
         "verdict": verdicts.get(subject.title) if any(limits) else None,
         "reasons": [words for verdict, words in limits.verdicts(subject) if verdict != "pass"],
@@ -82,7 +87,7 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "failed_runs": len(subject.failures()),
     }
     if subject.others:
-        row["ratio_to_other"] = estimate_of(subject.ratio([sample.wall for sample in subject.others]))
+        row["ratio_to_other"] = estimate_of(subject.ratio(subject.others))
     return row
 
 
@@ -100,15 +105,14 @@ def answered_words(row: Mapping[str, Any]) -> str:
 
 
 def title_of(row: Mapping[str, Any]) -> str:
-    """Return the name of a row for people and for other tools."""
-    form = "" if row["form"] == "command" else row["form"]
-    return ", ".join(filter(None, (row["case"], row["transcript"], form)))
+    """Return the title of a row, as of its `Subject`."""
+    return make_title(row["case"], row["transcript"], row["form"])
 
 
 # ---- formats -------------------------------------------------------------------
 
 
-def write_as(format_name: str, facts: Mapping[str, Any]) -> str:
+def format_figures(format_name: str, facts: Mapping[str, Any]) -> str:
     """Return the figures in a format.  format_name: one of BENCH_FORMATS."""
     return {
         "text": as_text,
@@ -123,19 +127,28 @@ def write_as(format_name: str, facts: Mapping[str, Any]) -> str:
 def as_text(facts: Mapping[str, Any]) -> str:
     """Return a table for a terminal."""
     has_other = any(row["ratio_to_other"] for row in facts["rows"])
-    head = f"{'hook':<52}{'median':>11}{'p99':>11}{'cpu':>10}{'x bare':>21}{'x true':>8}"
+    head = f"{'hook':<52}{'median':>11}{'p99':>11}{'cpu':>10}{'x bare':>21}{'x true':>21}"
+    head += f"{'x other':>21}" if has_other else ""
     lines = [
         f"{facts['python']}, tailhook {facts['tailhook']}, load {facts['load'][0]:.1f}",
         "",
-        head + (f"{'x other':>21}" if has_other else ""),
+        head + (f"{'instructions, x bare':>22}" if are_instructions_counted(facts) else ""),
     ]
     for row in facts["rows"]:
-        bare, other = row["ratio_to_bare"], row["ratio_to_other"]
         words = f"{title_of(row):<52}{row['median_ms']['value']:>8.2f} ms{row['p99_ms']['value']:>8.2f} ms"
-        words += f"{row['cpu_ms']:>7.2f} ms{with_interval(bare):>21}{row['ratio_to_true']['value']:>8.2f}"
-        words += f"{with_interval(other):>21}" if other else ""
+        words += f"{row['cpu_ms']:>7.2f} ms{with_interval(row['ratio_to_bare']):>21}"
+        words += f"{with_interval(row['ratio_to_true']):>21}"
+        if has_other:
+            words += f"{with_interval(row['ratio_to_other']) if row['ratio_to_other'] else '':>21}"
+        if row["instruction_ratio"] is not None:
+            words += f"{row['instruction_ratio']:>22.3f}"
         lines.append(words + answered_words(row))
     return "\n".join(lines)
+
+
+def are_instructions_counted(facts: Mapping[str, Any]) -> bool:
+    """Return whether the instructions of a hook were counted."""
+    return any(row["instruction_ratio"] is not None for row in facts["rows"])
 
 
 def with_interval(found: Mapping[str, float]) -> str:
@@ -145,11 +158,16 @@ def with_interval(found: Mapping[str, float]) -> str:
 
 def as_markdown(facts: Mapping[str, Any]) -> str:
     """Return a table in Markdown, as for a pull request or a job's summary."""
-    lines = ["| hook | median | p99 | beside bare Python | verdict |", "|-|-:|-:|-:|-|"]
+    titles = ["hook", "median", "p99", "processor time", "beside bare Python", "beside `/bin/true`"]
+    titles += ["instructions, beside bare Python"] if are_instructions_counted(facts) else []
+    lines = [f"| {' | '.join([*titles, 'verdict'])} |", f"|-|{'-:|' * (len(titles) - 1)}-|"]
     for row in facts["rows"]:
-        times = f"{row['median_ms']['value']:.2f} ms | {row['p99_ms']['value']:.2f} ms"
-        name = (title_of(row) + answered_words(row)).replace("|", "\\|")
-        lines.append(f"| {name} | {times} | {with_interval(row['ratio_to_bare'])} | {row['verdict'] or ''} |")
+        cells = [(title_of(row) + answered_words(row)).replace("|", "\\|")]
+        cells += [f"{milliseconds:.2f} ms" for milliseconds in (row["median_ms"]["value"], row["p99_ms"]["value"])]
+        cells += [f"{row['cpu_ms']:.2f} ms", with_interval(row["ratio_to_bare"]), with_interval(row["ratio_to_true"])]
+        if are_instructions_counted(facts):
+            cells.append("" if row["instruction_ratio"] is None else f"{row['instruction_ratio']:.3f}")
+        lines.append(f"| {' | '.join([*cells, row['verdict'] or ''])} |")
     about = f"{facts['python']}, tailhook {facts['tailhook']}, {facts['date']}, load {facts['load'][0]:.1f}"
     return "\n".join([*lines, "", f"{about}. In brackets: the 95 % interval."])
 
@@ -194,8 +212,8 @@ def as_hyperfine(facts: Mapping[str, Any]) -> str:
                 "mean": statistics.fmean(times),
                 "stddev": statistics.stdev(times) if len(times) > 1 else None,
                 "median": statistics.median(times),
-                "user": row["cpu_ms"] / 1000,
-                "system": 0.0,
+                "user": max(0.0, row["cpu_ms"] - row["system_ms"]) / 1000,
+                "system": row["system_ms"] / 1000,
                 "min": min(times),
                 "max": max(times),
                 "times": times,
@@ -213,10 +231,13 @@ def read_saved(path: str) -> dict[str, Any]:
         found = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise SavedRunError(f"{path} is not JSON: {error}") from None
+    except RecursionError:
+        raise SavedRunError(f"{path} is not a file of `tailhook bench --save`: it is nested too deeply") from None
     if not isinstance(found, dict) or not isinstance(found.get("rows"), list):
         raise SavedRunError(f"{path} is not a file of `tailhook bench --save`")
-    if found.get("schema") != SCHEMA:
-        raise SavedRunError(f"{path} has the schema {found.get('schema')!r}; this version reads {SCHEMA}")
+    if (schema := found.get("schema")) != SCHEMA:
+        shown = schema if isinstance(schema, int) else "that is not a whole number"
+        raise SavedRunError(f"{path} has a schema {shown}; this version reads {SCHEMA}")
     for number, row in enumerate(found["rows"], 1):
         if not is_saved_row(row):
             raise SavedRunError(f"{path}: row {number} is not one that `tailhook bench --save` writes")
@@ -229,27 +250,32 @@ def is_saved_row(row: object) -> bool:
         return False
     ratio = row.get("ratio_to_bare")
     ends = [ratio.get(end) for end in ("low", "value", "high")] if isinstance(ratio, dict) else [None]
-    return all(isinstance(end, float | int) and not isinstance(end, bool) and 0 < end < math.inf for end in ends)
+    return all(isinstance(end, float | int) and not isinstance(end, bool) and 0 < end < MAX_RATIO for end in ends)
 
 
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a table of what has changed since an earlier run: a hook's ratio to bare Python, then and now.
 
-    A change counts if the two intervals do not touch.
+    A change counts if the two intervals do not touch. The rows of two different commands are not compared.
     """
-    known = {title_of(row): row for row in before["rows"]}
+    known = {plain(title_of(row)): row for row in before["rows"]}  # from a file: it may contain anything
     lines = [f"{'hook':<52}{'before':>21}{'now':>21}{'change':>10}"]
     for row in now["rows"]:
-        old = known.pop(title_of(row), None)
+        name = plain(title_of(row))
+        old = known.pop(name, None)
         new_ratio = row["ratio_to_bare"]
         if old is None:
-            lines.append(f"{title_of(row):<52}{'':>21}{with_interval(new_ratio):>21}{'new':>10}")
+            lines.append(f"{name:<52}{'':>21}{with_interval(new_ratio):>21}{'new':>10}")
             continue
         ratio = old["ratio_to_bare"]
+        if old.get("command") != row["command"]:
+            both = f"{with_interval(ratio):>21}{with_interval(new_ratio):>21}"
+            lines.append(f"{name:<52}{both}  another command: not compared")
+            continue
         change = new_ratio["value"] / ratio["value"] - 1
         is_clear = new_ratio["low"] > ratio["high"] or new_ratio["high"] < ratio["low"]
         lines.append(
-            f"{title_of(row):<52}{with_interval(ratio):>21}{with_interval(new_ratio):>21}"
+            f"{name:<52}{with_interval(ratio):>21}{with_interval(new_ratio):>21}"
             f"{change:>+9.1%}{'' if is_clear else ' (within the noise)'}"
         )
     lines += [f"{name:<52}{with_interval(row['ratio_to_bare']):>21}{'':>21}{'gone':>10}" for name, row in known.items()]

@@ -1,5 +1,7 @@
 """Rounds in which hooks and programs that do nothing take turns, and what comes of them."""
 
+import math
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,19 +22,21 @@ from tailhook.bench.intervals import (
     estimate,
     judge,
 )
-from tailhook.bench.processes import Sample, run_once
+from tailhook.bench.processes import HookTimeoutError, Sample, has_waited, run_once
 from tailhook.bench.warm import AnsweredRuns
-from tailhook.pool.installation import real_interpreter
+from tailhook.reference_programs import bare_argv, nothing_program
 
 MIN_WARM = 0.5  # of the runs of a warm hook: so the median is the time of a run that a worker answered
-NEIGHBOURS = 6  # hooks between two runs of the programs that do nothing: a hook is compared with the runs before it
+MIN_INTERRUPTED = 0.5  # of the rounds, on a busy computer, if it is not known how long the hook waited
+NEIGHBOURS = 6  # hooks that are compared with the same runs of the programs that do nothing
 
 
 class Project(Protocol):
-    """What a hook is started in: a `Stop`."""
+    """What a hook is started in: a `BenchProject`."""
 
     payload: Path
     env: dict[str, str]
+    limit_s: float
 
     def reset(self) -> None:
         """Put the state back as it was."""
@@ -51,7 +55,7 @@ class Subject:
     other: the argv of the hook that it is compared with, None for none.
     other_is_warm: whether a pool that the benchmark started should answer that one.
     samples, others: of each round, of the hook and of the other.
-    bare, nothing: of each round, the wall time (ms) of the last run before it of bare Python and of /bin/true.
+    bare_runs, true_runs: of each round, the run of bare Python and of /bin/true among the same few hooks.
     answered, others_answered: how many of these runs a worker of the pool answered.
     instructions, bare_instructions: None if they were not counted.
     """
@@ -65,8 +69,8 @@ class Subject:
     other_is_warm: bool = False
     samples: list[Sample] = field(default_factory=list)
     others: list[Sample] = field(default_factory=list)
-    bare: list[float] = field(default_factory=list)
-    nothing: list[float] = field(default_factory=list)
+    bare_runs: list[Sample] = field(default_factory=list)
+    true_runs: list[Sample] = field(default_factory=list)
     answered: int = 0
     others_answered: int = 0
     instructions: int | None = None
@@ -75,7 +79,7 @@ class Subject:
     @property
     def title(self) -> str:
         """The case, the transcript and the form, in words."""
-        return ", ".join(filter(None, (self.name, self.transcript, "" if self.form == "command" else self.form)))
+        return make_title(self.name, self.transcript, self.form)
 
     def walls(self) -> list[float]:
         """Return the wall time of each round, in milliseconds."""
@@ -93,13 +97,51 @@ class Subject:
         """Return the median of the processor time, in milliseconds."""
         return statistics.median(sample.cpu for sample in self.samples)
 
-    def ratio(self, beside: Sequence[float]) -> Estimate:
-        """Return the median of the rounds' ratios to another program.  beside: its wall time in each round."""
-        return estimate([wall / other for wall, other in zip(self.walls(), beside, strict=True)])
+    def system_ms(self) -> float:
+        """Return the median of the processor time in system mode, in milliseconds."""
+        return statistics.median(sample.system for sample in self.samples)
+
+    def ratio(self, beside: Sequence[Sample]) -> Estimate:
+        """Return the median of the rounds' ratios to another program.  beside: its run in each round."""
+        return estimate([ours.wall / other.wall for ours, other in zip(self.samples, beside, strict=True)])
+
+    def is_waiting_known(self) -> bool:
+        """Return whether it is known of all runs how long they waited for a processor."""
+        return all(sample.waited is not None for sample in (*self.samples, *self.bare_runs))
+
+    def undisturbed(self, samples: Sequence[Sample]) -> list[float]:
+        """Return what runs took on this computer apart from its other programs, in milliseconds.
+
+        That is the wall time without what they waited for a processor. If that is not known, their processor time.
+        """
+        if self.is_waiting_known():
+            return [sample.wall - (sample.waited or 0.0) for sample in samples]
+        return [sample.cpu for sample in samples]
+
+    def undisturbed_ratio(self) -> Estimate:
+        """Return the median of the rounds' ratios to bare Python, each undisturbed; infinite if that has no time."""
+        pairs = zip(self.undisturbed(self.samples), self.undisturbed(self.bare_runs), strict=True)
+        return estimate([ours / bare if bare else math.inf for ours, bare in pairs])
+
+    def interrupted_rounds(self) -> int:
+        """Return in how many rounds bare Python waited for a processor.
+
+        The hook does not show that it waited for one: it may have waited for something else. Bare Python does not.
+        """
+        return sum(map(has_waited, self.bare_runs))
 
     def failures(self) -> list[int]:
         """Return the exit codes of the runs that did not end as a hook does: with 0 or 2."""
-        return [sample.exit_code for sample in (*self.samples, *self.others) if sample.exit_code not in (0, 2)]
+        return [*failed_codes(self.samples), *failed_codes(self.others)]
+
+    def failed_words(self) -> list[str]:
+        """Return a phrase for the hook, and one for the other hook, if some of its runs failed."""
+        found = []
+        for samples, whose in ((self.samples, ""), (self.others, " of the other command")):
+            if codes := failed_codes(samples):
+                runs = f"{len(codes)} of {len(samples)} runs"
+                found.append(f"{runs}{whose} ended with exit code {codes[0]}, not 0 or 2")
+        return found
 
     def unanswered(self) -> str:
         """Return why the figures are not those of a warm hook, "" if they are, or if the hook is not a warm one."""
@@ -117,6 +159,48 @@ class Subject:
         return self.instructions / self.bare_instructions
 
 
+def make_title(name: str, transcript: str, form: str) -> str:
+    """Return the title of a hook for people and for other tools.  name, transcript, form: as of a `Subject`."""
+    return ", ".join(filter(None, (name, transcript, "" if form == "command" else form)))
+
+
+def failed_codes(samples: Sequence[Sample]) -> list[int]:
+    """Return the exit codes of the runs that did not end as a hook does: with 0 or 2."""
+    return [sample.exit_code for sample in samples if sample.exit_code not in (0, 2)]
+
+
+class LimitedFigure(NamedTuple):
+    """A figure of a hook that has a limit.
+
+    limit: what it must not exceed.
+    wall: the figure, of the wall time.
+    undisturbed: the same figure of what the runs took apart from other programs.
+    phrase: what either is, with a place for its value.
+    needed: how many rounds it needs.
+    quantile: which one of all rounds it is.
+    """
+
+    limit: float
+    wall: Estimate
+    undisturbed: Estimate
+    phrase: str
+    needed: int = MIN_VALUES
+    quantile: float = 0.5
+
+    def describe(self, found: Estimate) -> str:
+        """Return a value of this figure in words, with its interval."""
+        return f"{self.phrase.format(found.value)} ({found.low:.2f} to {found.high:.2f})"
+
+    def is_disturbed(self, subject: Subject) -> bool:
+        """Return whether bare Python waited for a processor in so many rounds that it may explain the wall time.
+
+        A fifth as many as lie above the quantile may change it. If it is not known how long the hook waited, more than
+        half of the rounds are needed: its time without waiting then leaves out everything that it waits for.
+        """
+        least = (1 - self.quantile) / 5 if subject.is_waiting_known() else MIN_INTERRUPTED
+        return subject.interrupted_rounds() > least * len(subject.samples)
+
+
 class Limits(NamedTuple):
     """The limits of a gate, None for those that were not given.
 
@@ -130,22 +214,29 @@ class Limits(NamedTuple):
     p99_ms: float | None = None
     instructions: float | None = None
 
-    def estimates(self, subject: Subject) -> list[tuple[float, Estimate, str]]:
-        """Return each limit on a time, with the subject's figure and a phrase for it."""
-        found: list[tuple[float | None, Estimate, str]] = [
-            (self.ratio, subject.ratio(subject.bare), "{:.2f} times bare Python"),
-            (self.ms, subject.median(), "{:.2f} ms"),
-            (self.p99_ms, subject.p99(), "{:.2f} ms in 1 of 100 runs"),
-        ]
-        return [(limit, one, words) for limit, one, words in found if limit is not None]
+    def figures(self, subject: Subject) -> list[LimitedFigure]:
+        """Return the subject's figure for each limit on a time."""
+        found = []
+        if self.ratio is not None:
+            wall, undisturbed = subject.ratio(subject.bare_runs), subject.undisturbed_ratio()
+            found.append(LimitedFigure(self.ratio, wall, undisturbed, "{:.2f} times bare Python"))
+        times = subject.undisturbed(subject.samples)
+        if self.ms is not None:
+            found.append(LimitedFigure(self.ms, subject.median(), estimate(times), "{:.2f} ms"))
+        if self.p99_ms is not None:
+            wall, undisturbed = subject.p99(), estimate(times, P99)
+            phrase = "{:.2f} ms in 1 of 100 runs"
+            found.append(LimitedFigure(self.p99_ms, wall, undisturbed, phrase, MIN_P99_VALUES, P99))
+        return found
+
+    def missing_rounds(self, subject: Subject) -> int:
+        """Return how many rounds the limits need, 0 if the subject has that many."""
+        needed = max((figure.needed for figure in self.figures(subject)), default=0)
+        return needed if len(subject.samples) < needed else 0
 
     def verdicts(self, subject: Subject) -> list[tuple[str, str]]:
         """Return a verdict on each limit with words that explain it."""
-        found = []
-        for limit, one, words in self.estimates(subject):
-            is_enough = len(subject.samples) >= (MIN_P99_VALUES if "runs" in words else MIN_VALUES)
-            shown = f"{words.format(one.value)} ({one.low:.2f} to {one.high:.2f}), the limit is {limit:g}"
-            found.append((judge(one, limit) if is_enough else NOISY, shown))
+        found = [judge_figure(subject, figure) for figure in self.figures(subject)]
         counted = subject.instruction_ratio()
         if self.instructions is not None and counted is None:
             found.append((NOT_COUNTED, "its instructions are not counted: a worker of the pool answers"))
@@ -156,7 +247,7 @@ class Limits(NamedTuple):
 
     def is_close(self, subject: Subject) -> bool:
         """Return whether a figure is over its limit, but not its whole interval: more rounds may show that it is."""
-        return any(one.low <= limit < one.value for limit, one, _ in self.estimates(subject))
+        return any(one.wall.low <= one.limit < one.wall.value for one in self.figures(subject))
 
     def verdict(self, subject: Subject) -> str:
         """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS if all are kept.
@@ -171,12 +262,39 @@ class Limits(NamedTuple):
         return next((one for one in (FAIL, NOISY, PASS, NOT_COUNTED) if one in verdicts), PASS)
 
 
+def judge_figure(subject: Subject, figure: LimitedFigure) -> tuple[str, str]:
+    """Return the verdict on a limit with words that explain it.
+
+    On a busy computer the wall time decides only if the time without other programs confirms it. A longer process is
+    interrupted more often, so its wall time grows more than that of bare Python; or less, if both are interrupted
+    equally often.
+    """
+    rounds = len(subject.samples)
+    words = f"{figure.describe(figure.wall)}, the limit is {figure.limit:g}"
+    if rounds < figure.needed:
+        return NOISY, f"too few rounds to decide: {words}; {rounds} rounds were run, this limit needs {figure.needed}"
+    verdict = judge(figure.wall, figure.limit)
+    is_disturbed = figure.is_disturbed(subject)
+    if is_disturbed and judge(figure.undisturbed, figure.limit) != verdict:
+        verdict = NOISY
+    if verdict == NOISY:
+        words = f"too noisy to decide: {words}"
+        if is_disturbed:
+            process = "client" if subject.form == "warm" else "hook"
+            time_of = "time without that" if subject.is_waiting_known() else "processor time"
+            words += f"; bare Python waited for a processor in {subject.interrupted_rounds()} of {rounds} rounds, "
+            words += f"and the {process}'s {time_of} is {figure.describe(figure.undisturbed)}"
+    return verdict, words
+
+
 def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
-    """Add rounds to the subjects: all take turns in each, and each round begins with another one.
+    """Add rounds to the subjects, in which all take turns, in a random order.
 
-    A hook that follows the programs that do nothing takes longer: they have emptied the processor's caches.
+    What a program takes depends on the one before it, which has emptied the processor's caches or filled them. So each
+    program, also one that does nothing, must follow every other one equally often.
 
-    Raises OSError if a program cannot be started, and NoPoolError if it is not known which runs a worker answered.
+    Raises OSError if a program cannot be started, HookTimeoutError if a hook does not end, and NoPoolError if it is not
+    known which runs a worker answered.
     """
     warm = [subject.argv[0] for subject in subjects if subject.form == "warm"]
     warm += [subject.other[0] for subject in subjects if subject.other and subject.other_is_warm]
@@ -185,24 +303,20 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
     def run(subject: Subject, argv: list[str]) -> Sample:
         subject.project.reset()
         began = time.time_ns()
-        sample = run_once(argv, subject.project.payload, subject.project.env)
+        try:
+            sample = run_once(argv, subject.project.payload, subject.project.env, subject.project.limit_s)
+        except HookTimeoutError as error:
+            raise HookTimeoutError(f"{subject.title}: {error}") from None
         if argv[0] in clients:
             clients[argv[0]].add(began, time.time_ns(), subject.title)
+            return sample._replace(waited=None)  # it is not known how long the worker waited
         return sample
 
-    bare_argv = [real_interpreter(), "-I", "-S", "-c", "pass"]
-    bare = nothing = 0.0
-    for turn in range(rounds):
-        first = turn % len(subjects)
-        for number, subject in enumerate((*subjects[first:], *subjects[:first])):
-            if number % NEIGHBOURS == 0:
-                bare = run_once(bare_argv, subject.project.payload, subject.project.env).wall
-                nothing = run_once([nothing_program()], subject.project.payload, subject.project.env).wall
-            subject.samples.append(run(subject, subject.argv))
-            subject.bare.append(bare)
-            subject.nothing.append(nothing)
-            if subject.other:
-                subject.others.append(run(subject, subject.other))
+    chance = random.Random(0)  # noqa: S311 - an order
+    for _ in range(rounds):
+        order = chance.sample(subjects, len(subjects))
+        for at in range(0, len(order), NEIGHBOURS):
+            run_group(order[at : at + NEIGHBOURS], run, chance)
     answered = {client: runs.count() for client, runs in clients.items()}
     for subject in subjects:
         if subject.form == "warm":
@@ -211,9 +325,23 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
             subject.others_answered += answered[subject.other[0]][subject.title]
 
 
-def nothing_program() -> str:
-    """Return the path of `true`, a native program that does nothing."""
-    return next(path for path in ("/bin/true", "/usr/bin/true") if Path(path).exists())
+def run_group(group: Sequence[Subject], run: Callable[[Subject, list[str]], Sample], chance: random.Random) -> None:
+    """Run some subjects, and once each program that does nothing, in a random order; add a round to the subjects.
+
+    run: starts an argv in the project of a subject.
+    """
+    starts = [(group[0], bare_argv()), (group[0], [nothing_program()])]
+    starts += [(subject, subject.argv) for subject in group]
+    starts += [(subject, subject.other) for subject in group if subject.other]
+    found = {at: run(*starts[at]) for at in chance.sample(range(len(starts)), len(starts))}
+    bare_run, true_run, *samples = [found[at] for at in range(len(starts))]
+    others = iter(samples[len(group) :])
+    for subject, sample in zip(group, samples, strict=False):
+        subject.samples.append(sample)
+        subject.bare_runs.append(bare_run)
+        subject.true_runs.append(true_run)
+        if subject.other:
+            subject.others.append(next(others))
 
 
 def count_all_instructions(subjects: Sequence[Subject], count: Count) -> None:
@@ -224,13 +352,12 @@ def count_all_instructions(subjects: Sequence[Subject], count: Count) -> None:
     Raises OSError, and CountError if they cannot be counted.
     """
     bare: int | None = None
-    argv = [real_interpreter(), "-I", "-S", "-c", "pass"]
     for subject in subjects:
         if subject.form == "warm":
             continue  # the worker's instructions are not the client's
         project = subject.project
         if bare is None:
-            bare = count(argv, project.payload, project.env)
+            bare = count(bare_argv(), project.payload, project.env)
         project.reset()
         subject.instructions = count(subject.argv, project.payload, project.env)
         subject.bare_instructions = bare

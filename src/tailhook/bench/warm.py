@@ -1,6 +1,5 @@
 """A pool for the benchmark alone, and which runs its workers answered: the user's own pool is left as it is."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,11 +7,13 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import tailhook
+from tailhook.bench.other import OtherError, is_argv, printed_by
 from tailhook.errors import TailhookError
+from tailhook.exits import signals_held
 from tailhook.hook.answer import describe
 from tailhook.pool.control import find_pool
 from tailhook.pool.installation import POOLS, client_folder_of
@@ -28,7 +29,7 @@ sys.path[:0] = sys.argv[2:]
 from tailhook.pool.installation import POOL_ENTRY, real_interpreter, write_installation
 from tailhook.pool.serve import ASKED_FLAG
 client, _ = write_installation(real_interpreter(), sys.argv[1])
-print(json.dumps([client, [real_interpreter(), "-I", "-S", POOL_ENTRY, sys.argv[1] + "/", ASKED_FLAG]]))
+print(json.dumps([client, real_interpreter(), "-I", "-S", POOL_ENTRY, sys.argv[1] + "/", ASKED_FLAG]))
 """
 
 
@@ -47,28 +48,27 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
     """
     clients = folder / POOLS / "bench"
     env = {"HOME": str(folder), "PATH": os.defpath}  # no XDG_RUNTIME_DIR: the user's own pool has its socket there
+    package = [] if python else [str(Path(tailhook.__file__).parents[1])]
     try:
-        package = [] if python else [str(Path(tailhook.__file__).parents[1])]
-        words = [python or sys.executable, "-I", "-c", PREPARE, str(clients), *package]
-        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)  # noqa: S603 - our own
-    except OSError as error:
-        raise NoPoolError(describe(error)) from None
-    if done.returncode:
-        raise NoPoolError((done.stderr.splitlines() or ["no reason given"])[-1])
-    client, argv = json.loads(done.stdout)
-    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE) as pool:  # noqa: S603 - our own
-        try:
-            deadline = time.monotonic() + POOL_START_TIMEOUT_S
-            while (found := find_pool(str(clients))) is None or found.pid != pool.pid:
-                if pool.poll() is not None or time.monotonic() > deadline:
-                    pool.terminate()
-                    words = (pool.communicate()[1] or b"").decode("utf-8", "replace").splitlines()
-                    raise NoPoolError(words[-1].removeprefix("tailhook: ") if words else "the pool does not start")
-                time.sleep(0.005)
-            wait_for_worker(client, env)
-            yield client
-        finally:
-            pool.terminate()
+        printed = printed_by([python or sys.executable, "-I", "-c", PREPARE, str(clients), *package], env)
+    except OtherError as error:
+        raise NoPoolError(str(error)) from None
+    if not (is_argv(printed) and len(printed) > 1):
+        raise NoPoolError("it printed something else")
+    client, *argv = printed
+    with ExitStack() as stack:
+        with signals_held():
+            pool = stack.enter_context(subprocess.Popen(argv, env=env, stderr=subprocess.PIPE))  # noqa: S603 - our own
+            stack.callback(pool.terminate)
+        deadline = time.monotonic() + POOL_START_TIMEOUT_S
+        while (found := find_pool(str(clients))) is None or found.pid != pool.pid:
+            if pool.poll() is not None or time.monotonic() > deadline:
+                pool.terminate()
+                words = (pool.communicate()[1] or b"").decode("utf-8", "replace").splitlines()
+                raise NoPoolError(words[-1].removeprefix("tailhook: ") if words else "the pool does not start")
+            time.sleep(0.005)
+        wait_for_worker(client, env)
+        yield client
 
 
 def wait_for_worker(client: str, env: dict[str, str]) -> None:

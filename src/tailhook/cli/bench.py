@@ -1,13 +1,11 @@
 """`tailhook bench`: how long hooks take on this computer, beside programs that do nothing; a gate for CI."""
 
 import argparse
+import errno
 import fnmatch
-import json
 import math
 import os
-import shlex
-import signal
-import subprocess
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +13,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook.bench.cases import CASES, COMPARED, EVENT_FIELDS, SIZES, WORKING, Case, Stop, nothing
+from tailhook.bench.cases import CASES, COMPARED, EVENT_FIELDS, SIZES, WORKING, BenchProject, Case, no_state
+from tailhook.bench.commands import check_first_run, command_argv
 from tailhook.bench.instructions import CountError, instruction_counter
 from tailhook.bench.intervals import FAIL, NOISY
-from tailhook.bench.report import BENCH_FORMATS, bench_facts, compare_runs, read_saved, write_as
+from tailhook.bench.other import OtherError, is_argv, printed_by
+from tailhook.bench.report import BENCH_FORMATS, bench_facts, compare_runs, format_figures, read_saved
 from tailhook.bench.rounds import (
     Limits,
     Subject,
@@ -26,14 +26,15 @@ from tailhook.bench.rounds import (
     measure_until_clear,
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
-from tailhook.cli.output import CommandError, Commands, UsageError, command, counted, positive, print_lines
-from tailhook.hook.answer import plain
+from tailhook.cli.output import CommandError, Commands, UsageError, command, positive, print_lines, replace_output
+from tailhook.exits import signals_as_exits, temporary_folder
+from tailhook.hook.answer import describe, plain
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import hook_command
 from tailhook.pool.installation import MAX_SOCKET_BYTES
-from tailhook.stores.atomic import replace_file
 
 DEFAULT_ROUNDS = 100
+DEFAULT_FORMAT = "text"
 ATTEMPTS = 4  # how often a hook is measured before it is clear whether it is too slow
 TOO_NOISY = 3  # the exit code
 FOLDER_PREFIX = "tailhook-bench-"  # of the names of temporary folders
@@ -56,7 +57,7 @@ def add(commands: Commands) -> None:
         "--size", choices=[*SIZES], help=f"only transcripts of this size (default: {', '.join(COMPARED)})"
     )
     what.add_argument(
-        "--hook", type=command_words, metavar="CMD", help="any hook command, with the usual payloads of an event"
+        "--hook", type=hook_argv, metavar="CMD", help="any hook command, with the usual payloads of an event"
     )
     what.add_argument(
         "--event",
@@ -69,7 +70,7 @@ def add(commands: Commands) -> None:
         "--against", type=filled, metavar="ENV", help="a virtual environment with another tailhook, case by case"
     )
     what.add_argument(
-        "--against-command", type=command_words, metavar="CMD", help="another hook command, on the same payloads"
+        "--against-command", type=hook_argv, metavar="CMD", help="another hook command, on the same payloads"
     )
     what.add_argument(
         "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help="runs of each hook (default: 100)"
@@ -81,7 +82,9 @@ def add(commands: Commands) -> None:
     gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's")
     output = parser.add_argument_group("what is written")
     output.add_argument(
-        "--format", choices=BENCH_FORMATS, default="text", help="bmf: Bencher; github: github-action-benchmark"
+        "--format",
+        choices=BENCH_FORMATS,
+        help=f"bmf: Bencher; github: github-action-benchmark (default: {DEFAULT_FORMAT})",
     )
     output.add_argument("--json", action="store_true", help="the same as --format json")
     output.add_argument("-o", "--output", type=filled, metavar="FILE", help="write there, not to stdout")
@@ -92,7 +95,7 @@ def add(commands: Commands) -> None:
 def limit(word: str) -> float:
     """Parse a limit: a finite number above 0. Raises ArgumentTypeError."""
     try:
-        number = float(word)
+        number = float(word.replace("_", "?"))  # Python would take 1_35 for 135
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number <= 0:
@@ -107,10 +110,10 @@ def filled(word: str) -> str:
     return word
 
 
-def command_words(command: str) -> list[str]:
-    """Parse a command as a shell splits it. Raises ArgumentTypeError."""
+def hook_argv(command: str) -> list[str]:
+    """Parse a hook command. Raises ArgumentTypeError."""
     try:
-        return shlex.split(filled(command))
+        return command_argv(filled(command))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{command!r}: {error}") from None
 
@@ -129,38 +132,23 @@ def bench(arguments: argparse.Namespace) -> int:
     """Run the rounds, write the figures, and judge them: returns 0, 1 or TOO_NOISY."""
     check_arguments(arguments)
     before = read_saved(arguments.compare) if arguments.compare else None
+    for name in filter(None, (arguments.output, arguments.save)):
+        check_target(name)
     limits = Limits(arguments.max_ratio, arguments.max_ms, arguments.max_p99_ms, arguments.max_instructions)
     with (
         signals_as_exits(),
-        tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder,
+        temporary_folder(FOLDER_PREFIX) as folder,
         forms_in(Path(folder), arguments) as forms,
     ):
         subjects = list(subjects_in(Path(folder), arguments, forms))
         if not subjects:
             raise UsageError("no case is left: --case, --machine and --size leave nothing")
-        count_if_possible(subjects, is_asked=bool(arguments.max_instructions))
+        count_if_possible(subjects, bool(arguments.max_instructions), is_foreign=bool(arguments.hook))
         verdicts = measure_until_clear(subjects, arguments.rounds, limits, ATTEMPTS)
         facts = bench_facts([subject for subject in subjects if not subject.unanswered()], limits, verdicts)
-    write_figures(arguments, facts, before)
-    return judged(subjects, limits, verdicts, facts["load"][0])
-
-
-@contextmanager
-def signals_as_exits() -> Iterator[None]:
-    """Let the signals that end a program raise SystemExit instead, so that pools are ended and files removed."""
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    ours = [number for number, handler in former.items() if handler == signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+    is_written = write_figures(arguments, facts, before)
+    code = report_verdicts(subjects, limits, verdicts, facts["load"][0])
+    return code if is_written else 1
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -171,6 +159,11 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--hook measures one command: leave out --case, --machine and --against")
     if not arguments.hook and arguments.event != ["Stop"]:
         raise UsageError("--event is for --hook")
+    if arguments.json and arguments.format not in (None, "json"):
+        raise UsageError("--json and --format: give one of them")
+    files = {os.path.realpath(path) for path in (arguments.output, arguments.save) if path}
+    if arguments.output and arguments.save and len(files) == 1:
+        raise UsageError("-o and --save: give two files")
     if arguments.max_instructions and not instruction_counter(slow=True):
         raise CommandError(
             "--max-instructions: neither the processor (perf_event_open) nor valgrind counts instructions here. "
@@ -205,7 +198,7 @@ def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Sequence[F
     forms = [Form("cold", "", "" if arguments.against else None)]
     with ExitStack() as pools:
         if len(os.fsencode(folder)) + SOCKET_BYTES > MAX_SOCKET_BYTES:  # as on macOS
-            folder = Path(pools.enter_context(tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, dir="/tmp")))
+            folder = Path(pools.enter_context(temporary_folder(FOLDER_PREFIX, "/tmp")))  # noqa: S108 - a short path
         try:
             client = pools.enter_context(pool_of_bench(folder / "pool"))
             forms.append(Form("warm", client, None))
@@ -228,14 +221,22 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
     if arguments.hook:
         argv = arguments.hook
         for number, name in enumerate(arguments.event):
-            case = Case("idle", name, WORKING, False, nothing, event=name)
-            project = Stop(folder / str(number), case, sizes[0])
-            project.env["PATH"] = os.environ.get("PATH", os.defpath)  # the user's hook may need it
-            yield Subject(name, "", "command", argv, project, foreign)
+            case = Case("idle", name, WORKING, False, no_state, event=name)
+            project = BenchProject(folder / str(number), case, sizes[0])
+            # As in the user's own project, which is the current folder. What our hooks keep stays in the temporary one.
+            project.env.update(users_environment(), CLAUDE_PROJECT_DIR=str(Path.cwd()))
+            project.env["XDG_STATE_HOME"] = str(project.folder / ".local" / "state")
+            check_first_run(argv, project)
+            if foreign:
+                check_first_run(foreign, project)
+            yield Subject(name, sizes[0], "command", argv, project, foreign)
         return
     for number, case in enumerate(chosen_cases(arguments)):
         for size in sizes:
-            project = Stop(folder / f"{number}-{size}", case, size)
+            project = BenchProject(folder / f"{number}-{size}", case, size)
+            if foreign:
+                project.env["PATH"] = users_environment()["PATH"]
+                check_first_run(foreign, project)
             for name, client, their_client in forms:
                 argv = hook_command(case.machine, client)
                 project.reset()
@@ -248,16 +249,26 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
                 yield Subject(case.name, size, name, argv, project, other, bool(their_client))
 
 
-def count_if_possible(subjects: Sequence[Subject], is_asked: bool) -> None:
-    """Count the instructions, by valgrind only if they are asked for.
+def users_environment() -> dict[str, str]:
+    """Return the variables with which a user's hook finds its programs and its files."""
+    found = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return {"PATH": os.defpath, **found}
+
+
+def count_if_possible(subjects: Sequence[Subject], is_asked: bool, is_foreign: bool) -> None:
+    """Count the instructions.
+
+    is_asked: whether there is a limit on them.
+    is_foreign: whether the hooks are a user's own: valgrind, in which some programs take very long, counts their
+        instructions only if they are asked for.
 
     Raises CommandError if they are asked for and no hook is left that is counted, OSError, and CountError.
     """
-    count = instruction_counter(slow=is_asked)
+    count = instruction_counter(slow=is_asked or not is_foreign)
     try:
         if count:
             count_all_instructions(subjects, count)
-    except CountError:
+    except (CountError, OSError):
         if is_asked:
             raise
     if is_asked and all(subject.instructions is None for subject in subjects):
@@ -285,65 +296,98 @@ def their_argv(environment: str, machine: str) -> list[str]:
     environment: the folder of its virtual environment.
     """
     python = python_of(environment)
+    if not python.exists():
+        raise CommandError(f"{python}: no such file. --against takes the folder of a virtual environment.")
+    why = ""
     for flags in (["--cold"], []):  # an older version has one form
         try:
-            done = subprocess.run(  # noqa: S603 - the environment that the user names
-                [python, "-m", "tailhook", "hook-command", *flags, machine], capture_output=True, text=True, check=False
-            )
-        except OSError as error:
-            raise CommandError(
-                f"{python}: {error.strerror}. --against takes the folder of a virtual environment."
-            ) from None
-        if done.returncode == 0:
-            found: list[str] = json.loads(done.stdout)
+            found: list[str] = printed_by([python, "-m", "tailhook", "hook-command", *flags, machine])
+        except OtherError as error:
+            why = str(error)
+            continue
+        if is_argv(found):
             return found
-    last = (done.stderr.splitlines() or ["no reason given"])[-1]
-    raise CommandError(f"the tailhook in {environment} does not print its hook command: {last}")
+        why = "it printed something else"
+    raise CommandError(f"the tailhook in {environment} does not print its hook command: {why}")
 
 
 # ---- what is written -------------------------------------------------------------
 
 
-def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-    """Write the figures, keep them, and print what has changed."""
-    text = write_as("json" if arguments.json else arguments.format, facts)
-    if arguments.save:
-        replace_file(arguments.save, f"{write_as('json', facts)}\n".encode())
-    if arguments.output:
-        replace_file(arguments.output, f"{text}\n".encode())
-    else:
+def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
+    """Write the figures, keep them, and print what has changed. Return whether each file was written.
+
+    What a file does not take is printed, if nothing else is.
+    """
+    chosen = "json" if arguments.json else arguments.format or DEFAULT_FORMAT
+    text, kept = format_figures(chosen, facts), format_figures("json", facts)
+    is_output_written = not arguments.output or is_file_written(arguments.output, text)
+    is_kept = not arguments.save or is_file_written(arguments.save, kept)
+    if not arguments.output or not is_output_written:
         print_lines(text)
+    elif not is_kept:
+        print_lines(kept)
     if before is not None:
         lines = compare_runs(before, facts)
-        if arguments.output or (arguments.format == "text" and not arguments.json):
+        if arguments.output or chosen == DEFAULT_FORMAT:
             print_lines("", *lines)
         else:  # stdout has what a program reads
             sys.stderr.write("".join(f"{line}\n" for line in lines))
+    return is_output_written and is_kept
 
 
-def judged(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
+def check_target(name: str) -> None:
+    """Raise OSError if a file cannot be written.  name: its path, as a person gives it."""
+    try:
+        mode = Path(name).stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not stat.S_ISREG(mode):
+        return  # to open a pipe or a device may have an effect
+    folder = os.path.dirname(os.path.realpath(name))  # noqa: PTH120
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        error.filename = folder
+        raise
+
+
+def is_file_written(name: str, text: str) -> bool:
+    """Write a text and return whether that was possible. If not, print the reason on stderr."""
+    try:
+        replace_output(name, f"{text}\n".encode())
+    except OSError as error:
+        sys.stderr.write(f"tailhook: {plain(describe(error))}\n")
+        return False
+    return True
+
+
+def report_verdicts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
     """Print each limit that is exceeded or cannot be decided; return the exit code."""
     has_failed = False
     for subject in subjects:
-        if failures := subject.failures():
+        for words in subject.failed_words():
             has_failed = True
-            runs = f"{counted(len(failures), 'runs')} of {len(subject.samples) + len(subject.others)}"
-            sys.stderr.write(f"tailhook: {subject.title}: {runs} ended with exit code {failures[0]}, not 0 or 2\n")
+            sys.stderr.write(f"tailhook: {subject.title}: {words}\n")
         if why := subject.unanswered():
             has_failed = True
             sys.stderr.write(f"tailhook: {subject.title}: {why}\n")
             continue
         for verdict, words in limits.verdicts(subject):
-            if verdict == FAIL:
+            if verdict in (FAIL, NOISY):
                 sys.stderr.write(f"tailhook: {subject.title}: {words}\n")
-            elif verdict == NOISY:
-                sys.stderr.write(f"tailhook: {subject.title}: too noisy to decide: {words}\n")
     if has_failed or FAIL in verdicts.values():
         return 1
-    if NOISY in verdicts.values():
+    noisy = [subject for subject in subjects if verdicts[subject.title] == NOISY]
+    missing = max(map(limits.missing_rounds, noisy), default=0)
+    if missing:
+        sys.stderr.write(f"tailhook: Give --rounds {missing} or more.\n")
+    elif noisy:
         sys.stderr.write(
             f"tailhook: the load of this computer is {load:.1f}. Close other programs, give more --rounds, "
             "or gate on --max-instructions, which hardly vary.\n"
         )
-        return TOO_NOISY
-    return 0
+    return TOO_NOISY if noisy else 0

@@ -6,6 +6,7 @@ from collections import Counter
 from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
 from tailhook.doctor.checks import check_installation
 from tailhook.doctor.finding import FAILURE, WARNING, Finding
+from tailhook.exits import signals_as_exits
 from tailhook.hook.answer import plain
 from tailhook.install.hooks_file import SCOPES
 
@@ -28,10 +29,11 @@ def add(commands: Commands) -> None:
 def doctor(arguments: argparse.Namespace) -> int:
     """Print every finding. Return 1 if one of them is a failure, else 0."""
     findings = []
-    for finding in check_installation([arguments.scope] if arguments.scope else SCOPES):
-        findings.append(finding)
-        if not arguments.json:
-            print_lines(*lines(finding))
+    with signals_as_exits():
+        for finding in check_installation([arguments.scope] if arguments.scope else SCOPES):
+            findings.append(finding)
+            if not arguments.json:
+                print_lines(*lines(finding))
     counts = Counter(finding.status for finding in findings)
     failed = counts[FAILURE]
     if arguments.json:

@@ -4,8 +4,12 @@ import argparse
 import difflib
 import importlib.util
 import os
+import signal
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, print_lines, whole
 from tailhook.hook.answer import plain
@@ -15,13 +19,15 @@ from tailhook.hook.hosts import DEFAULT, NAMES
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
-from tailhook.install.client import NoClientError, prepare_client, remove_client
-from tailhook.install.command import reporting_machines
+from tailhook.install.client import NoClientError, client_folders, prepare_client, remove_clients
+from tailhook.install.command import client_of, reporting_machines
+from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
-from tailhook.plates.paths import write_argv
+from tailhook.plates import paths
 
 NEW = "{}\n"  # the text that a file which we make begins with
+DAEMON_ENDS_S = 10.0
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
 
 
@@ -36,9 +42,11 @@ def add(commands: Commands) -> None:
     )
     add_file(parser)
     parser.add_argument(
-        "--with", dest="added", type=machines, metavar="MACHINES", help="machines to add, separated by commas"
+        "--with", dest="added", type=parse_machines, metavar="MACHINES", help="machines to add, separated by commas"
     )
-    parser.add_argument("--without", dest="left_out", type=machines, metavar="MACHINES", help="machines to leave out")
+    parser.add_argument(
+        "--without", dest="left_out", type=parse_machines, metavar="MACHINES", help="machines to leave out"
+    )
     parser.add_argument(
         "--form",
         choices=("exec", "shell"),
@@ -99,7 +107,7 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="change the file without asking")
 
 
-def machines(word: str) -> list[str]:
+def parse_machines(word: str) -> list[str]:
     """Return the machine names in a comma-separated argument. Raises ArgumentTypeError."""
     names = [name for name in word.split(",") if name]
     if unknown := [name for name in names if name not in MACHINES]:
@@ -113,24 +121,46 @@ def machines(word: str) -> list[str]:
 
 
 def install(arguments: argparse.Namespace) -> None:
-    """Show what would change, ask, and change it."""
+    """Show what would change, ask, and change it. Nothing is left of an install that is refused or fails."""
     file = chosen_file(arguments)
-    client, form = chosen_client(arguments)
+    had_clients = has_clients()
+    client, form = prepare_form(arguments)
     if arguments.print_only:
-        print_lines(wanted(file, NEW, arguments, client).rstrip("\n"))
+        print_lines(make_settings_text(file, NEW, arguments, client).rstrip("\n"))
         return
+    try:
+        text = change_settings(file, arguments, client, form)
+    except BaseException:
+        if not had_clients:
+            remove_unused_client()
+        raise
+    report_cap(file, text)
+    if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
+        print_lines(*prepare_daemon())
+
+
+def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str, form: str) -> str:
+    """Show what would change in the settings, ask, and change it. Return their new text.
+
+    client: the path of the native client, "" for the cold form.
+    form: a line that names the form.
+
+    Raises CommandError, TailhookError and OSError.
+    """
     path = file.path(arguments.scope)
     while True:
         found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
-        text = wanted(file, found.text or NEW, arguments, client, receipt and receipt.before)
+        text = make_settings_text(file, found.text or NEW, arguments, client, receipt and receipt.before)
         if text == found.text:
             print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
-            break
+            return text
         confirm(found, text, arguments)
-        with settings.lock(found.target):
+        with settings.settings_lock(found.target), settings.client_lock():
             if found.reload().text != found.text:
                 continue  # a person or another install has changed it: start again
+            if client and not Path(client).exists():
+                prepare_client()  # an uninstall has removed it meanwhile
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap
             settings.write(found, text, without_ours(found, receipt), cap)
         print_lines(f"The hooks are in {plain(path)}. Restart running sessions to use them.", form)
@@ -138,10 +168,24 @@ def install(arguments: argparse.Namespace) -> None:
             print_lines(file.note)
         if found.text is not None:
             print_lines(f"Backup of the old file: {plain(settings.backup_path(found.target))}")
-        break
-    report_cap(file, text)
-    if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
-        print_lines(*prepare_daemon())
+        return text
+
+
+def has_clients() -> bool:
+    """Return whether there is a client, or whether none can be written or removed."""
+    try:
+        return bool(client_folders())
+    except OSError:
+        return True
+
+
+def remove_unused_client() -> None:
+    """Remove what an install has written before it was refused or failed, unless another install has come meanwhile."""
+    with suppress(OSError):
+        with settings.client_lock():
+            if not settings.has_receipts():
+                remove_clients(files_by_client())
+        settings.remove_empty_folders()
 
 
 def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | None:
@@ -152,8 +196,8 @@ def without_ours(found: Settings, receipt: settings.Receipt | None) -> str | Non
     return hooks.without_hooks(found.file, found.text, before, cap)
 
 
-def chosen_client(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Write the native client, and return its path, "" for the cold form, and a line on which form is written."""
+def prepare_form(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Write the native client unless --cold is given. Return its path, or "", and a line that names the form."""
     if arguments.cold:
         return "", "Each event starts Python: the cold form."
     try:
@@ -162,19 +206,21 @@ def chosen_client(arguments: argparse.Namespace) -> tuple[str, str]:
         return "", f"Each event starts Python, the cold form, because {plain(str(error))}."
 
 
-def wanted(file: HooksFile, text: str, arguments: argparse.Namespace, client: str, before: str | None = None) -> str:
+def make_settings_text(
+    file: HooksFile, text: str, arguments: argparse.Namespace, client: str, before: str | None = None
+) -> str:
     """Return the text with the hooks that the arguments ask for.
 
     client: the path of the native client, "" for the cold form.
     before: the text without hooks, if it is known.
     """
     form = arguments.form or hooks.installed_form(file, text)
-    names = chosen(hooks.installed_machines(file, text), arguments)
+    names = choose_machines(hooks.installed_machines(file, text), arguments)
     reports = names is None and bool(reporting_machines(machines_in_force(arguments.scope)))
     return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports, client)
 
 
-def chosen(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
+def choose_machines(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
     """Return the machines that the argv must name: the installed ones, changed by the arguments.
 
     None stands for those that are configured: they are installed, and the arguments change nothing.
@@ -216,7 +262,7 @@ def report_cap(file: HooksFile, text: str) -> None:
 
 def prepare_daemon() -> list[str]:
     """Write the file from which hooks start the daemon. Return lines for the user if it cannot start, else []."""
-    write_argv()
+    paths.write_argv()
     missing = [name for name in DAEMON_NEEDS if importlib.util.find_spec(name) is None]
     if not missing:
         return []
@@ -233,6 +279,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
     """Show what would be removed, ask, and remove it."""
     file = chosen_file(arguments)
     path = file.path(arguments.scope)
+    had_hooks = True
     while True:
         found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
@@ -241,14 +288,15 @@ def uninstall(arguments: argparse.Namespace) -> None:
             text = None  # the file is ours, and nothing else was added
         if text == found.text:
             if receipt:  # an uninstall was killed, or a person has removed the hooks
-                with settings.lock(found.target):
+                with settings.settings_lock(found.target):
                     if found.reload().text != found.text:
                         continue
                     settings.forget(found.target)
+            had_hooks = bool(receipt)
             print_lines(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
             break
         confirm(found, text, arguments)
-        with settings.lock(found.target):
+        with settings.settings_lock(found.target):
             if found.reload().text != found.text:
                 continue
             settings.restore(found, text)
@@ -262,8 +310,72 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 f"Backup of the old file: {plain(settings.backup_path(found.target))}",
             )
         break
-    if not settings.has_receipts() and remove_client():
-        print_lines("The pool was ended and the native client removed: no file has hooks that use them.")
+    if not settings.has_receipts() and (had_hooks or may_remove_client(arguments)):
+        with settings.client_lock():
+            if not settings.has_receipts():  # no install has come meanwhile
+                remove_rest()
+    saved = settings.remove_empty_folders()
+    if saved and not settings.has_receipts():
+        print_lines(f"What hooks, loops and the daemon have saved stays: {plain(saved)}")
+
+
+def may_remove_client(arguments: argparse.Namespace) -> bool:
+    """Ask whether to remove the client, if there is one: hooks that were written by hand may use it."""
+    if arguments.yes or not client_folders(files_by_client()):
+        return True
+    if sys.stdin.isatty():
+        return is_confirmed("Remove the native client, too? Hooks that were written by hand may use it.")
+    print_lines("The native client stays, as hooks that were written by hand may use it. To remove it, add --yes.")
+    return False
+
+
+def remove_rest() -> None:
+    """Remove the clients that no known hook uses, and end the pools and the daemon. Print what was done."""
+    using = files_by_client()
+    if remove_clients(using):
+        print_lines("The pool was ended and the native client removed.")
+    for client, path in using.items():
+        print_lines(f"{plain(client)} stays: {plain(path)} has hooks that use it.")
+    print_lines(*end_daemon())
+
+
+def files_by_client() -> dict[str, str]:
+    """Return the clients that hooks of the user or of this project use, each with a file that has such hooks."""
+    found: dict[str, str] = {}
+    for file in map(hooks_file_of, NAMES):
+        for path in map(file.path, file.paths):
+            with suppress(OSError, SettingsError, ValueError):
+                text = Settings(file, path).text or NEW
+                found |= {client: path for hook in hooks.find_ours(file, text) if (client := client_of(hook.argv))}
+    return found
+
+
+def end_daemon() -> list[str]:
+    """End the daemon if a hook started it, and keep hooks from starting another. Return lines for the user."""
+    lines = []
+    pid, kind = paths.find_lock_owner()
+    if pid and paths.is_locked():
+        advice = f"(process {pid}). To end it:  kill {pid}"
+        if kind == paths.WITH_PORT:
+            lines = [f"The daemon that you started still runs {advice}"]
+        elif end_daemon_process(pid):
+            lines = [f"The daemon was ended. What it has recorded stays in {plain(str(paths.state_path()))}."]
+        else:
+            lines = [f"The daemon did not end within {DAEMON_ENDS_S:g} s {advice}"]
+    paths.remove_argv()  # which a daemon that starts writes again
+    return lines
+
+
+def end_daemon_process(pid: int) -> bool:
+    """End the daemon's process; return whether it has given up its lock in time."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + DAEMON_ENDS_S
+    while paths.is_locked():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 # ---- both --------------------------------------------------------------------
@@ -279,14 +391,19 @@ def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) ->
         raise CommandError(
             f"{plain(found.path)} was not changed: no terminal to ask for confirmation. Use --yes to skip the question."
         )
-    sys.stdout.write("Write these changes? [y/N] ")
+    if not is_confirmed("Write these changes?"):
+        raise CommandError(f"{plain(found.path)} was not changed.")
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask a question on the terminal, and return whether the answer is yes."""
+    sys.stdout.write(f"{question} [y/N] ")
     sys.stdout.flush()
     try:
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise CommandError(f"{plain(found.path)} was not changed.")
+    return answer.strip().lower() in ("y", "yes")
 
 
 def difference(old: str, new: str) -> list[str]:

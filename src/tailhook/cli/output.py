@@ -3,13 +3,16 @@
 import argparse
 import json
 import os
+import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe, plain_lines
-from tailhook.machines import whole_number
+from tailhook.machines import MAX_COUNT, whole_number
 
 
 class CommandError(Exception):
@@ -43,6 +46,12 @@ def open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the process ends
+
+
+def check_stdout(advice: str) -> None:
+    """Raise CommandError if stdout was closed when the process began.  advice: what to do."""
+    if sys.__stdout__ is None:  # see open_missing_streams
+        raise CommandError(f"standard output is closed, so nothing can be printed: {advice}")
 
 
 def attempt(command: Callable[[], int | None]) -> int:
@@ -90,7 +99,7 @@ def whole(word: str) -> int:
     """Parse an argument as a whole number from 0 on."""
     number = whole_number(word)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 0 or more")
+        raise argparse.ArgumentTypeError(number_fault(word, 0))
     return number
 
 
@@ -98,8 +107,15 @@ def positive(word: str) -> int:
     """Parse an argument as a whole number from 1 on."""
     number = whole_number(word)
     if not number:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of 1 or more")
+        raise argparse.ArgumentTypeError(number_fault(word, 1))
     return number
+
+
+def number_fault(word: str, least: int) -> str:
+    """Return why an argument is not a whole number of at least so many."""
+    if word.isascii() and word.isdigit() and len(word.lstrip("0")) >= len(str(MAX_COUNT)):
+        return f"{word!r} is over {MAX_COUNT:,}"
+    return f"{word!r} is not a whole number of {least} or more"
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
@@ -140,17 +156,50 @@ def print_words(words: str) -> None:
 
 
 def replace_output(name: str, data: bytes) -> None:
-    """Put `data` in place of the file that a person has named, or of the one that a link of this name leads to.
+    """Write a file that a person has named. Raises OSError, which names it.
 
-    Raises OSError.
+    A file appears whole and keeps its mode. A new one has that of the umask. A pipe or a device is written to. A link
+    leads to what is written.
     """
-    from tailhook.stores.atomic import replace_file
-
     try:
-        replace_file(os.path.realpath(name), data)
+        write_target(Path(name), data)
     except OSError as error:
         error.filename = name
         raise
+
+
+def write_target(path: Path, data: bytes) -> None:
+    """Write a file, a pipe or a device. Raises OSError."""
+    from tailhook.fleet.output import whole_file
+
+    try:
+        mode: int | None = path.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with path.open("wb") as target:
+            target.write(data)
+        return
+    with whole_file(path) as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), stat.S_IMODE(mode))
+        file.write(data)
+
+
+@contextmanager
+def naming_output(name: str) -> Iterator[None]:
+    """Raise CommandError with a name for an OSError that names no file, such as that of a full disk.
+
+    name: of the file, folder or stream that is written. A BrokenPipeError stays as it is.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename or not error.strerror:
+            raise
+        raise CommandError(f"{name}: {error.strerror}") from error
 
 
 def discard_output() -> None:

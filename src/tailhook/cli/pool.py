@@ -2,12 +2,14 @@
 
 import argparse
 import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, add_json, command, counted, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.install.client import NoClientError, client_path, prepare_client
-from tailhook.pool.control import RunningPool, find_pool, find_pools, pool_start_failure, stop_pools
-from tailhook.pool.installation import POOL_ENTRY, client_folder_of, real_interpreter
+from tailhook.pool.control import RunningPool, find_pools, next_start, pool_start_failure, stop_pools
+from tailhook.pool.installation import CLIENT_FILE, POOL_ENTRY, client_folder_of, real_interpreter
 from tailhook.pool.serve import ASKED_FLAG
 
 KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # of the environment, as `ext/client.c` does
@@ -25,8 +27,8 @@ def add(commands: Commands) -> None:
 
 def serve_here(_: argparse.Namespace) -> None:
     """Replace this process by the pool. Raises CommandError if another one runs."""
-    folder = prepared_folder()
-    if found := find_pool(folder):
+    folder = own_folder(prepare_client)
+    if found := next((pool for pool in find_pools(folder) if pool.has_own_socket), None):
         raise CommandError(f"a pool runs already: {found.place}. To end it:  tailhook pool stop")
     interpreter = real_interpreter()
     words = [interpreter, "-I", "-S", POOL_ENTRY, f"{folder}/", ASKED_FLAG]
@@ -42,15 +44,24 @@ def show_status(arguments: argparse.Namespace) -> None:
     if own is None:
         why = pool_start_failure(folder)
         facts["last_start"] = why or None
-        lines = ["No pool runs. The next hook starts one if the client is installed."]
+        lines = [f"No pool runs; {why_none(folder, pools)}."]
         lines += [f"The last start failed: {plain(why)}"] if why else []
     else:
         facts |= pool_facts(own)
         lines = [f"A pool runs: {describe_pool(own)}.", f"Socket: {plain(own.socket)}"]
     others = [pool for pool in pools if not pool.is_own]
     facts["others"] = [pool_facts(pool) for pool in others]
-    lines += [f"Another one, for callers with other rights: {describe_pool(pool)}." for pool in others]
+    lines += [f"Another one, for callers of another kind: {describe_pool(pool)}." for pool in others]
     print_facts(arguments, facts, *lines)
+
+
+def why_none(folder: str, pools: Sequence[RunningPool]) -> str:
+    """Return why no pool answers this process's hooks, or when one will be started.  pools: those that run."""
+    if not Path(folder, CLIENT_FILE).exists():
+        return "the client is not installed"
+    if any(pool.has_own_socket for pool in pools):
+        return "none can be started while one runs for callers in another container"
+    return next_start(folder)
 
 
 def pool_facts(pool: RunningPool) -> dict[str, object]:
@@ -77,17 +88,12 @@ def stop(arguments: argparse.Namespace) -> None:
     print_facts(arguments, {"stopped": bool(found), "pids": pids}, line)
 
 
-def own_folder() -> str:
-    """Return the folder of this installation's client. Raises CommandError if the package has none."""
-    try:
-        return client_folder_of(client_path())
-    except NoClientError as error:
-        raise CommandError(f"no pool is possible here: {error}") from None
+def own_folder(find_client: Callable[[], str] = client_path) -> str:
+    """Return the folder of this installation's client. Raises CommandError if the package has none.
 
-
-def prepared_folder() -> str:
-    """Return the folder of this installation's client, once it is written. Raises CommandError."""
+    find_client: returns the client's path: `client_path`, or `prepare_client`, which writes the client before.
+    """
     try:
-        return client_folder_of(prepare_client())
+        return client_folder_of(find_client())
     except NoClientError as error:
         raise CommandError(f"no pool is possible here: {error}") from None

@@ -75,10 +75,14 @@ class ProgressView:
 
 
 def make_bar() -> ProgressBar | None:
-    """Return a progress bar, or None if there is no terminal for it or rich is not installed."""
+    """Return a progress bar, or None if there is no terminal that can draw it or rich is not installed.
+
+    A terminal with TERM=dumb cannot. rich would write an empty line there each time the bar is hidden.
+    """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return None
     try:
-        return ProgressBar()
+        found = ProgressBar()
     except ImportError:
         return None
+    return found if found.bar.console.is_interactive else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tailhook.cli.output import CommandError, coloured, print_facts
+from tailhook.cli.output import coloured, naming_output, print_facts
 from tailhook.fleet.columns import CONTEXT_CHARS
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def write_chosen(
     arguments: argparse.Namespace, scan: "Scan", columns: "Iterable[str]", batches: "Iterable[ArrowBatch]"
 ) -> int | None:
-    """Write the rows as the flags ask. Return how many there are, or None if that is what was printed.
+    """Write the rows as the flags ask, and return how many there are, or None with --count, which prints the number.
 
     Raises CommandError and OSError for an output that cannot be written.
     """
@@ -38,18 +38,12 @@ def write_chosen(
             pass
         print_facts(arguments, {"rows": counter.rows}, str(counter.rows))
         return None
-    try:
+    with naming_output(arguments.output or "standard output"):
         if arguments.output:
             with whole_file(Path(arguments.output)) as file:
                 write_rows(arguments, scan, tuple(columns), chosen, file)
         else:
             write_rows(arguments, scan, tuple(columns), chosen, sys.stdout.buffer)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.filename or not error.strerror:
-            raise
-        raise CommandError(f"{arguments.output or 'standard output'}: {error.strerror}") from error
     return counter.rows
 
 

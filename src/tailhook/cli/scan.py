@@ -4,7 +4,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from tailhook.cli.output import (
     CommandError,
     Commands,
     UsageError,
+    check_stdout,
     coloured,
     command,
     counted,
     discard_output,
+    naming_output,
     positive,
     whole,
 )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
 FILE_FORMATS = FORMATS[1:]  # a table is only for a person
+MAX_KINDS = 8  # of unknown records, that are named
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
 FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
 
@@ -112,6 +115,8 @@ def print_scan(arguments: argparse.Namespace) -> int:
     check_flags(arguments)
     arguments = choose_output(arguments)
     check_output(arguments)
+    if not arguments.output:
+        check_stdout("give -o FILE")
     asked = asked_columns(arguments)
     view = ProgressView()
     found = make_scan(
@@ -120,7 +125,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
         patterns=read_patterns(arguments) or (),
         signals=arguments.signals,
         categories=arguments.categories,
-        roles=arguments.role,
+        roles=arguments.role or None,
         columns=asked and list(dict.fromkeys([*asked, *extra_columns(arguments, asked)])),
         in_code=arguments.code[0] if arguments.code else False,
         context=CONTEXT_CHARS if arguments.context is None else arguments.context,
@@ -239,20 +244,20 @@ def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:
 
 def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
+    from tailhook.fleet.scan import check_columns
     from tailhook.fleet.table import SHOWN
 
-    known = TABLE_COLUMNS[arguments.table]
-    sort = (arguments.sort or "").removesuffix(":desc")
     asked = None
     if arguments.columns is not None:
         asked = [name.strip() for name in arguments.columns.split(",") if name.strip()]
     elif arguments.format == "table":
         asked = list(SHOWN[arguments.table])
-    for name in [*(asked or ()), *([] if arguments.sort is None else [sort])]:
-        if name not in known:
-            raise UsageError(f"the table {arguments.table} has no column {name!r}. It has {', '.join(known)}")
-    if asked == []:
-        raise UsageError("--columns names no column")
+    sort = None if arguments.sort is None else [arguments.sort.removesuffix(":desc")]
+    try:
+        for columns in (asked, sort):
+            check_columns(arguments.table, columns)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     return asked
 
 
@@ -275,7 +280,7 @@ def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
             since=arguments.since,
             until=arguments.until,
             project=None if arguments.project is None else project_argument(arguments.project),
-            sessions=arguments.session,
+            sessions=arguments.session or None,
             workers=arguments.workers,
             **question,
         )
@@ -294,12 +299,12 @@ def project_argument(word: str) -> str:
 
 
 class Terminated(BaseException):
-    """The process is to end, by SIGTERM."""
+    """The process is to end, by a signal: its argument."""
 
 
-def raise_terminated(*_: object) -> None:
+def raise_terminated(number: int, _: object) -> None:
     """Raise Terminated, so that files that are not whole are removed."""
-    raise Terminated
+    raise Terminated(number)
 
 
 def run(
@@ -317,10 +322,24 @@ def run(
     stops_at: after how many rows `write` takes no more batches; None if it takes all.
 
     If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
-    are not waited for. SIGTERM ends it as if nothing handled it, after files that are not whole were removed.
+    are not waited for. SIGTERM and SIGHUP end it as if nothing handled them, after unfinished files were removed.
+    """
+    count = write_until_stopped(scan, view, write)
+    print_report(scan, view, count, rows_are, stops_at)
+    return 1 if scan.report.skipped else 0
+
+
+def write_until_stopped(
+    scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]"
+) -> int | None:
+    """Write the rows of a scan, and return what `write` returns. See `run` for what stops it.
+
+    Raises OSError and CommandError for an output that cannot be written; stdout leads nowhere then.
     """
     count = None
-    handler = signal.signal(signal.SIGTERM, raise_terminated)
+    handled = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, raise_terminated)
     try:
         try:
             count = write(hiding(scan, view))
@@ -333,40 +352,41 @@ def run(
         sys.stderr.write(f"tailhook: interrupted {when}\n")
         sys.stderr.flush()
         os._exit(EXIT_INTERRUPTED)
-    except Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+    except Terminated as error:
+        signal.signal(error.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), error.args[0])
     except (OSError, CommandError):  # of the output
         discard_output()
         raise
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+    return count
+
+
+def print_report(scan: "Scan", view: "ProgressView", count: int | None, rows_are: str, stops_at: int | None) -> None:
+    """Print on stderr what a scan reports, and on a terminal a last line that sums up.
+
+    count: what `write` returned. The other parameters are those of `run`.
+    """
     report = scan.report
     for line in report_lines(scan, report, view.newest.all_files):
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
-        done = (
-            f"as many as --limit allows, in {seconds_of(report):.2f} s"
-            if count is not None and count == stops_at
-            else summary(report)
-        )
+        is_limited = count is not None and count == stops_at
+        done = f"as many as --limit allows, in {seconds_of(report):.2f} s" if is_limited else summary(report)
         sys.stderr.write(f"{coloured(f'{rows}; {done}', 2)}\n")
-    return 1 if report.skipped else 0
 
 
 def write_folder(scan: "Scan", folder: str) -> None:
     """Bring the folder of `--resume` up to date. Raises CommandError, TailhookError and OSError."""
-    try:
+    with naming_output(folder):
         scan.update()
-    except OSError as error:
-        if error.filename or not error.strerror:
-            raise
-        raise CommandError(f"{folder}: {error.strerror}") from error
 
 
 def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[ArrowBatch]":
-    """Yield the batches; the progress bar is removed from the terminal before each, and when there is no other one."""
+    """Yield the batches. Hide the progress bar before each batch and after the last one."""
     for batch in batches:
         view.hide()
         yield batch
@@ -384,6 +404,10 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
     found = (files, report.unchanged_files, report.older_files, report.skipped)
     if scan.sources is None and not any(found):
         lines.append("there are no transcripts of an installed host: name files or folders")
+    if report.older_files:
+        were = "was" if report.older_files == 1 else "were"
+        old = f"{counted(report.older_files, 'files')} that {were} last written more than a day before --since"
+        lines.append(f"{old} {were} not read")
     if report.broken_lines:
         are = "is not a valid record" if report.broken_lines == 1 else "are not valid records"
         lines.append(f"{counted(report.broken_lines, 'lines')} {are}")
@@ -391,17 +415,16 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
         are = "is longer than 16 MiB and was" if report.long_lines == 1 else "are longer than 16 MiB and were"
         lines.append(f"{counted(report.long_lines, 'lines')} {are} skipped")
     if report.unknown_types:
-        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(count_kinds(report).items()))
-        lines.append(f"records of unknown types: {kinds}")
+        lines.append(f"records of unknown types: {describe_kinds(report.unknown_types)}")
     return lines
 
 
-def count_kinds(report: "ScanReport") -> dict[str, int]:
-    """Return how many records of each unknown type there are, in all versions of the host."""
-    found: dict[str, int] = {}
-    for (kind, _), number in report.unknown_types.items():
-        found[kind] = found.get(kind, 0) + number
-    return found
+def describe_kinds(counts: "Mapping[tuple[str, str], int]") -> str:
+    """Return how many records of each unknown type and version of the host there are, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{' of version '.join(filter(None, kind))} ({number:,})" for kind, number in ordered[:MAX_KINDS]]
+    more = sum(number for _, number in ordered[MAX_KINDS:])
+    return ", ".join([*words, f"others ({more:,})"] if more else words)
 
 
 def summary(report: "ScanReport") -> str:

@@ -5,6 +5,7 @@ import re
 from datetime import datetime, timedelta, timezone
 
 from tailhook._core import unix_time
+from tailhook.fleet.local_time import from_local
 from tailhook.records import EPOCH
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -16,7 +17,10 @@ FORMS = "2026-11-01, 2026-11-01T09:30, 90s, 30m (minutes), 12h, 7d, 2w, today or
 
 def time_argument(word: str) -> datetime:
     """Parse an argument as a time, counted from now. Raises ArgumentTypeError."""
-    found = resolve_time(word, datetime.now(timezone.utc))
+    try:
+        found = resolve_time(word, datetime.now(timezone.utc))
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{word!r} is not in the years 1 to 9999") from None
     if found is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not a time. Write it as {FORMS}")
     return found
@@ -26,24 +30,28 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
     """Return the time that a word means, in UTC, or None.
 
     A date is its midnight. A time without a zone, a date, and the words `today` and `yesterday` are of this
-    computer's time zone. `7d` is seven times 24 hours ago.
+    computer's time zone. If that leads out of the years 1 to 9999, they are of UTC. `7d` is seven times 24 hours ago.
 
     now: aware.
+
+    Raises OverflowError for another time that is not in these years.
 
     >>> now = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
     >>> print(resolve_time("2026-11-01T09:30+01:00", now), resolve_time("36h", now))
     2026-11-01 08:30:00+00:00 2026-11-21 00:00:00+00:00
     """
-    try:
-        if ago := AGO.fullmatch(word):
-            return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
-        if word in DAYS:
-            day = now.astimezone().date() - timedelta(days=DAYS[word])
-            return datetime(day.year, day.month, day.day).astimezone(timezone.utc)
-        seconds = unix_time(word)
-        if seconds is None:
-            return None
-        found = EPOCH + timedelta(seconds=seconds)
-        return found if HAS_ZONE.search(word) else found.replace(tzinfo=None).astimezone(timezone.utc)
-    except (OverflowError, ValueError):  # not in the years 1 to 9999
+    if ago := AGO.fullmatch(word):
+        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+    if word in DAYS:
+        day = now.astimezone().date() - timedelta(days=DAYS[word])
+        return from_local(datetime(day.year, day.month, day.day))
+    seconds = unix_time(word)
+    if seconds is None:
         return None
+    found = EPOCH + timedelta(seconds=seconds)
+    if HAS_ZONE.search(word):
+        return found
+    try:
+        return from_local(found.replace(tzinfo=None))
+    except (OverflowError, ValueError):
+        return found

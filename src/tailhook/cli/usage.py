@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, coloured, command, counted, print_json, print_lines
+from tailhook.cli.output import Commands, add_json, check_stdout, coloured, command, counted, print_json, print_lines
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
-from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
+from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ OPTIONAL_HEADS = (
     "output",
 )  # in the order in which they are left out
 MIN_NAME_CELLS = 10
+MIN_COLUMNS = 2  # that are shown, with the names, however long these are
 
 
 def add(commands: Commands) -> None:
@@ -50,9 +51,12 @@ def usage(arguments: argparse.Namespace) -> int:
     from tailhook.fleet.prices import read_prices
     from tailhook.fleet.totals import total_columns
 
+    check_stdout("let it lead to a file")
     prices = None if arguments.prices is None else read_prices(arguments.prices)
     view = ProgressView()
     scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by), progress=view)
+    if prices is not None:
+        scan = scan._with_column(CACHE_HOUR_COLUMN)
     return run(scan, view, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 
@@ -96,9 +100,10 @@ def table_lines(
 ) -> list[str]:
     """Return the totals as a table.
 
-    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out.
+    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out. Names that
+        would look the same are cut in their middle; if they look the same then, too, they are not cut.
     """
-    from tailhook.fleet.table import cut_end, cut_start
+    from tailhook.fleet.table import cut_end, cut_middle, cut_start
     from tailhook.terminal import count_cells
 
     heads = (by, *HEADS, *(("cost",) if prices else ()))
@@ -106,12 +111,19 @@ def table_lines(
     lines = [heads, *rows, figures("total", whole, prices)]
     widths = [max(map(count_cells, column)) for column in zip(*lines, strict=True)]
     shown = list(range(len(heads)))
-    if room is not None:
-        for head in OPTIONAL_HEADS:
-            if min(widths[0], MIN_NAME_CELLS) + sum(widths[place] + 2 for place in shown[1:]) > room:
-                shown.remove(heads.index(head))
-        widths[0] = max(0, min(widths[0], room - sum(widths[place] + 2 for place in shown[1:])))
     cut = cut_start if by == "project" else cut_end
+    if room is not None:
+        names = {line[0] for line in lines}
+        for head in OPTIONAL_HEADS:
+            left = room - sum(widths[place] + 2 for place in shown[1:])
+            are_alike = len({cut(name, left) for name in names}) < len(names)
+            if left < min(widths[0], MIN_NAME_CELLS) or (are_alike and len(shown) > MIN_COLUMNS):
+                shown.remove(heads.index(head))
+        left = max(0, min(widths[0], room - sum(widths[place] + 2 for place in shown[1:])))
+        if len({cut(name, left) for name in names}) < len(names):
+            cut = cut_middle
+        if left < MIN_NAME_CELLS or len({cut(name, left) for name in names}) == len(names):
+            widths[0] = left
     drawn = []
     for line in lines:
         name = cut(line[0], widths[0])

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from tailhook.doctor import daemon
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.doctor.pool import check_pool
 from tailhook.doctor.trial import ROUNDS, try_hook
+from tailhook.exits import temporary_folder
 from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
@@ -31,7 +31,7 @@ from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.install.command import ENTRY, client_of, is_tailhook, machines_of, reporting_machines, shell_command
 from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
-from tailhook.install.settings import Settings
+from tailhook.install.settings import Settings, remove_empty_folders
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.pool.installation import CLIENT_FILE, POOLS, client_folder, real_interpreter
 from tailhook.stores import loop
@@ -195,23 +195,25 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
     if known:
         return Finding("hook", OK, f"{there.where}: answers")
     timed.add(argv)
-    if not trial.bare:
+    if not trial.bare_ms:
         advice = f"To install the fast form:  {there.file.install_command}"
         return Finding("hook", NOTE, f"{there.where}: works, but through the slower command", advice)
-    ratio = trial.cold / trial.bare
-    figures = {"median_ms": trial.cold, "bare_ms": trial.bare, "ratio": ratio}
-    what = f"{there.where}: answers in {trial.cold:.1f} ms, {ratio:.2f} times bare Python"
-    if trial.warm:
-        warm_ratio = trial.warm / trial.nothing
-        figures |= {"warm_ms": trial.warm, "true_ms": trial.nothing, "warm_ratio": warm_ratio}
-        warm = f"{there.where}: answers in {trial.warm:.1f} ms, {warm_ratio:.2f} times /bin/true"
-        what = f"{warm}; without the pool in {trial.cold:.1f} ms, {ratio:.2f} times bare Python"
+    ratio, warm_ratio = trial.cold_ratio, trial.warm_ratio
+    figures = {"median_ms": trial.cold_ms, "bare_ms": trial.bare_ms, "ratio": ratio}
+    cold = f"in {trial.cold_ms:.1f} ms, {ratio:.2f} times bare Python ({trial.bare_ms:.1f} ms)"
+    what = f"{there.where}: answers {cold}"
+    if trial.warm_ms:
+        figures |= {"warm_ms": trial.warm_ms, "true_ms": trial.true_ms, "warm_ratio": warm_ratio}
+        warm = f"in {trial.warm_ms:.1f} ms, {warm_ratio:.2f} times /bin/true ({trial.true_ms:.1f} ms)"
+        what = f"{there.where}: answers {warm}; without the pool {cold}"
+    elif trial.why_not_warm:
+        what += f"; the warm form was not timed: {trial.why_not_warm}"
     if ratio > SLOW_RATIO:
         advice = "Is the computer busy, or the package on a slow file system? To measure more:  tailhook bench"
         return Finding("hook", WARNING, what, advice, figures)
-    if trial.bare > SLOW_START:
+    if trial.bare_ms > SLOW_START:
         advice = "Python itself starts slowly. Causes: a slow file system, or a scanner of every program that starts."
-        return Finding("hook", WARNING, f"{what}; bare Python takes {trial.bare:.0f} ms", advice, figures)
+        return Finding("hook", WARNING, f"{what}; bare Python takes {trial.bare_ms:.0f} ms", advice, figures)
     return Finding("hook", OK, what, "", figures)
 
 
@@ -378,13 +380,18 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
 def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
     advice = "Make that folder writable, or set XDG_STATE_HOME to a folder that is."
+    times = []
     try:
-        with tempfile.TemporaryDirectory(prefix="doctor-", dir=state_folder()) as folder:
-            times = []
-            for number in range(5):
-                started = time.perf_counter()
-                replace_file(f"{folder}/state", str(number).encode())
-                times.append((time.perf_counter() - started) * 1000)
+        was_there = Path(state_folder_path()).parent.exists()
+        parent = state_folder()
+        try:
+            with temporary_folder("doctor-", parent) as folder:
+                for number in range(5):
+                    started = time.perf_counter()
+                    replace_file(f"{folder}/state", str(number).encode())
+                    times.append((time.perf_counter() - started) * 1000)
+        finally:
+            remove_empty_folders(with_parents=not was_there)  # which are not there before an install
     except OSError as error:
         yield Finding("state", FAILURE, f"state files cannot be saved: {describe(error)}", advice)
         return

@@ -4,14 +4,20 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from tailhook._core import REASON_BUSY, REASON_NO_POOL, REASON_OFF, REASON_UNUSUAL
 from tailhook.doctor.finding import NOTE, OK, WARNING, Finding
 from tailhook.hook.answer import describe
-from tailhook.pool.control import find_pool, pool_start_failure
+from tailhook.pool.control import find_pools, next_start, pool_start_failure
 from tailhook.pool.installation import client_folder_of
 from tailhook.stores.hook_times import WARM, read_times
 
-# Why no worker answered, by the letter of `ext/client.c`.
-REASONS = {b"n": "no pool ran", b"b": "no worker was free", b"u": "unusual surroundings", b"o": "TAILHOOK_NO_POOL"}
+# Why no worker answered, by the letter that the client gives the cold hook.
+REASONS = {
+    bytes([REASON_NO_POOL]): "no pool ran",
+    bytes([REASON_BUSY]): "no worker was free",
+    bytes([REASON_UNUSUAL]): "unusual surroundings",
+    bytes([REASON_OFF]): "TAILHOOK_NO_POOL",
+}
 FEW = 0.5  # of the hooks; if fewer are warm although a pool could run, something is wrong
 MANY = 20  # hooks; fewer show nothing
 
@@ -22,13 +28,20 @@ def check_pool(client: str) -> Iterator[Finding]:
     client: its path.
     """
     folder = client_folder_of(client)
-    if found := find_pool(folder):
+    pools = find_pools(folder)
+    found = next((pool for pool in pools if pool.is_own), None)
+    if found:
         figures: dict[str, float] = {} if found.memory is None else {"memory": found.memory}
         yield Finding("pool", OK, f"a pool runs: {found.place}", "", figures)
+    elif pools:
+        places = ", ".join(pool.place for pool in pools)
+        kinds = "such as another nice value, or another container"
+        what = f"a pool runs for callers of another kind, {kinds}: {places}; none for this process"
+        yield Finding("pool", NOTE, what, "docs/pool.md has what callers of one pool have in common.")
     elif why := pool_start_failure(folder):
         yield Finding("pool", WARNING, f"no pool starts: {why}", "Hooks start Python until it does.")
     else:
-        yield Finding("pool", OK, "no pool runs now; the next hook starts one")
+        yield Finding("pool", OK, f"no pool runs now; {next_start(folder)}")
     try:
         times = read_times(folder)
     except OSError as error:

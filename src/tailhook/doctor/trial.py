@@ -6,14 +6,16 @@ that the host sets.
 
 import json
 import os
+import random
+import resource
 import statistics
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tailhook.exits import temporary_folder
 from tailhook.hook.answer import describe
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import ENTRY, client_of, is_ours, machines_of, shell_command
@@ -21,13 +23,22 @@ from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import find_pool, read_installation
 from tailhook.pool.installation import client_folder_of
+from tailhook.reference_programs import nothing_program
 from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns
+MAX_CLIENT_CPU = 0.5  # of bare Python's processor time; a client that takes more has started Python
 RUN_TIMEOUT_S = 30.0  # a host would wait longer
 STAGED_FILE = f".claude/{FALLBACK_FILE}"
 STAGED_MACHINE = next(name for name, row in MACHINES.items() if STAGED_FILE in row.get("marker_files", ()))
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"
+
+
+class Timed(NamedTuple):
+    """How long a process took, and its processor time, in seconds."""
+
+    wall: float
+    cpu: float
 
 
 class Trial(NamedTuple):
@@ -35,18 +46,23 @@ class Trial(NamedTuple):
 
     fault: what is wrong, "" for nothing.
     advice: what to do about it.
-    cold: the median time in milliseconds of the hook that starts Python, 0 if it was not measured.
-    bare: the median time of the same interpreter without a program, 0 if it was not measured.
-    warm: the median time of the hook that a worker answers, 0 if no pool runs or the hook is not in the warm form.
-    nothing: the median time of a native program that does nothing, 0 as for `warm`.
+    cold_ms: the median time of the hook that starts Python, 0 if it was not measured.
+    bare_ms: the median time of the same interpreter without a program, 0 if it was not measured.
+    warm_ms: the median time of the hook that a worker answers, 0 if it was not measured.
+    true_ms: the median time of a native program that does nothing, 0 as for `warm_ms`.
+    cold_ratio, warm_ratio: the median of the rounds' ratios, to bare Python and to the native program.
+    why_not_warm: why a hook in the warm form has no `warm_ms`.
     """
 
     fault: str = ""
     advice: str = ""
-    cold: float = 0.0
-    bare: float = 0.0
-    warm: float = 0.0
-    nothing: float = 0.0
+    cold_ms: float = 0.0
+    bare_ms: float = 0.0
+    warm_ms: float = 0.0
+    true_ms: float = 0.0
+    cold_ratio: float = 0.0
+    warm_ratio: float = 0.0
+    why_not_warm: str = ""
 
 
 def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
@@ -65,7 +81,7 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
         return Trial(f"its client cannot be used: {describe(error)}", advice)
     if is_ours(hook.argv) and (fault := fault_of(in_python)):
         return Trial(fault, advice)
-    with tempfile.TemporaryDirectory(prefix="tailhook-doctor-") as folder:
+    with temporary_folder("tailhook-doctor-") as folder:
         stage = Stage(Path(folder), file, hook.event, bool(client))
         in_shell = ["/bin/sh", "-c", shell_command(hook.fields, file.command_members)]
         command = hook.argv if isinstance(hook.fields.get("args"), list) else in_shell
@@ -74,12 +90,57 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
             return Trial(fault, advice)
         if not is_ours(hook.argv) or not rounds:
             return Trial()
-        commands = [in_python if client else command, [in_python[0], "-I", "-S", "-c", "pass"]]
-        if client and find_pool(client_folder_of(client)):
-            commands += [command, ["/bin/true"]]
         stage.environment.pop("TAILHOOK_NO_POOL")
-        times = [[stage.seconds(one) for one in commands] for _ in range(rounds)]
-    return Trial("", "", *(statistics.median(column) * 1000 for column in zip(*times, strict=True)))
+        bare = [in_python[0], "-I", "-S", "-c", "pass"]
+        if not client:
+            return time_cold(stage, [command, bare], rounds)
+        why_not = why_not_warm(client)
+        if why_not:
+            return time_cold(stage, [in_python, bare], rounds)._replace(why_not_warm=why_not)
+        return time_both(stage, [in_python, bare, command, [nothing_program()]], rounds)
+
+
+def why_not_warm(client: str) -> str:
+    """Return why a client's warm form cannot be timed, "" if it can."""
+    if not find_pool(client_folder_of(client)):
+        return "no pool runs for it"
+    try:
+        nothing_program()
+    except FileNotFoundError as error:
+        return describe(error)
+    return ""
+
+
+def time_cold(stage: "Stage", commands: Sequence[Sequence[str]], rounds: int) -> Trial:
+    """Return the times of the cold form.  commands: it, and bare Python."""
+    cold, bare = stage.timed(commands, rounds)
+    return Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare), cold_ratio=median_ratio(cold, bare))
+
+
+def time_both(stage: "Stage", commands: Sequence[Sequence[str]], rounds: int) -> Trial:
+    """Return the times of both forms.  commands: the cold form, bare Python, the warm form, and `true`."""
+    cold, bare, warm, nothing = stage.timed(commands, rounds)
+    trial = Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare), cold_ratio=median_ratio(cold, bare))
+    if statistics.median(run.cpu for run in warm) > MAX_CLIENT_CPU * statistics.median(run.cpu for run in bare):
+        return trial._replace(why_not_warm="no worker answers here")
+    ratio = median_ratio(warm, nothing)
+    return trial._replace(warm_ms=median_ms(warm), true_ms=median_ms(nothing), warm_ratio=ratio)
+
+
+def children_cpu_s() -> float:
+    """Return the processor time of all processes that were started here and have ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def median_ms(runs: Sequence[Timed]) -> float:
+    """Return the median wall time, in milliseconds."""
+    return statistics.median(run.wall for run in runs) * 1000
+
+
+def median_ratio(runs: Sequence[Timed], beside: Sequence[Timed]) -> float:
+    """Return the median of the rounds' ratios of wall times."""
+    return statistics.median(one.wall / other.wall for one, other in zip(runs, beside, strict=True))
 
 
 def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
@@ -159,11 +220,22 @@ class Stage:
             timeout=RUN_TIMEOUT_S,
         )
 
-    def seconds(self, command: Sequence[str]) -> float:
+    def timed(self, commands: Sequence[Sequence[str]], rounds: int) -> list[list[Timed]]:
+        """Return for each command how long it takes in each round.
+
+        All take turns in a random order, because each fills or empties the processor's caches for the next one.
+        """
+        found: list[list[Timed]] = [[] for _ in commands]
+        for _ in range(rounds):
+            for number in random.sample(range(len(commands)), len(commands)):
+                found[number].append(self.time(commands[number]))
+        return found
+
+    def time(self, command: Sequence[str]) -> Timed:
         """Return how long one run takes."""
-        started = time.perf_counter()
+        began, before = time.perf_counter(), children_cpu_s()
         self.run(command)
-        return time.perf_counter() - started
+        return Timed(time.perf_counter() - began, children_cpu_s() - before)
 
     def fault(self, command: Sequence[str], machines: Sequence[str] | None) -> str:
         """Return what is wrong with the hook's answer, "" for nothing.

@@ -8,18 +8,20 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
-from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
     TOOL_HALF,
-    USAGE_HALF,
+    ResponseTokens,
     SessionLines,
+    SessionRow,
     SessionTotals,
     ToolHalf,
     UsageRow,
     join_tools,
     session_rows,
     tool_row,
+    usage_half,
 )
 
 BATCH_ROWS = 1 << 16
@@ -30,24 +32,24 @@ Read = Callable[[str], Iterator[ArrowBatch]]
 class Conditions(NamedTuple):
     """Which rows count: those for which all of these hold.
 
-    roles, sessions: () for all.
+    roles, sessions: None for all.
     since, until: aware; `until` itself does not count. A row without a time fails both. None: no limit.
     project: a folder; those below it count too. If it ends in a separator, all that begin with it count. None: all.
     """
 
-    roles: tuple[str, ...] = ()
+    roles: tuple[str, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
     project: str | None = None
-    sessions: tuple[str, ...] = ()
+    sessions: tuple[str, ...] | None = None
 
     def hold(self, session_id: str, project: str | None, time: datetime | None) -> bool:
         """Return whether a row with these values counts."""
-        return self.are_of_session(session_id, project) and self.is_in_time(time, time)
+        return self.hold_at_any_time(session_id, project) and self.is_in_time(time, time)
 
-    def are_of_session(self, session_id: str, project: str | None) -> bool:
-        """Return whether the session and the project are among those that count."""
-        if self.sessions and session_id not in self.sessions:
+    def hold_at_any_time(self, session_id: str, project: str | None) -> bool:
+        """Return whether a row of this session and project counts, if its time does."""
+        if self.sessions is not None and session_id not in self.sessions:
             return False
         if self.project is None:
             return True
@@ -70,18 +72,26 @@ def answer_question(
 ) -> Iterator[ArrowBatch]:
     """Yield the rows of a table as batches.
 
-    read: yields what the ranges of all files give for a table, those of a file in their order.
+    read: takes a table's name and yields the batches of all files. The batches of one file come in the order of its
+        ranges.
     is_sorted: the files are sorted by path. Then only the tool uses of one file are held in memory.
     """
     if table in ("matches", "records"):
         yield from read(table)
         return
     if table == "usage" and conditions == Conditions():
-        yield from count_usage(read).rows(tuple(columns))
+        yield from count_usage(read, columns).rows(tuple(columns))
         return
-    places = [TABLE_COLUMNS[table].index(name) for name in columns]
+    known = UsageRow._fields if table == "usage" else TABLE_COLUMNS[table]
+    places = [known.index(name) for name in columns]
     chosen: list[tuple[Any, ...]] = []
-    rows = tool_rows(conditions, read, is_sorted) if table == "tools" else ROWS[table](conditions, read)
+    rows: Iterator[tuple[Any, ...]]
+    if table == "tools":
+        rows = tool_rows(conditions, read, is_sorted)
+    elif table == "usage":
+        rows = chosen_usage_rows(conditions, read, columns)
+    else:
+        rows = chosen_session_rows(conditions, read)
     for row in rows:
         chosen.append(tuple(row[place] for place in places))
         if len(chosen) == JOINED_BATCH_ROWS:
@@ -97,22 +107,24 @@ def values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
         yield from zip(*batch.columns(), strict=True)
 
 
-def count_usage(read: Read) -> ResponseCounter:
-    """Return every response of all files, counted once."""
-    counter = ResponseCounter(USAGE_HALF)
+def count_usage(read: Read, columns: Iterable[str] = ()) -> ResponseCounter:
+    """Return every response of all files, counted once.  columns: of the rows that are wanted."""
+    counter = ResponseCounter(usage_half(columns))
     for batch in read("usage"):
         counter.add(batch)
     return counter
 
 
-def usage_rows(read: Read) -> Iterator[UsageRow]:
-    """Yield a row for each response of all files, sorted by time, session and ids."""
-    yield from map(UsageRow._make, values(count_usage(read).rows(UsageRow._fields)))
+def usage_rows(read: Read, columns: Iterable[str]) -> Iterator[UsageRow]:
+    """Yield a row for each response of all files, sorted by time, session and ids.  columns: those that are wanted."""
+    names = (*TABLE_COLUMNS["usage"], *([CACHE_HOUR_COLUMN] if CACHE_HOUR_COLUMN in columns else ()))
+    for row in values(count_usage(read, columns).rows(names)):
+        yield UsageRow(*row)
 
 
-def chosen_usage_rows(conditions: Conditions, read: Read) -> Iterator[UsageRow]:
-    """Yield the rows of the table usage."""
-    for row in usage_rows(read):
+def chosen_usage_rows(conditions: Conditions, read: Read, columns: Iterable[str]) -> Iterator[UsageRow]:
+    """Yield the rows of the table usage.  columns: those that are wanted."""
+    for row in usage_rows(read, columns):
         if conditions.hold(row.session_id, row.project, row.timestamp):
             yield row
 
@@ -135,15 +147,13 @@ def tool_rows(conditions: Conditions, read: Read, is_sorted: bool) -> Iterator[t
             yield tool_row(use)
 
 
-def all_session_rows(conditions: Conditions, read: Read) -> Iterator[tuple[Any, ...]]:
+def chosen_session_rows(conditions: Conditions, read: Read) -> Iterator[SessionRow]:
     """Yield the rows of the table sessions, sorted by session."""
     totals: dict[str, SessionTotals] = {}
     for batch in read("sessions"):
         for lines in SessionLines(*batch.columns()).runs():
             totals.setdefault(lines.session_id[0], SessionTotals()).add(lines, name_of(lines.path[0]))
-    for row in session_rows(totals, usage_rows(read)):
-        if conditions.are_of_session(row[1], row[4]) and conditions.is_in_time(row[8], row[9]):
+    batches = count_usage(read).rows(ResponseTokens._fields)
+    for row in session_rows(totals, map(ResponseTokens._make, values(batches))):
+        if conditions.hold_at_any_time(row.session_id, row.project) and conditions.is_in_time(row.start, row.end):
             yield row
-
-
-ROWS = {"usage": chosen_usage_rows, "sessions": all_session_rows}

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 
 ROLES = ("user", "assistant", "human")  # that a question may name
+MAX_CONTEXT_CHARS = 1 << 16
 CONTEXT_CHARS = 80  # before and after a match, unless a question asks for another number
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 BINARY_FORMATS = ("parquet", "arrow")
 USAGE_GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
 
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+# Of the tokens that are written to a cache, those that stay there for an hour. No table has this column: only what
+# responses cost depends on it.
+CACHE_HOUR_COLUMN = "cache_creation_1h_tokens"
 # Columns that are only there if they are asked for: they can be as large as the transcripts.
 LARGE = ("text", "input")
 TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -10,18 +10,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from tailhook.errors import MissingExtraError
-from tailhook.fleet import engines
 from tailhook.fleet.plan import FileRange, SourceFile
 from tailhook.fleet.question import Question
 
 try:
     import daft
+    import pyarrow
+    from daft.expressions import Expression, ExpressionVisitor
+    from daft.io import DataSource, DataSourceTask
     from daft.io.pushdowns import Pushdowns
-    from daft.io.source import DataSource, DataSourceTask
     from daft.recordbatch import RecordBatch
-    from daft.schema import Schema
 
-    from tailhook.fleet.daft_filters import FilterReader
+    from tailhook.fleet import engines
 except ImportError as error:
     raise MissingExtraError(f"to_daft needs Daft ({error}). Install it:  pip install 'tailhook[daft]'") from error
 
@@ -33,20 +33,17 @@ def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:
 
 def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) -> daft.DataFrame:
     """Return what a function makes of each bucket, as `engines.build` asks for it."""
-    columns = Schema.from_pyarrow_schema(schema)
-    row = daft.DataType.struct({field.name: field.dtype for field in columns})
 
-    @daft.func.batch(return_dtype=row)
-    def of_bucket(tables: daft.Series, packed: daft.Series) -> daft.Series:
-        found = function(tables.to_pylist(), packed.to_pylist()).combine_chunks()
-        return daft.Series.from_arrow(found.to_struct_array().combine_chunks(), "row").cast(row)
+    @daft.func.batch(return_dtype=daft.DataType.from_arrow_type(pyarrow.struct(schema)))
+    def of_bucket(tables: daft.Series, packed: daft.Series) -> Any:
+        return function(tables.to_pylist(), packed.to_pylist()).to_struct_array()
 
     rows = halves.groupby("bucket").map_groups(of_bucket(daft.col("table"), daft.col("halves")).alias("row"))
     return rows.select(daft.col("row").unnest())
 
 
 class DaftSource(DataSource):
-    """What a reader gives for all tasks."""
+    """A data source of Daft: the rows or halves of all tasks."""
 
     def __init__(self, reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> None:
         self.reader, self.tasks = reader, tasks
@@ -56,8 +53,8 @@ class DaftSource(DataSource):
         return f"tailhook {self.reader.table}"
 
     @property
-    def schema(self) -> Schema:
-        return Schema.from_pyarrow_schema(self.reader.schema())
+    def schema(self) -> daft.Schema:
+        return daft.Schema.from_pyarrow_schema(self.reader.schema())
 
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
         """Yield the tasks, with what Daft's optimizer pushes down. It filters the rows again."""
@@ -70,16 +67,58 @@ class DaftSource(DataSource):
 
 
 class DaftTask(DataSourceTask):
-    """What a reader gives for a task."""
+    """A task of the data source: the rows or halves of one task of the plan."""
 
     def __init__(self, reader: engines.TaskReader, task: Sequence[FileRange], limit: int | None) -> None:
         self.reader, self.task, self.limit = reader, task, limit
 
     @property
-    def schema(self) -> Schema:
-        return Schema.from_pyarrow_schema(self.reader.schema())
+    def schema(self) -> daft.Schema:
+        return daft.Schema.from_pyarrow_schema(self.reader.schema())
 
     async def read(self) -> AsyncIterator[RecordBatch]:
         """Yield the rows. Daft runs all reads of Python sources in one thread, so the scan has one of its own."""
-        for found in await asyncio.to_thread(lambda: list(self.reader.tables(self.task, self.limit))):
+        for found in await asyncio.to_thread(list, self.reader.tables(self.task, self.limit)):
             yield RecordBatch.from_arrow_table(found)
+
+
+class FilterReader(ExpressionVisitor[Any]):
+    """Reads a filter: the columns that it needs, and comparisons that are true for all rows that it keeps.
+
+    A visit returns a list of comparisons, a column, a value, or None for anything else.
+    """
+
+    def __init__(self, expr: Expression | None) -> None:
+        self.columns: set[str] = set()
+        self.comparisons: list[engines.Comparison] = self.visit_function("and", [] if expr is None else [expr])
+
+    def visit_function(self, name: str, args: list[Any]) -> Any:
+        parts = [part for arg in args for part in (arg if isinstance(arg, list) else [arg])]
+        match name, [self.visit(part) for part in parts]:
+            case "and", sides:
+                return [one for side in sides if isinstance(side, list) for one in side]
+            case "or", [[(column, "in", some)], [(other, "in", more)]] if column == other:  # a short `is_in`
+                return [engines.Comparison(column, "in", (*some, *more))]
+            case "equal" | "is_in", [Expression() as column, *values]:
+                return [engines.Comparison(column.name(), "in", tuple(values))]
+            case "less_than" | "less_than_or_equal", [Expression() as column, last]:
+                return [engines.Comparison(column.name(), "<=", (last,))]
+            case "greater_than" | "greater_than_or_equal", [Expression() as column, first]:
+                return [engines.Comparison(column.name(), ">=", (first,))]
+        return None
+
+    def visit_col(self, name: str) -> Expression:
+        self.columns.add(name)
+        return daft.col(name)
+
+    def visit_lit(self, value: Any) -> Any:
+        return value
+
+    def visit_alias(self, expr: Expression, alias: str) -> Any:
+        return self.visit(expr)
+
+    def visit_cast(self, expr: Expression, dtype: Any) -> Any:
+        return self.visit_function("cast", [expr])
+
+    def visit_coalesce(self, args: list[Expression]) -> Any:
+        return self.visit_function("coalesce", args)

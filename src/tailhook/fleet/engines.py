@@ -28,21 +28,25 @@ from tailhook.fleet.reduce import USAGE_HALF
 if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan
 
+pyarrow = import_pyarrow()
 BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
 MAX_JOIN_BUCKETS = 4096
+BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
 # The columns of which the first one with a value is the key of a half. All halves that make a row have the same key.
 HALF_KEYS: Mapping[str, Sequence[str]] = {
     "usage": ("message_id", "request_id", "uuid", "path"),
     "tools": ("tool_use_id", "path"),
     "sessions": ("session_id",),
+    BY_SESSION: ("session_id",),
 }
-BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
+# A row for each bucket of a task, with its halves in Arrow's IPC format.
+PACKED_SCHEMA = pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
 WORKER_LOG = logging.getLogger("tailhook")
 EngineFrame = TypeVar("EngineFrame")
 
 
 class Comparison(NamedTuple):
-    """What holds for the rows that an engine keeps: a column, "in", ">=", ">", "<" or "<=", and values."""
+    """A condition on the rows that an engine keeps: a column, "in", ">=", ">", "<" or "<=", and values."""
 
     column: str
     operator: str
@@ -69,14 +73,14 @@ class TaskReader(NamedTuple):
 
     def schema(self) -> Any:
         """Return the schema of `tables`."""
-        return packed_schema() if self.halves else row_schema(self.question.table, self.question.columns)
+        return PACKED_SCHEMA if self.halves else row_schema(self.question.table, self.question.columns)
 
     def tables(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
         """Yield what a task gives as tables of pyarrow, at least one.  limit: how many rows are enough."""
         yield self.schema().empty_table()
         found = self.rows(task, None if self.halves else limit)
         if self.halves:
-            yield pack(self.halves, HALF_KEYS[self.halves], found, self.buckets)
+            yield pack(self.halves, found, self.buckets)
         else:
             yield from found
 
@@ -89,12 +93,11 @@ class TaskReader(NamedTuple):
 
         A file that cannot be read is a warning in the worker's log.
         """
-        pyarrow = import_pyarrow()
         result = scan_task(self.program, task)
         for problem in result.problems:
             WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
         for batch in self.question.masked(self.table, result.batches, self.question.task_columns(self.table)):
-            found = pyarrow.Table.from_batches([pyarrow.record_batch(batch)]).slice(0, limit)
+            found = pyarrow.table(batch).slice(0, limit)
             limit = None if limit is None else limit - len(found)
             if len(found):
                 yield found.cast(plain_schema(found.schema))
@@ -106,7 +109,13 @@ def make_reader(question: Question, halves: str | None = None, buckets: int = 1)
 
 
 def plan_scan(scan: Scan) -> tuple[TaskReader, list[list[FileRange]]]:
-    """Return what an engine needs to read a scan of matches or records: a reader, and the tasks to be read."""
+    """Return what an engine needs to read a scan of matches or records: a reader, and the tasks to be read.
+
+    Raises ValueError for the other tables.
+    """
+    if scan.table in HALVES:
+        advice = "use to_daft, to_ray or engines.build"
+        raise ValueError(f"rows of the table {scan.table} are joined from several tasks: {advice}")
     return make_reader(scan._question), list(make_tasks(scan._find_files()))
 
 
@@ -119,10 +128,11 @@ def build(
 ) -> EngineFrame:
     """Return the rows of a question as an engine has them.
 
-    read: returns what a reader gives for tasks.
-    gather: returns what a function makes of each bucket: of its columns `table` and `halves` as lists, a table of
-        pyarrow with a schema.
-    union: returns the rows of both.
+    read: takes a reader and tasks. Returns a frame of the rows or packed halves that the reader gives for them.
+    gather: takes a frame of packed halves, a schema and a function. Groups the frame by `bucket`, calls
+        `function(tables, halves)` with two lists for each group, and returns a frame of all tables that it returned.
+        They have the schema.
+    union: takes two frames. Returns a frame with the rows of both.
     """
     tasks = list(make_tasks(files))
     buckets = max(1, min(MAX_JOIN_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
@@ -131,40 +141,29 @@ def build(
     halves = read(make_reader(question, question.table, buckets), tasks)
     if question.table == "sessions":
         usage = read(make_reader(question, "usage", buckets), tasks)
-        halves = union(halves, gather(usage, packed_schema(), partial(by_session, buckets=buckets)))
+        halves = union(halves, gather(usage, PACKED_SCHEMA, partial(by_session, buckets=buckets)))
     return gather(halves, row_schema(question.table, question.columns), partial(join, question))
 
 
 def row_schema(table: str, columns: Sequence[str]) -> Any:
     """Return the schema of rows as one of pyarrow, without dictionaries: not every engine has them."""
-    pyarrow = import_pyarrow()
     return plain_schema(pyarrow.schema(make_batch(table, tuple(columns), [])))
 
 
 def plain_schema(schema: Any) -> Any:
     """Return a schema of pyarrow in which columns with dictionaries are plain columns of their values."""
-    pyarrow = import_pyarrow()
     return pyarrow.schema(
         field.with_type(field.type.value_type) if pyarrow.types.is_dictionary(field.type) else field for field in schema
     )
 
 
-def packed_schema() -> Any:
-    """Return the schema of packed halves: a row for each bucket of a task, with the halves in Arrow's IPC format."""
-    pyarrow = import_pyarrow()
-    return pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
-
-
-def pack(table: str, keys: Sequence[str], halves: Iterable[Any], buckets: int) -> Any:
-    """Return a table with a row for each bucket and its halves in Arrow's IPC format.
-
-    keys: the columns of which the first one with a value decides on the bucket.  halves: tables of pyarrow.
-    """
-    pyarrow = import_pyarrow()
+def pack(table: str, halves: Iterable[Any], buckets: int) -> Any:
+    """Return halves as a table with PACKED_SCHEMA.  halves: tables of pyarrow."""
     rows = []
     for found in halves:
         places = defaultdict(list)
-        for place, values in enumerate(zip(*(found.column(name).to_pylist() for name in keys), strict=True)):
+        keys = (found.column(name).to_pylist() for name in HALF_KEYS[table])
+        for place, values in enumerate(zip(*keys, strict=True)):
             key = next(filter(None, values), "")
             places[crc32(key.encode("utf-8", "replace")) % buckets].append(place)
         for bucket, chosen in places.items():
@@ -172,12 +171,11 @@ def pack(table: str, keys: Sequence[str], halves: Iterable[Any], buckets: int) -
             with pyarrow.ipc.new_stream(sink, found.schema) as writer:
                 writer.write_table(found.take(chosen))
             rows.append({"bucket": bucket, "table": table, "halves": sink.getvalue().to_pybytes()})
-    return pyarrow.Table.from_pylist(rows, schema=packed_schema())
+    return pyarrow.Table.from_pylist(rows, schema=PACKED_SCHEMA)
 
 
 def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:
     """Return what reads packed halves, as `answer_question` takes it.  tables, halves: columns of packed rows."""
-    pyarrow = import_pyarrow()
     found = defaultdict(list)
     for table, data in zip(tables, halves, strict=True):
         found["usage" if table == BY_SESSION else table].append(data)
@@ -192,22 +190,14 @@ def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], It
 
 def join(question: Question, tables: Iterable[str], halves: Iterable[bytes]) -> Any:
     """Return the rows of a bucket as a table of pyarrow."""
-    pyarrow = import_pyarrow()
-    read = unpack(tables, halves)
-    batches = [
-        pyarrow.record_batch(batch)
-        for batch in answer_question(question.table, question.columns, question.conditions, read)
-    ]
     schema = row_schema(question.table, question.columns)
-    return pyarrow.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+    rows = answer_question(question.table, question.columns, question.conditions, unpack(tables, halves))
+    return pyarrow.concat_tables([schema.empty_table(), *(pyarrow.table(batch).cast(schema) for batch in rows)])
 
 
 def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> Any:
     """Return the responses of a bucket, each once, packed by the session of their first record."""
-    pyarrow = import_pyarrow()
-    batches = count_usage(unpack(tables, halves)).rows(USAGE_HALF) or [make_batch("usage", USAGE_HALF, [])]
-    found = pyarrow.Table.from_batches([pyarrow.record_batch(batch) for batch in batches])
-    return pack(BY_SESSION, HALF_KEYS["sessions"], [found], buckets)
+    return pack(BY_SESSION, map(pyarrow.table, count_usage(unpack(tables, halves)).rows(USAGE_HALF)), buckets)
 
 
 # ---- conditions that an engine hands down ------------------------------------
@@ -217,8 +207,8 @@ def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[C
     """Return a question with the columns and at least the rows that an engine needs.
 
     columns: None for all.
-    wanted: what all holds for the rows that the engine keeps. What a scan cannot use is ignored, because the engine
-        filters the rows again.
+    wanted: comparisons that are all true for every row that the engine keeps. Those that a scan cannot use are ignored,
+        because the engine filters the rows again.
     """
     found = question.conditions
     for column, operator, values in wanted:
@@ -235,12 +225,20 @@ def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[C
             if operator in ("in", ">=", ">"):
                 found = found._replace(since=max(filter(None, (found.since, min(values)))))
             if operator in ("in", "<=", "<"):
-                end = max(values) + timedelta(microseconds=1)
-                found = found._replace(until=min(filter(None, (found.until, end))))
+                found = found._replace(until=end_after(max(values), found.until))
     kept = question.columns if columns is None else tuple(name for name in question.columns if name in set(columns))
     return question._replace(columns=kept, conditions=found)
 
 
-def common(known: tuple[str, ...], values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the values that both conditions allow; if none, the known ones.  known: () for all."""
-    return tuple(value for value in values if not known or value in known) or known
+def end_after(last: datetime, until: datetime | None) -> datetime | None:
+    """Return the end of the times that are before `until` and at or before `last`.  until: None for all times."""
+    try:
+        end = last + timedelta(microseconds=1)
+    except OverflowError:  # the last time of the year 9999
+        return until
+    return end if until is None else min(end, until)
+
+
+def common(known: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the values that both conditions allow; if none, the known ones.  known: None for all."""
+    return tuple(value for value in values if known is None or value in known) or known

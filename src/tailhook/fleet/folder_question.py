@@ -19,12 +19,10 @@ SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet, which only
 MAX_CHARS = 120  # of each side of a difference
 
 
-def check_kept_question(folder: Path, wanted: Mapping[str, Any]) -> bool:
-    """Return whether a folder is missing or empty, and otherwise check that it has the rows of a question.
+def read_kept_question(folder: Path) -> Mapping[str, Any] | None:
+    """Return the question of a folder with its format, or None if the folder is missing or empty.
 
-    wanted: the question with its format.
-
-    Raises ResumeError and OSError.
+    Raises ResumeError if it is not a folder that a scan has written, and OSError.
     """
     path = folder / QUESTION
     try:
@@ -32,17 +30,27 @@ def check_kept_question(folder: Path, wanted: Mapping[str, Any]) -> bool:
     except FileNotFoundError:
         if folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
             raise ResumeError(f"{folder} is not empty and has no {QUESTION}: choose an empty folder") from None
-        return True
+        return None
     except NotADirectoryError:
         raise ResumeError(f"{folder} is not a folder") from None
     except (ValueError, RecursionError):
         raise damage_of(path) from None
+    if not isinstance(known, dict):
+        raise damage_of(path)
+    return known
+
+
+def check_same_question(folder: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise ResumeError if the question of a folder is another one than the question that is asked now.
+
+    known: the question of the folder.  wanted: the one that is asked now. Both have their format.
+    """
     if known == wanted:
-        return False
+        return
     try:
         different = differences(known, wanted) if known["format"] == FORMAT else []
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        raise damage_of(path) from error
+        raise damage_of(folder / QUESTION) from error
     if not different:
         raise ResumeError(f"{folder} was written by another version of tailhook: choose another folder")
     raise ResumeError(f"{folder} has the rows of another question ({'; '.join(different)}): choose another folder")
@@ -54,7 +62,7 @@ def damage_of(path: Path) -> ResumeError:
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two questions, in the words of the command: `--role: user there, all now`.
+    """Return what differs between two questions, in the words of the command: `--role was user and is all now`.
 
     there, now: as `Question.described` gives them.
     """
@@ -71,32 +79,37 @@ def flags_of(question: Mapping[str, Any]) -> dict[str, list[str]]:
         "--table": [question["table"]],
         "--columns": question["columns"],
         **pattern_flags(question["patterns"]),
-        "--role": question["roles"] or ["all"],
-        "--since": [question["since"] or "none"],
-        "--until": [question["until"] or "none"],
+        "--role": flag_values(question["roles"]),
+        "--since": [question["since"] or "not given"],
+        "--until": [question["until"] or "not given"],
         "--project": [question["project"] or "all"],
-        "--session": question["sessions"] or ["all"],
-        "--redact": [yes_or_no(question["redact"])],
+        "--session": flag_values(question["sessions"]),
+        "--redact": [on_or_off(question["redact"])],
     }
     options = question["options"]
     if options:
         found |= {
             "--outside-code, --in-code or --anywhere": [CODE_FLAGS[options["code"]]],
             "--context": [str(options["context"] - EXAMINED_CHARS * question["redact"])],
-            "--all-text": [yes_or_no(options["all_text"])],
-            "--sidechains": [yes_or_no(options["sidechains"])],
+            "--all-text": [on_or_off(options["all_text"])],
+            "--sidechains": [on_or_off(options["sidechains"])],
         }
     return found
 
 
+def flag_values(values: list[str] | None) -> list[str]:
+    """Return the values of a flag.  values: as `described_values` gives them."""
+    return ["none"] if values is None else values or ["all"]
+
+
 def pattern_flags(searches: list[list[Any]]) -> dict[str, list[str]]:
     """Return the values of the flags of patterns.  searches: as `described_search` gives them."""
-    found: dict[str, list[str]] = {"--pattern": [], "--signals": ["no"], "--categories": ["no"], "PatternSet": []}
+    found: dict[str, list[str]] = {"--pattern": [], "--signals": ["off"], "--categories": ["off"], "PatternSet": []}
     built_in = {"--signals": described_search(signal_search()), "--categories": described_search(category_search())}
     for search in searches:
         for flag, usual in built_in.items():
             if search[0].keys() == usual[0].keys():
-                found[flag] = ["yes" if search == usual else "those of another version"]
+                found[flag] = ["on" if search == usual else "those of another version"]
                 break
         else:
             found["--pattern"] += [f"{name}={text}" for name, texts in search[0].items() for text in texts]
@@ -104,29 +117,28 @@ def pattern_flags(searches: list[list[Any]]) -> dict[str, list[str]]:
     return found
 
 
-def yes_or_no(value: bool) -> str:
-    """Return whether a flag was given."""
-    return "yes" if value else "no"
+def on_or_off(value: bool) -> str:
+    """Return the words for a flag that was given, or not."""
+    return "on" if value else "off"
 
 
 def flag_difference(flag: str, there: list[str], now: list[str]) -> str:
     """Return how the values of a flag differ, without those that are on both sides.
 
-    >>> flag_difference("--columns", ["path", "line"], ["path", "role", "name"])
-    '--columns: line there, role, name now'
+    >>> flag_difference("--role", ["user"], ["all"])
+    '--role was user and is all now'
     >>> flag_difference("--columns", ["path"], ["path", "role"])
-    '--columns: role now, not there'
+    '--columns: role is new'
+    >>> flag_difference("--columns", ["path", "line"], ["path", "role", "name"])
+    '--columns: line is gone, and role, name are new'
     """
-    gone = ", ".join(word for word in there if word not in now)
-    added = ", ".join(word for word in now if word not in there)
-    if gone and added:
-        gone, added = cut_both(gone, added)
-        return f"{flag}: {gone} there, {added} now"
-    if gone:
-        return f"{flag}: {cut(gone)} there, not now"
-    if added:
-        return f"{flag}: {cut(added)} now, not there"
-    return f"{flag}: in another order"
+    gone, added = [word for word in there if word not in now], [word for word in now if word not in there]
+    were, are = cut_both(", ".join(gone), ", ".join(added))
+    if there and now and set(there).isdisjoint(now):
+        return f"{flag} was {were} and is {are} now"
+    parts = [f"{were} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
+    parts += [f"{are} {'is' if len(added) == 1 else 'are'} new"] if added else []
+    return f"{flag}: {', and '.join(parts) or 'in another order'}"
 
 
 def cut_both(first: str, second: str) -> tuple[str, str]:

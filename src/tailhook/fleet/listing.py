@@ -16,32 +16,52 @@ from tailhook.hook.hosts import NAMES, find_host
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import is_url
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.hook.protocols import Host
+
 # A row's path is a text in UTF-8, and must open the file. Two paths with a replaced byte could be the same.
 NOT_UTF8 = "its path is not UTF-8, so no row can name it: rename it"
 ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a URL
 
 
 def default_folders(problems: list[ScanProblem]) -> list[str]:
-    """Return the transcript folders of the installed hosts that exist. Environment variables may move them.
+    """Return the transcript folders of the installed hosts that exist, each once. Environment variables may move them.
 
     problems: gets the folders that cannot be reached.
     """
-    folders = []
+    folders: dict[tuple[int, int], str] = {}  # by device and inode: one folder may have several names
     for host in map(find_host, NAMES):
-        named = os.environ.get(host.HOOKS_FILE.get("folder_variable", ""))
-        folder = str(Path(named or Path.home() / host.HOOKS_FILE["folder"], host.TRANSCRIPT_FOLDER))
-        if not host.TRANSCRIPT_FOLDER:
-            continue
-        try:
-            is_folder = stat.S_ISDIR(os.stat(folder).st_mode)  # noqa: PTH116 - see stat_source
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except (OSError, ValueError) as error:
-            problems.append(problem_of(folder, error))
-            continue
-        if is_folder:
-            folders.append(folder)
-    return folders
+        for parent in host_folders(host, problems):
+            for folder in [str(parent / name) for name in host.TRANSCRIPT_FOLDERS]:
+                try:
+                    facts = os.stat(folder)  # noqa: PTH116 - see stat_source
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except (OSError, ValueError) as error:
+                    problems.append(problem_of(folder, error))
+                    break  # the parent cannot be reached
+                if stat.S_ISDIR(facts.st_mode):
+                    folders.setdefault((facts.st_dev, facts.st_ino), folder)
+    return list(folders.values())
+
+
+def host_folders(host: Host, problems: list[ScanProblem]) -> list[Path]:
+    """Return the folders of a host's files: the one that its environment variable names, or those below the home.
+
+    problems: gets the named one if it cannot be reached.
+    """
+    variable = host.HOOKS_FILE.get("folder_variable", "")
+    named = os.environ.get(variable)
+    if not named:
+        return [Path.home() / name for name in (host.HOOKS_FILE["folder"], *host.FORMER_FOLDERS)]
+    try:
+        os.stat(os.path.join(named, "."))  # noqa: PTH116, PTH118 - an error for a file, too
+    except OSError as error:
+        reason = problem_of(named, error).reason
+        problems.append(ScanProblem(named, f"{reason}; {variable} names it"))
+        return []
+    return [Path(named)]
 
 
 def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> list[SourceFile]:

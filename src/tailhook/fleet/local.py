@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Condition, Event, Thread
+from threading import Event, Thread
+from time import monotonic
 from typing import NamedTuple, cast
 
-from tailhook._core import ArrowBatch, RangeScan, ScanProgram, parse_record
+from tailhook._core import ArrowBatch, RangeScan, ScanProgram, parse_record, scan_range
 from tailhook.errors import TailhookError
 from tailhook.fleet.objects import ObjectReader
 from tailhook.fleet.plan import (
@@ -25,16 +27,19 @@ from tailhook.fleet.plan import (
 )
 from tailhook.hook.hosts import DEFAULT
 from tailhook.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
-from tailhook.sources import OpenSource, UrlFile, copy_all, is_compressed, open_path, open_source
+from tailhook.sources import OpenSource, UrlFile, copy_to_temporary, is_compressed, open_path, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tailhook.sources import SeekableFile
 
 MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
-LINE_BLOCK_BYTES = 1 << 18  # that are read at a time of another host's transcript
-AHEAD = 2  # tasks for each worker that may be finished before their rows are asked for
-MAX_WAITING_BATCHES = 2  # of a task
+LINE_BLOCK_BYTES = 1 << 18  # how much of another host's transcript is read at a time
+AHEAD = 2  # so many tasks for each worker may be finished before their rows are asked for
+ENDING_S = 0.1  # how long the caller waits for threads that were stopped
+MAX_WAITING_BATCHES = 2  # so many batches of a task wait to be taken; then its thread waits
 SHORTER = "it is shorter than when it was found, so rows of its end are missing"
 
 
@@ -56,30 +61,26 @@ class TaskResult(NamedTuple):
 
 
 def scan_task(
-    program: ScanProgram,
-    task: Sequence[FileRange],
-    stop: Event | None = None,
-    sink: Callable[[ArrowBatch], object] | None = None,
-    with_marks: bool = False,
+    program: ScanProgram, task: Sequence[FileRange], scan: RangeScan | None = None, with_marks: bool = False
 ) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
 
     A file that is shorter than when it was found is a problem, too; what was read of it gives rows.
 
-    stop: when it is set, the task ends, and its result is not whole.
-    sink: takes batches as they are finished, so that the result has only the last one. None: the result has all.
+    scan: of the program. Another thread may take its batches, which the result then lacks, and stop it: then the task
+        ends, and its result is not whole.
     with_marks: whether the result has the marks of objects.
     """
-    scan = RangeScan(program, sink)
+    scan = scan or RangeScan(program)
     counts: Counter[str] = Counter()
     problems = []
     objects = ObjectReader(task, with_marks)
     try:
         for number, part in enumerate(task):
-            if stop is not None and stop.is_set():
+            if scan.is_stopped:
                 break
             try:
-                size = scan_file(scan, part, stop) if part.version is None else scan_object(scan, part, objects, number)
+                size = scan_file(scan, part) if part.version is None else scan_object(scan, part, objects, number)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
                 if part.version is None and Path(part.path).stat().st_size < part.size:
@@ -92,7 +93,7 @@ def scan_task(
     return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.marks)
 
 
-def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> int:
+def scan_file(scan: RangeScan, part: FileRange) -> int:
     """Scan a range of a file, or all of it if it is compressed, and return how many bytes that has.
 
     Raises OSError and TailhookError.
@@ -102,10 +103,10 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
             head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
             session = None if is_compressed(head) else find_own_session(head)
             if session is not None:
-                return scan_lines(scan, part, file.fileno(), session, stop)
+                return scan_own_records(scan, part, file.fileno(), session)
     opened = open_source(part.path, part.version)
     if isinstance(opened.file, UrlFile):  # only its name is that of a compressed one
-        opened = OpenSource(copy_all(opened.file, (), part.path), True, part.path, False)
+        opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
     try:
         fd = opened.file.fileno()
         if not opened.is_live:
@@ -114,20 +115,19 @@ def scan_file(scan: RangeScan, part: FileRange, stop: Event | None = None) -> in
             part = part._replace(end=None)
         records = recognize(opened.file)
         if records is None:
-            return scan_lines(scan, part, fd, find_session(opened.file) or name_of(part.path), stop)
+            return scan_own_records(scan, part, fd, find_session(opened.file) or name_of(part.path))
         session = records.session_id or find_session(opened.file) or name_of(part.path)
         scan.begin(part.path, session, name_of_host(records), part.start, part.end)
-        feed_translated(scan, records, opened.file, part.start, part.end, stop)
+        records.read_changes(opened.file, part.start)
+        feed_translated(scan, records, lines_in(opened.file, part.start, part.end))
         return bytes_read(part, fd)
     finally:
         opened.close()
 
 
-def scan_lines(scan: RangeScan, part: FileRange, fd: int, session: str, stop: Event | None) -> int:
+def scan_own_records(scan: RangeScan, part: FileRange, fd: int, session: str) -> int:
     """Scan a range of an open file with Claude Code's records, and return how many bytes it has. Raises OSError."""
-    scan.begin(part.path, session, DEFAULT, part.start, part.end)
-    scan.read(fd, stop)
-    scan.end_file()
+    scan_range(fd, part.start, part.end, scan.program, path=part.path, session_id=session, host=DEFAULT, into=scan)
     return bytes_read(part, fd)
 
 
@@ -147,33 +147,32 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     records = recognize(io.BytesIO(head))
     session = (records and records.session_id) or find_object_session(part, head) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
+    blocks = objects.blocks(number, part)
     if records is None:
-        for block in objects.blocks(number, part):
+        for block in blocks:
             scan.feed(block)
-            if scan.is_done:
+            if scan.is_done or scan.is_stopped:
                 break
         scan.end_file()
     else:
-        opened = open_source(part.path, part.version)
-        try:
-            feed_translated(scan, records, opened.file, part.start, part.end)
-        finally:
-            opened.close()
+        if part.start:
+            with closing(open_source(part.path, part.version)) as opened:
+                records.read_changes(opened.file, part.start)
+        feed_translated(scan, records, lines_of(BlocksFile(blocks), part.start, part.end))
     return max(0, (part.size if part.end is None else part.end) - part.start)
 
 
-def feed_translated(
-    scan: RangeScan, records: HostRecords, file: SeekableFile, start: int, end: int | None, stop: Event | None = None
-) -> None:
-    """Scan a range of another host's transcript as Claude Code would have written it.
+def feed_translated(scan: RangeScan, records: HostRecords, lines: Iterable[tuple[int, bytes]]) -> None:
+    """Scan lines of another host's transcript as Claude Code would have written them.
 
     A scan for matches does not translate a line in which no text can match: what a translation has of a record's text
     is in its line, too.
+
+    records: `read_changes` must have read what comes before the lines.
     """
     gate = scan.text_gate
-    records.read_changes(file, start)
-    for offset, line in lines_in(file, start, end):
-        if stop is not None and stop.is_set():
+    for offset, line in lines:
+        if scan.is_stopped:
             break
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
         if gate is not None and not is_long and not gate.has_hit(line) and not records.holds_context(line):
@@ -181,13 +180,41 @@ def feed_translated(
         scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
 
 
+class BlocksFile(io.RawIOBase):
+    """Blocks of bytes, read as one file from its beginning to its end."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            block = next(self._blocks, None)
+            if block is None:
+                return 0
+            self._rest = memoryview(block)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
 def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that begin in a range, as `lines_of` does."""
+    file.seek(max(start - 1, 0))
+    return lines_of(cast("io.RawIOBase", file), start, end)
+
+
+def lines_of(file: io.RawIOBase, start: int, end: int | None) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that begin in a range, each with its offset and its newline.
 
     Of a line of more than 16 MiB, only so much that it can be seen to be too long.
+
+    file: of which the byte before the range is read next.
     """
-    file.seek(max(start - 1, 0))
-    reader = io.BufferedReader(cast("io.RawIOBase", file), LINE_BLOCK_BYTES)
+    reader = io.BufferedReader(file, LINE_BLOCK_BYTES)
     try:
         offset = max(start - 1, 0)
         is_rest = start > 0  # of a line that begins before the range, or is too long
@@ -221,11 +248,8 @@ def find_object_session(part: FileRange, head: bytes) -> str | None:
     session = find_session(io.BytesIO(head[:end]))
     if session is not None or is_whole or end >= HEAD_BYTES:
         return session
-    opened = open_source(part.path, part.version)
-    try:
+    with closing(open_source(part.path, part.version)) as opened:
         return find_session(opened.file)
-    finally:
-        opened.close()
 
 
 class ScanStopped(Exception):  # noqa: N818 - nothing went wrong
@@ -238,56 +262,40 @@ class TaskRun:
     At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits, too.
     """
 
-    def __init__(self, task: Sequence[FileRange], stop: Event, with_marks: bool = False) -> None:
-        """stop: when it is set, no batch is taken any more.  with_marks: as for `scan_task`."""
+    def __init__(self, program: ScanProgram, task: Sequence[FileRange], with_marks: bool = False) -> None:
+        """with_marks: as for `scan_task`."""
         self.task = task
-        self._stop = stop
+        self._program = program
+        self._scan = RangeScan(program, MAX_WAITING_BATCHES)
         self._with_marks = with_marks
-        self._changed = Condition()
-        self._waiting: deque[ArrowBatch] = deque()
-        self._has_ended = False
+        self._has_ended = Event()
         self._result: TaskResult  # of a task that has ended without an error
         self._error: BaseException | None = None
 
-    def run(self, program: ScanProgram) -> None:
+    def run(self) -> None:
         """Scan the task in this thread."""
         try:
-            self._result = scan_task(program, self.task, self._stop, self._put, self._with_marks)
+            self._result = scan_task(self._program, self.task, self._scan, self._with_marks)
+            if self._scan.is_stopped:
+                self._error = ScanStopped()  # the result lacks rows
         except BaseException as error:
             self._error = error  # which the caller gets from `batches`
-        with self._changed:
-            self._has_ended = True
-            self._changed.notify_all()
+            self._scan.stop()
+        self._has_ended.set()
 
-    def _put(self, batch: ArrowBatch) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_BATCHES or self._stop.is_set())
-            if self._stop.is_set():
-                raise ScanStopped
-            self._waiting.append(batch)
-            self._changed.notify_all()
-
-    def wake(self) -> None:
-        """Let the task's thread see that `stop` is set."""
-        with self._changed:
-            self._changed.notify_all()
+    def stop(self) -> None:
+        """Let the task's thread end soon. `batches` and `result` then raise ScanStopped, unless it had ended."""
+        self._scan.stop()
 
     def batches(self) -> Iterator[ArrowBatch]:
         """Yield the batches as they are finished, until the task has ended. Raises what ended it."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._has_ended)
-                if not self._waiting:
-                    break
-                batch = self._waiting.popleft()
-                self._changed.notify_all()
+        while (batch := self._scan.take()) is not None:
             yield batch
         yield from self.result().batches
 
     def result(self) -> TaskResult:
         """Wait for the end, and return what the task gives but the batches that were taken. Raises what ended it."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._has_ended)
+        self._has_ended.wait()
         if self._error is not None:
             raise self._error
         return self._result
@@ -305,38 +313,40 @@ def run_tasks(
 
     Take the batches of each before the next: its thread may wait for that. Close the generator: tasks that have not
     begun then do not begin, and those that run end soon. A single worker is a thread, too: the core does not look for
-    signals while it scans, but the thread that waits for it does. A program that ends does not wait for the threads.
+    signals while it scans, but the thread that waits for it does. A program that ends waits for the threads for at most
+    ENDING_S, so that most of them are gone when the interpreter is.
 
     with_marks: as for `scan_task`.
     """
-    stop = Event()
     begun: SimpleQueue[TaskRun | None] = SimpleQueue()
     threads: list[Thread] = []
-    waiting: deque[TaskRun] = deque()
-    taken: TaskRun | None = None
+    waiting: deque[TaskRun] = deque()  # the one that was yielded last is the first
     try:
         for task in tasks:
-            waiting.append(TaskRun(task, stop, with_marks))
+            waiting.append(TaskRun(program, task, with_marks))
             begun.put(waiting[-1])
             if len(threads) < workers:
                 name = f"tailhook-scan-{len(threads)}"
-                threads.append(Thread(target=run_begun_tasks, args=(program, begun), name=name, daemon=True))
+                threads.append(Thread(target=run_begun_tasks, args=(begun,), name=name, daemon=True))
                 threads[-1].start()
             if len(waiting) >= AHEAD * workers:
-                taken = waiting.popleft()
-                yield taken
+                yield waiting[0]
+                waiting.popleft()
         while waiting:
-            taken = waiting.popleft()
-            yield taken
+            yield waiting[0]
+            waiting.popleft()
     finally:
-        stop.set()
-        for run in (*waiting, *([taken] if taken else [])):
-            run.wake()
+        for run in waiting:
+            run.stop()
         for _ in threads:
             begun.put(None)
+        until = monotonic() + ENDING_S
+        for thread in threads:
+            if thread.is_alive():  # Ctrl-C may have come before it was
+                thread.join(max(0.0, until - monotonic()))
 
 
-def run_begun_tasks(program: ScanProgram, begun: SimpleQueue[TaskRun | None]) -> None:
+def run_begun_tasks(begun: SimpleQueue[TaskRun | None]) -> None:
     """Run tasks, one after the other, until there is None."""
     while (run := begun.get()) is not None:
-        run.run(program)
+        run.run()

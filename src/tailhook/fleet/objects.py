@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -17,8 +16,8 @@ from tailhook.fleet.plan import (
     ScanProblem,
     SourceFile,
     is_named_compressed,
-    mark_of,
     problem_of,
+    tail_digest,
 )
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import (
@@ -34,9 +33,13 @@ from tailhook.sources import (
     web_address,
 )
 
-BLOCK_BYTES = 8 << 20  # that a request asks for
-OVER_BYTES = 1 << 18  # that are asked for at a time after a range's end, until its last line has ended
-MAX_AHEAD_BYTES = 24 << 20  # that are asked for before they are needed
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+BLOCK_BYTES = 8 << 20  # a request asks for at most so many bytes
+OVER_BYTES = 1 << 18  # so many are requested at a time after the end of a range, until its last line has ended
+MAX_AHEAD_BYTES = 24 << 20  # at most so many are requested before they are needed, and then one block more
 MAX_AHEAD = 16  # requests at once
 GLOB_SIGN = re.compile(r"\*\*/|\*|\?")
 GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
@@ -86,12 +89,8 @@ def glob_pattern(url: str) -> re.Pattern[str]:
     >>> glob_pattern("s3://b/**/a*.jsonl").fullmatch("s3://b/x/y/a1.jsonl") is not None
     True
     """
-    places = [*GLOB_SIGN.finditer(url)]
-    starts = [0, *(place.end() for place in places)]
-    ends = [*(place.start() for place in places), len(url)]
-    plain = [re.escape(url[start:end]) for start, end in zip(starts, ends, strict=True)]
-    special = [*(GLOB_PARTS[place.group()] for place in places), ""]
-    return re.compile("".join(part for pair in zip(plain, special, strict=True) for part in pair), re.DOTALL)
+    parts = re.split(f"({GLOB_SIGN.pattern})", url)
+    return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts), re.DOTALL)
 
 
 def find_object(url: str) -> SourceFile | None:
@@ -207,7 +206,7 @@ class ObjectReader:
             if self.with_marks:
                 last = last[-MARK_BYTES:] + data[-MARK_BYTES:]
                 if end == part.size:  # noted now, because the caller may need no more than this block
-                    self.marks[part.path] = mark_of(self.end_bytes(span, last))
+                    self.marks[part.path] = tail_digest(self.end_bytes(span, last))
             yield data
             self.drop_first()
             self.ask_ahead(number)
@@ -237,6 +236,8 @@ class ObjectReader:
             if (span := next(self.spans, None)) is None:
                 return
             if span.number >= number:
+                from concurrent.futures import ThreadPoolExecutor  # loads slowly, and files need none
+
                 self.pool = self.pool or ThreadPoolExecutor(MAX_AHEAD, thread_name_prefix="tailhook-fetch")
                 self.waiting.append((span, self.pool.submit(self.fetch, span)))
                 self.ahead_bytes += span.length

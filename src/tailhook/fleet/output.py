@@ -9,12 +9,12 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tailhook._core import ArrowBatch, make_batch
+from tailhook._core import ArrowBatch, fingerprint, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
 from tailhook.orjson_import import orjson
 
@@ -37,19 +37,34 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         raise OutputError(f"{path} is not a regular file: rows are only written to one")
     target = Path(os.path.realpath(path))
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = part_of(target)
     try:
-        with part.open("xb") as file:
+        with naming(path):
+            file = part.open("xb")
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(target)
-    except OSError as error:
-        if error.filename == str(part):
-            error.filename = str(path)
-        raise
+        with naming(path):
+            part.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # an error of the block is the one that counts
+            part.unlink()
+
+
+def part_of(target: Path) -> Path:
+    """Return the hidden file in which this process writes a file. Its name is short, whatever the target's is."""
+    return target.with_name(f".{fingerprint(os.fsencode(target.name)):016x}.{os.getpid()}.part")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError name this path, and no other."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def write_jsonl(batches: Iterable[ArrowBatch], columns: Sequence[str], file: BinaryIO) -> None:
@@ -101,11 +116,15 @@ def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryI
     into dictionaries that grow until the last batch.
     """
     pyarrow = import_pyarrow()
-    found = pyarrow.schema(schema)
-    fields = [field.with_type(pyarrow.int32()) if pyarrow.types.is_dictionary(field.type) else field for field in found]
+    arrow_schema = pyarrow.schema(schema)
+    fields = [
+        field.with_type(pyarrow.int32()) if pyarrow.types.is_dictionary(field.type) else field for field in arrow_schema
+    ]
     indexed = pyarrow.schema(fields)
     # The index of each value, by column.
-    known: dict[str, dict[str, int]] = {field.name: {} for field in found if pyarrow.types.is_dictionary(field.type)}
+    known: dict[str, dict[str, int]] = {
+        field.name: {} for field in arrow_schema if pyarrow.types.is_dictionary(field.type)
+    }
     name = getattr(file, "name", "")  # a stream may have none; that of a file without a name is its descriptor
     folder = os.path.dirname(name) or None if isinstance(name, str) else None  # noqa: PTH120
     with output_errors(pyarrow), tempfile.TemporaryFile(dir=folder) as waiting:
@@ -114,18 +133,18 @@ def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryI
                 values = pyarrow.record_batch(batch)
                 columns = [
                     indices_of(pyarrow, column, known[name]) if name in known else column
-                    for name, column in zip(found.names, values.columns, strict=True)
+                    for name, column in zip(arrow_schema.names, values.columns, strict=True)
                 ]
                 writer.write_batch(pyarrow.record_batch(columns, schema=indexed))
         waiting.seek(0)
         dictionaries = {name: pyarrow.array(list(values), "string") for name, values in known.items()}
-        with pyarrow.ipc.open_stream(waiting) as reader, pyarrow.ipc.new_file(file, found) as writer:
+        with pyarrow.ipc.open_stream(waiting) as reader, pyarrow.ipc.new_file(file, arrow_schema) as writer:
             for indices in reader:
                 columns = [
                     pyarrow.DictionaryArray.from_arrays(column, dictionaries[name]) if name in known else column
-                    for name, column in zip(found.names, indices.columns, strict=True)
+                    for name, column in zip(arrow_schema.names, indices.columns, strict=True)
                 ]
-                writer.write_batch(pyarrow.record_batch(columns, schema=found))
+                writer.write_batch(pyarrow.record_batch(columns, schema=arrow_schema))
 
 
 def indices_of(pyarrow: Any, column: Any, known: dict[str, int]) -> Any:
@@ -142,9 +161,9 @@ def write_parquet(
 ) -> None:
     """Write Parquet. Raises MissingExtraError without pyarrow, and OutputError.  metadata: of the file."""
     pyarrow = import_pyarrow()
-    found = pyarrow.schema(schema)
-    found = found.with_metadata({**found.metadata, **(metadata or {})})
-    with output_errors(pyarrow), pyarrow.parquet.ParquetWriter(file, found, compression="zstd") as writer:
+    arrow_schema = pyarrow.schema(schema)
+    arrow_schema = arrow_schema.with_metadata({**arrow_schema.metadata, **(metadata or {})})
+    with output_errors(pyarrow), pyarrow.parquet.ParquetWriter(file, arrow_schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(pyarrow.record_batch(batch))
 

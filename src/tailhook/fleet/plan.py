@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +11,14 @@ from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.sources import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
-HEAD_BYTES = 1 << 20  # of a file, in which the first line begins that names its session
-MARK_BYTES = 1024  # at the end of a file that was read, by which a later run knows it again
-FIRST_HEAD_BYTES = 1 << 15  # the part of it that is read first
+HEAD_BYTES = 1 << 20  # the line that names a file's session must begin in these first bytes
+FIRST_HEAD_BYTES = 1 << 15  # how much of the head is read first
+MARK_BYTES = 1024  # the last bytes of a file; a later run compares their digest
 COMPRESSED = (".gz", ".zst")
 SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
 FIRST_TRANSCRIPT = 1_577_836_800  # Unix seconds of 2020-01-01: no host that is known here is older
 ONE_FILE_TABLES = ("matches", "records", "tools")  # whose rows do not depend on other files
-OBJECT_TASK_SIZE = 2  # a task of objects at URLs is so many times as large, because each request has a delay
+OBJECT_TASK_FACTOR = 2  # a task of objects has twice as many bytes, because each request has a delay
 
 
 class SourceFile(NamedTuple):
@@ -88,7 +87,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
     size = 0
     for file in files:
         version = file.version
-        limit = task_bytes if version is None else task_bytes * OBJECT_TASK_SIZE
+        limit = task_bytes if version is None else task_bytes * OBJECT_TASK_FACTOR
         length = file.size - file.start
         if size + length > limit and task:
             yield task
@@ -134,8 +133,10 @@ def is_named_compressed(path: str) -> bool:
     return web_address(path).endswith(COMPRESSED)
 
 
-def mark_of(data: bytes) -> str:
-    """Return what the last MARK_BYTES of a file, or all of a smaller one, are known by again."""
+def tail_digest(data: bytes) -> str:
+    """Return a digest of the last MARK_BYTES of a file, or of a smaller file.  data: these bytes."""
+    from hashlib import blake2b  # loads slowly, and only a scan that is resumed needs it
+
     return blake2b(data, digest_size=8).hexdigest()
 
 

@@ -19,10 +19,12 @@ RATES = (
     "cache_read_input_token_cost",
     "cache_creation_input_token_cost",
 )
+# The price of tokens that are written to a cache and stay there for an hour. The last of RATES is for five minutes.
+HOUR_RATE = "cache_creation_input_token_cost_above_1hr"
 # The list has a model under its name, or behind the name of the company that sells it: these come first.
 MAKERS = ("anthropic", "openai", "gemini", "github_copilot")
 TIER = re.compile(r"_above_(\d{1,9})k_tokens$")
-PRICE = re.compile(rf"(?:{'|'.join(RATES)})(?:{TIER.pattern})?")
+PRICE = re.compile(rf"(?:{'|'.join((*RATES, HOUR_RATE))})(?:{TIER.pattern})?")
 MAX_PRICE = 1_000_000  # US dollars of a token; the dearest models take less than a thousandth of one
 
 
@@ -48,7 +50,9 @@ class PriceList:
 
     def __init__(self, models: Mapping[str, Any]) -> None:
         """models: the members of the list, by name. One that has no price, or one that is not a price, is left out."""
-        self.models = {name: facts for name, facts in with_prices(models).items() if all(map(is_price, listed(facts)))}
+        self.models = {
+            name: facts for name, facts in select_priced(models).items() if all(map(is_price, price_values(facts)))
+        }
         self.sizes_of: dict[str | None, Sequence[int]] = {}
         self.sold_as: dict[str, str] = {}
         for name in sorted(self.models, reverse=True):
@@ -80,12 +84,11 @@ class PriceList:
                 passed = size
         return passed
 
-    def cost(self, model: str | None, tokens: Tokens, size: int = 0) -> Decimal | None:
+    def cost(self, model: str | None, tokens: Tokens, size: int = 0, for_an_hour: int = 0) -> Decimal | None:
         """Return the price of tokens, or None if the list lacks the model.
 
-        What is written to a cache counts at the price for five minutes; transcripts' sums do not show which part is
-        kept for an hour.
-
+        for_an_hour: how many of `tokens.cache_creation` stay in the cache for an hour; the others stay for five
+            minutes.
         size: what `size_passed` returns for the prompts, which have higher prices if they are long.
 
         >>> PriceList({"m": {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06}}).cost("m", Tokens(10, 2))
@@ -95,18 +98,25 @@ class PriceList:
         if facts is None:
             return None
         ending = f"_above_{size}k_tokens" if size else ""
+        counts = (*tokens._replace(cache_creation=tokens.cache_creation - for_an_hour), for_an_hour)
+        names = (*RATES, HOUR_RATE)
         return sum(
-            (count * price_of(facts, name, ending) for count, name in zip(tokens, RATES, strict=True)), Decimal(0)
+            (count * price_of(facts, name, ending) for count, name in zip(counts, names, strict=True)), Decimal(0)
         )
 
 
-def with_prices(models: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the members of a list that name the price of a token."""
-    return {name: facts for name, facts in models.items() if isinstance(facts, dict) and RATES[0] in facts}
+def select_priced(models: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the members of a list that name the price of a token, without what is null in them."""
+    found = {
+        name: {key: value for key, value in facts.items() if value is not None}
+        for name, facts in models.items()
+        if isinstance(facts, dict)
+    }
+    return {name: facts for name, facts in found.items() if RATES[0] in facts}
 
 
-def listed(facts: Mapping[str, Any]) -> list[Any]:
-    """Return what the list has in the places of a model's prices."""
+def price_values(facts: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a model's price fields."""
     return [value for name, value in facts.items() if PRICE.fullmatch(name)]
 
 
@@ -116,8 +126,15 @@ def is_price(value: object) -> bool:
 
 
 def price_of(facts: Mapping[str, Any], name: str, ending: str) -> Decimal:
-    """Return the price of a token. Tokens of a cache that have no price cost what other tokens of a prompt cost."""
-    names = (name,) if name == RATES[1] else (name, RATES[0])
+    """Return the price of a token. Tokens of a cache that have no price cost what other tokens of a prompt cost.
+
+    Those that stay for an hour and have no price of their own cost what those for five minutes cost.
+    """
+    names = [name]
+    if name == HOUR_RATE:
+        names.append(RATES[3])
+    if name != RATES[1]:
+        names.append(RATES[0])
     for key in (f"{one}{end}" for one in names for end in (ending, "")):
         if key in facts:
             return Decimal(str(facts[key]))
@@ -132,11 +149,11 @@ def read_prices(path: str | os.PathLike[str]) -> PriceList:
         raise PriceError(f"{os.fspath(path)} is not valid JSON: {error}") from None
     except RecursionError:
         raise PriceError(f"{os.fspath(path)} is not a price list: its JSON is nested too deeply") from None
-    models = with_prices(found if isinstance(found, dict) else {})
+    models = select_priced(found if isinstance(found, dict) else {})
     if not models:
         advice = "Give LiteLLM's model_prices_and_context_window.json"
         raise PriceError(f"{os.fspath(path)} is not a price list: it has no prices of tokens. {advice}")
     for name, facts in models.items():
-        if any(isinstance(value, int | Decimal) and value > MAX_PRICE for value in listed(facts)):
+        if any(isinstance(value, int | Decimal) and value > MAX_PRICE for value in price_values(facts)):
             raise PriceError(f"{os.fspath(path)} is not a price list: {name} costs more than ${MAX_PRICE:,} a token")
     return PriceList(models)

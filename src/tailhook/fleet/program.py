@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
 from tailhook.fleet.answer import Conditions
 from tailhook.fleet.record_types import KNOWN_TYPES
-from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF
+from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF, usage_half
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 from tailhook.records import EPOCH
 
-# Tables whose rows are joined from halves, which each range gives: the columns of a half, and the bytes of which every
-# line with a half has at least one.
-HALVES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "tools": (TOOL_HALF, ("tool_use", "tool_result")),
-    "usage": (USAGE_HALF, ('usage"',)),
-    "sessions": (SESSION_LINE, ()),
+
+class HalfTable(NamedTuple):
+    """What ranges give for a table whose rows are joined from halves.
+
+    columns: of a half.
+    marks: texts; every line with a half contains one of them. () if any line may have one.
+    """
+
+    columns: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+HALVES: Mapping[str, HalfTable] = {
+    "tools": HalfTable(TOOL_HALF, ("tool_use", "tool_result")),
+    "usage": HalfTable(USAGE_HALF, ('usage"',)),
+    "sessions": HalfTable(SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
 # How the escapes of printable characters go on behind their backslash. The core looks for four bytes at first: with the
@@ -66,8 +76,10 @@ def category_search() -> Search:
 
 def half_columns(table: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of the halves of rows.  columns: of the rows."""
+    if table == "usage":
+        return usage_half(columns)
     return tuple(
-        name for name in HALVES[table][0] if table != "tools" or name not in LARGE_TOOL_COLUMNS or name in columns
+        name for name in HALVES[table].columns if table != "tools" or name not in LARGE_TOOL_COLUMNS or name in columns
     )
 
 
@@ -81,9 +93,12 @@ def make_program(
         sidechains.
     """
     if table in HALVES:
-        names, marks = half_columns(table, columns), HALVES[table][1]
+        names, marks = half_columns(table, columns), HALVES[table].marks
         gate = compile_table([(0, literal) for literal in (*marks, *ESCAPED_ASCII)], ignore_case=False, word=False)
         return ScanProgram(table=table, columns=names, gate=gate if marks else None, known_types=KNOWN_TYPES)
+    since, until = microseconds(conditions.since), microseconds(conditions.until)
+    if () in (conditions.roles, conditions.sessions):
+        since = until = 0  # no time is in between. The core takes an empty list for all
     names_found: list[str] = []
     compiled = []
     for search in searches:
@@ -95,11 +110,11 @@ def make_program(
         searches=compiled,
         names=names_found,
         gate=make_gate(searches) if table == "matches" else None,
-        roles=conditions.roles,
-        since=microseconds(conditions.since),
-        until=microseconds(conditions.until),
+        roles=conditions.roles or (),
+        since=since,
+        until=until,
         projects=() if conditions.project is None else (conditions.project,),
-        sessions=conditions.sessions,
+        sessions=conditions.sessions or (),
         known_types=KNOWN_TYPES,
         **options,
     )

@@ -66,14 +66,19 @@ class Question(NamedTuple):
             "table": self.table,
             "columns": list(self.columns),
             "patterns": [described_search(search) for search in self.searches],
-            "roles": list(self.conditions.roles),
+            "roles": described_values(self.conditions.roles),
             "since": since,
             "until": until,
             "project": self.conditions.project,
-            "sessions": list(self.conditions.sessions),
+            "sessions": described_values(self.conditions.sessions),
             "options": dict(self.options) if self.table == "matches" else {},
             "redact": self.redacted_context is not None,
         }
+
+
+def described_values(values: tuple[str, ...] | None) -> list[str] | None:
+    """Return what is chosen as a value for JSON: an empty list if all are, None if none is."""
+    return [] if values is None else list(values) or None
 
 
 def described_search(search: programs.Search) -> list[Any]:

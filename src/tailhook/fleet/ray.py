@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from tailhook.errors import MissingExtraError
-from tailhook.fleet import engines
 from tailhook.fleet.plan import FileRange, SourceFile
 from tailhook.fleet.question import Question
 
@@ -18,6 +17,8 @@ try:
     import ray.data
     from ray.data import Dataset, Datasource, ReadTask
     from ray.data.block import BlockMetadata
+
+    from tailhook.fleet import engines
 except ImportError as error:
     raise MissingExtraError(f"to_ray needs Ray Data ({error}). Install it:  pip install 'tailhook[ray]'") from error
 
@@ -28,7 +29,7 @@ def to_ray(question: Question, files: Sequence[SourceFile]) -> Dataset:
 
 
 def make_dataset(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> Dataset:
-    """Return what a reader gives for all tasks."""
+    """Return a dataset with the rows or halves of all tasks."""
     return ray.data.read_datasource(RaySource(reader, tasks), override_num_blocks=max(1, len(tasks)))
 
 
@@ -42,7 +43,10 @@ def map_ray_buckets(halves: Dataset, _schema: Any, function: Callable[..., Any])
 
 
 class RaySource(Datasource):
-    """What a reader gives for all tasks. Ray asks several times for its read tasks; the files are listed once."""
+    """A data source of Ray Data: the rows or halves of all tasks.
+
+    Ray asks several times for its read tasks; the files are listed once.
+    """
 
     def __init__(self, reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> None:
         super().__init__()

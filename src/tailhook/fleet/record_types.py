@@ -6,7 +6,7 @@ CLAUDE_CODE = (  # 2.1.329 and before
     *("mode", "permission-mode", "ai-title", "queue-operation", "bridge-session", "custom-title", "pr-link"),
     *("file-history-delta", "summary", "human", "tool_use", "tool_result"),
 )
-TRANSLATED = ("assistant", "user", "system")  # types of Claude Code's that other hosts' records are given
+TRANSLATED = ("assistant", "user", "system")  # Claude Code's types, which translated records of other hosts have
 NOT_TRANSLATED = {
     "codex": ("session_meta", "turn_context", "response_item", "event_msg", "token_usage_record"),  # 0.169.0
     "gemini": ("info", "error", "warning"),  # 0.61.0

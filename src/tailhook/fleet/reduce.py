@@ -1,17 +1,19 @@
 """Joins the halves that ranges give into rows: tool uses with their results, and what a session adds up.
 
-Every function here is associative and gives the same rows in whatever order the halves come: places decide, which are
-(time, path, offset). So does `ResponseCounter` of the core, which counts responses once.
+The rows do not depend on the order in which tasks end: records are ordered by their place, (time, path, offset).
+`join_tools` needs sorted halves. `ResponseCounter` of the core, which counts responses once, takes any order, too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import chain, compress, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
+
+from tailhook.fleet.columns import CACHE_HOUR_COLUMN
 
 NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
 NONE = (NEVER, 0, "")
@@ -22,15 +24,16 @@ USAGE_HALF = (
     *("message_id", "request_id", "uuid"),
     *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
 )
-TOOL_HALF = (
-    *("path", "offset", "session_id", "agent_id", "project", "tool_use_id", "name", "started", "ended", "is_error"),
-    *("input", "file", "command", "is_result"),
-)
 LARGE_TOOL_COLUMNS = ("input", "file", "command")  # of TOOL_HALF, which are read only if they are asked for
 
 
+def usage_half(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of a half of a response.  columns: of the rows."""
+    return (*USAGE_HALF, CACHE_HOUR_COLUMN) if CACHE_HOUR_COLUMN in columns else USAGE_HALF
+
+
 class ToolHalf(NamedTuple):
-    """A tool's use or its result, with the columns of TOOL_HALF. Those that were not read are None."""
+    """A tool's use or its result. Columns that were not read are None."""
 
     path: str
     offset: int
@@ -46,6 +49,9 @@ class ToolHalf(NamedTuple):
     file: str | None
     command: str | None
     is_result: bool
+
+
+TOOL_HALF = ToolHalf._fields
 
 
 def join_tools(halves: Iterable[ToolHalf]) -> Iterator[ToolHalf]:
@@ -86,7 +92,7 @@ def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
 
 
 class UsageRow(NamedTuple):
-    """A row of the table usage: a response, counted once."""
+    """A row of the table usage: a response, counted once, and CACHE_HOUR_COLUMN, which is None if it was not read."""
 
     session_id: str
     agent_id: str | None
@@ -100,6 +106,7 @@ class UsageRow(NamedTuple):
     output_tokens: int | None
     cache_read_tokens: int | None
     cache_creation_tokens: int | None
+    cache_creation_1h_tokens: int | None = None
 
 
 def tool_row(use: ToolHalf) -> tuple[Any, ...]:
@@ -112,15 +119,9 @@ def tool_row(use: ToolHalf) -> tuple[Any, ...]:
 
 # ---- sessions ------------------------------------------------------------------
 
-SESSION_LINE = (
-    *("path", "offset", "host", "host_version", "session_id", "agent_id", "project", "git_branch", "uuid", "timestamp"),
-    *("message_id", "is_prompt", "is_sidechain", "is_error", "parent"),
-    *("line_bytes", "has_record", "is_broken", "has_own_words", "tool_ids", "unnamed_uses", "progress_agents"),
-)
-
 
 class SessionLines(NamedTuple):
-    """What a session gets from lines that follow each other in a file: a list for each column of SESSION_LINE."""
+    """What a session gets from lines that follow each other in a file: a list for each column."""
 
     path: list[str]
     offset: list[int]
@@ -162,13 +163,42 @@ class SessionLines(NamedTuple):
             start = end
 
 
+SESSION_LINE = SessionLines._fields
+
+
+class SessionRow(NamedTuple):
+    """A row of the table sessions."""
+
+    host: str
+    session_id: str
+    parent: str | None
+    path: str
+    project: str | None
+    git_branch: str | None
+    models: list[str]
+    host_version: str | None
+    start: datetime | None
+    end: datetime | None
+    prompts: int
+    messages: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_creation_tokens: int
+    errors: int
+    sub_agents: int
+    bytes: int
+    broken_lines: int
+
+
 class SessionTotals:
     """What is kept of the lines of one session."""
 
     def __init__(self) -> None:
         self.first: dict[str, tuple[Place, str]] = {}  # by column: the value of the first record that has one
         self.last: dict[str, tuple[Place, str]] = {}
-        self.host = ""
+        self.host: tuple[str, str] | None = None  # the least path, and the host of its file
         self.path: tuple[int, str] | None = None  # how well a file stands for the session, and its path
         self.times: list[datetime] = []  # the least and the greatest
         self.prompts: set[object] = set()
@@ -184,8 +214,8 @@ class SessionTotals:
         """Add lines of one file.  stem: the file's name."""
         self.bytes += sum(lines.line_bytes)
         self.broken_lines += sum(lines.is_broken)
-        self.host = self.host or lines.host[0]
-        path, session_id = lines.path[0], lines.session_id[0]
+        path, session_id, host = lines.path[0], lines.session_id[0], lines.host[0]
+        self.host = (path, host) if self.host is None else min(self.host, (path, host))
         if not all(lines.has_record):
             lines = lines.only(lines.has_record)
         are_own = [not agent and not side for agent, side in zip(lines.agent_id, lines.is_sidechain, strict=True)]
@@ -201,10 +231,10 @@ class SessionTotals:
             self.times += [min(known_times), max(known_times)]
             self.times = [min(self.times), max(self.times)]
         for name in ("project", "parent", "host"):
-            if (found := first_value(lines, path, getattr(lines, name))) is not None:
+            if (found := end_value(min, lines, path, getattr(lines, name))) is not None:
                 self.first[name] = min(self.first.get(name, found), found)
         for name in ("git_branch", "host_version"):
-            if (found := last_value(lines, path, getattr(lines, name))) is not None:
+            if (found := end_value(max, lines, path, getattr(lines, name))) is not None:
                 self.last[name] = max(self.last.get(name, found), found)
         self.prompts.update(known_by(lines.only(lines.is_prompt)))
         self.errors.update(known_by(lines.only(lines.is_error)))
@@ -224,45 +254,85 @@ def known_by(lines: SessionLines) -> Iterator[object]:
         yield uuid or (path, offset)
 
 
-def first_value(lines: SessionLines, path: str, values: Sequence[str | None]) -> tuple[Place, str] | None:
-    """Return the first value of one file's records that is not empty, and its place; None if there is none."""
+def end_value(
+    choose: Callable[..., tuple[datetime, int, str]], lines: SessionLines, path: str, values: Sequence[str | None]
+) -> tuple[Place, str] | None:
+    """Return the first or the last value of one file's records that is not empty, and its place, or None.
+
+    choose: `min` for the first one, `max` for the last one.
+    """
     rows = zip(lines.timestamp, lines.offset, values, strict=True)
-    time, offset, value = min(((time or NEVER, offset, value) for time, offset, value in rows if value), default=NONE)
+    valued = ((time or NEVER, offset, value) for time, offset, value in rows if value)
+    time, offset, value = choose(valued, default=NONE)
     return None if not value else ((time, path, offset), value)
 
 
-def last_value(lines: SessionLines, path: str, values: Sequence[str | None]) -> tuple[Place, str] | None:
-    """Return the last value of one file's records that is not empty, and its place; None if there is none."""
-    rows = zip(lines.timestamp, lines.offset, values, strict=True)
-    time, offset, value = max(((time or NEVER, offset, value) for time, offset, value in rows if value), default=NONE)
-    return None if not value else ((time, path, offset), value)
+class ResponseTokens(NamedTuple):
+    """What a session needs of a response that is counted once: columns of the table usage."""
+
+    session_id: str
+    agent_id: str | None
+    model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_creation_tokens: int | None
 
 
-def add_tokens(numbers: Iterable[int | None]) -> int:
-    """Return the sum of numbers of tokens, at most MAX_INT64. None counts 0."""
-    return min(sum(number or 0 for number in numbers), MAX_INT64)
+class SessionUse:
+    """The responses of one session, added up."""
+
+    def __init__(self) -> None:
+        self.agents: set[str] = set()
+        self.models: set[str] = set()
+        self.input_tokens = self.output_tokens = self.cache_read_tokens = self.cache_creation_tokens = 0
+
+    def add(self, response: ResponseTokens) -> None:
+        """Add a response."""
+        if response.agent_id:
+            self.agents.add(response.agent_id)
+        if response.model:
+            self.models.add(response.model)
+        self.input_tokens += response.input_tokens or 0
+        self.output_tokens += response.output_tokens or 0
+        self.cache_read_tokens += response.cache_read_tokens or 0
+        self.cache_creation_tokens += response.cache_creation_tokens or 0
 
 
-def session_rows(totals: dict[str, SessionTotals], responses: Iterable[UsageRow]) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns of the table sessions, sorted by session.
+def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseTokens]) -> Iterator[SessionRow]:
+    """Yield the rows of the table sessions, sorted by session.
 
     totals: by session.  responses: those of all sessions, each once.
     """
-    used: dict[str, list[UsageRow]] = defaultdict(list)
+    used: dict[str, SessionUse] = defaultdict(SessionUse)
     for response in responses:
-        used[response.session_id].append(response)
+        used[response.session_id].add(response)
     for session_id, total in sorted(totals.items()):
         own = used[session_id]
-        total.agents.update(response.agent_id for response in own if response.agent_id)
+        total.agents.update(own.agents)
         first = {name: value for name, (_, value) in total.first.items()}
         last = {name: value for name, (_, value) in total.last.items()}
         start, end = total.times or (None, None)
-        yield (
-            *(first.get("host", total.host), session_id, first.get("parent"), (total.path or (0, ""))[1]),
-            *(first.get("project"), last.get("git_branch"), sorted({one.model for one in own if one.model})),
-            *(last.get("host_version"), start, end, len(total.prompts), len(total.messages)),
-            len(total.tool_ids) + total.unnamed_uses,
-            *(add_tokens(one.input_tokens for one in own), add_tokens(one.output_tokens for one in own)),
-            *(add_tokens(one.cache_read_tokens for one in own), add_tokens(one.cache_creation_tokens for one in own)),
-            *(len(total.errors), len(total.agents), total.bytes, total.broken_lines),
+        yield SessionRow(
+            host=first.get("host") or (total.host or ("", ""))[1],
+            session_id=session_id,
+            parent=first.get("parent"),
+            path=(total.path or (0, ""))[1],
+            project=first.get("project"),
+            git_branch=last.get("git_branch"),
+            models=sorted(own.models),
+            host_version=last.get("host_version"),
+            start=start,
+            end=end,
+            prompts=len(total.prompts),
+            messages=len(total.messages),
+            tool_calls=len(total.tool_ids) + total.unnamed_uses,
+            input_tokens=min(own.input_tokens, MAX_INT64),
+            output_tokens=min(own.output_tokens, MAX_INT64),
+            cache_read_tokens=min(own.cache_read_tokens, MAX_INT64),
+            cache_creation_tokens=min(own.cache_creation_tokens, MAX_INT64),
+            errors=len(total.errors),
+            sub_agents=len(total.agents),
+            bytes=total.bytes,
+            broken_lines=total.broken_lines,
         )

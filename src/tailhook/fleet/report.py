@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     files, bytes: that are done, compressed files with the size that they have on disk.
     all_files, all_bytes: that there are to read; with `resume`, what is new.
 
-    A table that reads all files twice counts each half after the first time.
+    The table sessions reads every file twice. A file and its bytes count half after the first reading.
     """
 
     files: int

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import ResumeError, TailhookError
 from tailhook.fleet.answer import BATCH_ROWS, answer_question
-from tailhook.fleet.folder_question import FORMAT, QUESTION, check_kept_question, damage_of
-from tailhook.fleet.local import TaskResult, find_session, run_tasks, scan_task
+from tailhook.fleet.folder_question import FORMAT, QUESTION, check_same_question, damage_of, read_kept_question
+from tailhook.fleet.local import TaskResult, find_session, run_tasks
 from tailhook.fleet.output import from_pyarrow, import_pyarrow, whole_file, write_parquet
 from tailhook.fleet.plan import (
     COMPRESSED,
@@ -34,8 +34,8 @@ from tailhook.fleet.plan import (
     ScanProblem,
     SourceFile,
     make_tasks,
-    mark_of,
     problem_of,
+    tail_digest,
 )
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
@@ -76,14 +76,15 @@ class PartFolder:
         self.manifest = folder / "manifest.ndjson"
         self.states: dict[str, FileState] = {}
         self.parts: dict[str, list[str]] = {}  # the paths of the files with rows in a part, by its name
+        self.sizes: dict[str, int] = {}  # of the parts in bytes, by name; older manifests do not have them
         self.last_number = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.read_manifest()
         for file in folder.iterdir():
-            is_remains = file.name.startswith(".part-") or file.match("part-*.parquet")
+            is_remains = file.match(".*.part") or file.match("part-*.parquet")
             if is_remains and file.name not in self.parts:
                 file.unlink()
-        lost = [path for name, paths in self.parts.items() if not (folder / name).exists() for path in paths]
+        lost = [path for name, paths in self.parts.items() if not self.is_there(name) for path in paths]
         if lost:
             self.forget(set(lost))
 
@@ -100,6 +101,14 @@ class PartFolder:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise damage_of(self.manifest) from error
 
+    def is_there(self, name: str) -> bool:
+        """Return whether a part exists, with the size that it was written with."""
+        try:
+            size = (self.folder / name).stat().st_size
+        except FileNotFoundError:
+            return False
+        return size == self.sizes.get(name, size)
+
     def apply(self, entry: Mapping[str, Any]) -> None:
         """Apply a line of the manifest: parts that no longer count, files to read again, a new part, files read."""
         for name in entry.get("removed", ()):
@@ -109,6 +118,8 @@ class PartFolder:
         for name, paths in entry.get("parts", {}).items():
             self.parts[name] = paths
             self.last_number = max(self.last_number, int(name[5:-8]))
+        for name, size in entry.get("sizes", {}).items():
+            self.sizes[name] = size
         for path, state in entry.get("files", {}).items():
             self.states[path] = FileState(*state)
 
@@ -121,7 +132,12 @@ class PartFolder:
         return read_parts(self.table, self.files())
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to the manifest, on the disk when this returns, and apply it."""
+        """Add a line to the manifest, on the disk when this returns, and apply it.
+
+        entry: without the sizes of its parts.
+        """
+        sizes = {name: (self.folder / name).stat().st_size for name in entry["parts"]}
+        entry = {**entry, **({"sizes": sizes} if sizes else {})}
         with self.manifest.open("ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
             file.flush()
@@ -143,7 +159,7 @@ class PartFolder:
         parts = {}
         for name in removed:
             kept = [path for path in self.parts[name] if path not in paths]
-            if kept and (self.folder / name).exists():
+            if kept and self.is_there(name):
                 gone = pyarrow.array([path.encode("utf-8", "replace").decode() for path in paths])
                 parts[self.write_part(rows_of_other_files(self.folder / name, gone))] = kept
         self.append({"removed": removed, "forgotten": sorted(paths), "parts": parts})
@@ -210,7 +226,8 @@ class PartFolder:
             kept = [part for part in task if part.path not in failed and part.start == self.offset_of(part)]
             if len(kept) == len(task):
                 return task, result._replace(problems=problems)
-            task, result = kept, scan_task(program, kept, with_marks=True)
+            with closing(run_tasks(program, [kept], 1, with_marks=True)) as runs:
+                task, result = kept, next(runs).whole_result()
             problems += result.problems
 
     def offset_of(self, part: FileRange) -> int:
@@ -236,7 +253,7 @@ def state_of(file: SourceFile, part: FileRange, mark: str) -> FileState:
     """
     if file.etag is None:
         with suppress(OSError):  # it has vanished since it was read
-            mark = mark_of(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
+            mark = tail_digest(read_bytes(file, max(0, file.size - MARK_BYTES), file.size))
     return FileState(file.size, file.modified, file.etag, mark, file.size if part.end is None else part.end)
 
 
@@ -251,13 +268,19 @@ def has_grown(file: SourceFile, state: FileState) -> bool:
     if state.size == 0:
         return True
     last = read_bytes(file, max(0, state.size - MARK_BYTES), state.size)
-    if not last.endswith(b"\n") or state.mark != mark_of(last):
+    if not last.endswith(b"\n") or state.mark != tail_digest(last):
         return False
     if state.size >= HEAD_BYTES:
         return True
     head = read_bytes(file, 0, min(file.size, HEAD_BYTES))
-    known, now = (name_of_host(recognize(io.BytesIO(data))) for data in (head[: state.size], head))
-    return find_session(io.BytesIO(head[: state.size])) is not None and known == now
+    session, host = session_and_host(head[: state.size])
+    return session is not None and (session, host) == session_and_host(head)
+
+
+def session_and_host(head: bytes) -> tuple[str | None, str]:
+    """Return which session and host the beginning of a file names. The session is None if it names none."""
+    records = recognize(io.BytesIO(head))
+    return (records and records.session_id) or find_session(io.BytesIO(head)), name_of_host(records)
 
 
 def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
@@ -322,7 +345,8 @@ def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
     run uses it, and OSError.
     """
     wanted = {"format": FORMAT, **question}
-    check_kept_question(folder, wanted)  # before anything is written into it
+    if (known := read_kept_question(folder)) is not None:
+        check_same_question(folder, known, wanted)  # before anything is written into it
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("wb") as lock:
         if fcntl is not None:
@@ -330,7 +354,9 @@ def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ResumeError(f"another scan is writing to {folder}: wait until it has ended") from None
-        if check_kept_question(folder, wanted):
+        if (known := read_kept_question(folder)) is not None:
+            check_same_question(folder, known, wanted)  # which another run may have written by now
+        else:
             with whole_file(folder / QUESTION) as file:
                 file.write(json.dumps(wanted, indent=2).encode())
         for remains in folder.glob(".*.part"):  # of a killed run

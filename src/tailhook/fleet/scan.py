@@ -16,7 +16,7 @@ from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, ROLES, TABLE_COLUMNS
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import SourceFile, files_since, make_tasks
@@ -69,6 +69,14 @@ class Scan:
         self._progress = progress
         self._newest = self._new_run()
 
+    def _with_column(self, name: str) -> Scan:
+        """Return the same question with one more column, which its table does not have: for the commands only.
+
+        name: CACHE_HOUR_COLUMN (columns.py), for the table usage.
+        """
+        question = self._question._replace(columns=(*self.columns, name))
+        return Scan(self.sources, question, self._workers, self.resume, self._progress)
+
     def _new_run(self) -> ScanRun:
         """Return what notes what an iteration reads: several may go on at the same time."""
         return ScanRun(self.table, self._progress)
@@ -83,7 +91,7 @@ class Scan:
             "columns": self.columns,
             "resume": None if self.resume is None else str(self.resume),
         }
-        shown = [f", {name}={reprlib.repr(value)}" for name, value in asked.items() if value]
+        shown = [f", {name}={reprlib.repr(value)}" for name, value in asked.items() if value or value == ()]
         return f"Scan({self.table!r}{''.join(shown)})"
 
     def __iter__(self) -> Iterator[ArrowBatch]:
@@ -197,11 +205,11 @@ def scan(
     patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str] = (),
     signals: bool = False,
     categories: bool = False,
-    roles: Iterable[str] = (),
+    roles: Iterable[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     project: str | os.PathLike[str] | None = None,
-    sessions: Iterable[str] = (),
+    sessions: Iterable[str] | None = None,
     columns: Sequence[str] | None = None,
     in_code: bool | None = False,
     context: int = CONTEXT_CHARS,
@@ -220,13 +228,13 @@ def scan(
         set with outside_code=False needs in_code=None.
     signals: for matches: also find the texts that end an idle loop.
     categories: for matches: also find the keywords of the memory machine.
-    roles: for matches and records: only those of these roles, "user", "assistant" and "human"; () for all.
+    roles: for matches and records: only those of these roles, "user", "assistant" and "human"; None for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
     project: only rows of this folder and those below it. A relative one begins at the current folder, as for the
         command.
-    sessions: only rows of the sessions with these ids; () for all.
-    columns: in this order; None for all but `text` and `input`, which can be large.
+    sessions: only rows of the sessions with these ids; None for all.
+    columns: in this order, at least one and none twice; None for all but `text` and `input`, which can be large.
     in_code: for matches: False for those outside code, True for those in code, None for both.
     context: for matches: how many characters before and after one.
     all_text: for matches: search the text of every record instead of own words only.
@@ -243,24 +251,18 @@ def scan(
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
     ('name', 'duration_ms')
     """
-    if not isinstance(table, str):
-        raise TypeError(f"table is {table!r}: give one of {', '.join(TABLE_COLUMNS)}")
-    if table not in TABLE_COLUMNS:
-        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+    check_table(table)
     check_booleans(signals=signals, categories=categories, all_text=all_text, sidechains=sidechains, redact=redact)
     if in_code is not None:
         check_booleans(in_code=in_code)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is {progress!r}: give a function")
-    found = None if sources is None else list_sources(sources)
-    roles, sessions = check_strings("roles", roles), check_strings("sessions", sessions)
+    source_list = None if sources is None else list_sources(sources)
+    roles = None if roles is None else check_strings("roles", roles)
+    sessions = None if sessions is None else check_strings("sessions", sessions)
     chosen = check_columns(table, columns)
-    searches = []
-    if patterns:
-        searches.append(user_search(patterns, in_code))
+    searches = [user_search(patterns, in_code)] if patterns else []
     searches += [programs.signal_search()] * signals + [programs.category_search()] * categories
-    if table == "matches" and not searches:
-        raise ValueError("nothing to find: give patterns, signals=True or categories=True")
     for_matches = {
         "patterns": bool(patterns),
         "signals": signals,
@@ -270,18 +272,12 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    if table != "matches" and any(for_matches.values()):
-        given = ", ".join(name for name, is_given in for_matches.items() if is_given)
-        raise ValueError(f"only the table matches takes {given}")
-    if table not in ("matches", "records") and roles:
-        raise ValueError(f"rows of the table {table} have no role")
-    if unknown := [role for role in roles if role not in ROLES]:
-        raise ValueError(f"there is no role {unknown[0]!r}: choose among {', '.join(ROLES)}")
-    for name, time_limit in (("since", since), ("until", until)):
-        if time_limit is not None and (not isinstance(time_limit, datetime) or time_limit.utcoffset() is None):
-            raise TypeError(f"{name} is {time_limit!r}, which has no time zone: give an aware datetime")
+    check_fit(table, [name for name, is_given in for_matches.items() if is_given], roles)
+    check_times(since=since, until=until)
     threads = (os.cpu_count() or 1) if workers is None else check_whole_number("workers", workers, 1)
     context = check_whole_number("context", context, 0)
+    if context > MAX_CONTEXT_CHARS:
+        raise ValueError(f"context is {context}: give at most {MAX_CONTEXT_CHARS:,}")
     conditions = Conditions(roles, since, until, None if project is None else project_folder(project), sessions)
     options = {
         "code": -1 if in_code is None else int(in_code),
@@ -289,13 +285,48 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    if resume is not None and table in ("matches", "records") and "path" not in chosen:
-        raise ValueError("resume needs the column path, by which it knows the rows of a file")
     question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
-    if resume is not None and not check_path("resume", resume):
+    folder = None if resume is None else resume_folder(resume, table, chosen)
+    return Scan(source_list, question, threads, folder, progress)
+
+
+def check_table(table: str) -> None:
+    """Raise ValueError if there is no such table, and TypeError if it is not a str."""
+    if not isinstance(table, str):
+        raise TypeError(f"table is {table!r}: give one of {', '.join(TABLE_COLUMNS)}")
+    if table not in TABLE_COLUMNS:
+        raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+
+
+def check_fit(table: str, for_matches: Sequence[str], roles: Sequence[str] | None) -> None:
+    """Raise ValueError if a table does not take the arguments, if it has nothing to find, or for an unknown role.
+
+    for_matches: the names of the arguments that were given of those that only the table matches takes.
+    """
+    if table == "matches" and not {"patterns", "signals", "categories"}.intersection(for_matches):
+        raise ValueError("nothing to find: give patterns, signals=True or categories=True")
+    if table != "matches" and for_matches:
+        raise ValueError(f"only the table matches takes {', '.join(for_matches)}")
+    if table not in ("matches", "records") and roles is not None:
+        raise ValueError(f"rows of the table {table} have no role")
+    if unknown := [role for role in roles or () if role not in ROLES]:
+        raise ValueError(f"there is no role {unknown[0]!r}: choose among {', '.join(ROLES)}")
+
+
+def check_times(**times: datetime | None) -> None:
+    """Raise TypeError if an argument is not an aware time.  times: by the name of the argument."""
+    for name, time in times.items():
+        if time is not None and (not isinstance(time, datetime) or time.utcoffset() is None):
+            raise TypeError(f"{name} is {time!r}, which has no time zone: give an aware datetime")
+
+
+def resume_folder(resume: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Path:
+    """Return the folder that keeps the rows. Raises ValueError if it has no name or lacks the column that it needs."""
+    if table in ("matches", "records") and "path" not in columns:
+        raise ValueError("resume needs the column path, by which it knows the rows of a file")
+    if not check_path("resume", resume):
         raise ValueError("resume is an empty name: give a folder")
-    kept = None if resume is None else Path(resume)
-    return Scan(found, question, threads, kept, progress)
+    return Path(resume)
 
 
 def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]:
@@ -369,11 +400,19 @@ def user_search(
 
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns to build. Raises ValueError if the table lacks one, and TypeError for a single str."""
+    """Return the columns to build.
+
+    Raises ValueError if there are none, if one is named twice or if the table lacks one, and TypeError for a single
+    str.
+    """
     known = TABLE_COLUMNS[table]
     if columns is None:
         return tuple(name for name in known if name not in LARGE)
     columns = check_strings("columns", columns)
+    if not columns:
+        raise ValueError("columns names no column")
     if unknown := [name for name in columns if name not in known]:
-        raise ValueError(f"the table {table} has no column {', '.join(unknown)}. It has {', '.join(known)}")
+        raise ValueError(f"the table {table} has no column {unknown[0]!r}. It has {', '.join(known)}")
+    if len(set(columns)) < len(columns):
+        raise ValueError("a column is named twice")
     return columns

@@ -38,9 +38,9 @@ SHORT_HEADS = {  # on a terminal; other columns have their names
     "input_tokens": "input",
     "output_tokens": "output",
     "cache_read_tokens": "cache read",
-    "cache_creation_tokens": "cached",
+    "cache_creation_tokens": "cache creation",
     "duration_ms": "ms",
-    "tool_calls": "tools",
+    "tool_calls": "tool calls",
     "text_bytes": "bytes",
     "is_error": "error",
 }
@@ -175,11 +175,11 @@ class TableWriter:
             if name in self.shown:
                 self.narrow(name, least, width)
         for name in long:
-            self.widths[name] += max(0, min(MIN_LONG_CELL - self.widths[name], -self.missing(width)))
+            self.widths[name] += max(0, min(MIN_LONG_CELL - self.widths[name], -self.excess_cells(width)))
         for name in (name for name in short if name in self.shown):  # the room of those that are left out
-            self.widths[name] += min(wanted[name] - self.widths[name], max(0, -self.missing(width)))
+            self.widths[name] += min(wanted[name] - self.widths[name], max(0, -self.excess_cells(width)))
         growing = long or [name for name in self.shown if name in ENDS]
-        room = max(0, -self.missing(width))
+        room = max(0, -self.excess_cells(width))
         for place, name in enumerate(growing):
             more = room // (len(growing) - place)
             self.widths[name] += more
@@ -188,15 +188,15 @@ class TableWriter:
     def leave_out(self, names: Sequence[str], width: int) -> None:
         """Leave out columns until the table is as wide as the terminal."""
         for name in names:
-            if self.missing(width) > 0 and name in self.shown:
+            if self.excess_cells(width) > 0 and name in self.shown:
                 self.shown.remove(name)
 
     def narrow(self, name: str, least: int, width: int) -> None:
-        """Take from a column the cells by which the table is too wide, but leave it so many."""
-        if (missing := self.missing(width)) > 0:
-            self.widths[name] = min(self.widths[name], max(least, self.widths[name] - missing))
+        """Narrow a column until the table fits, but not below `least` cells."""
+        if (excess := self.excess_cells(width)) > 0:
+            self.widths[name] = min(self.widths[name], max(least, self.widths[name] - excess))
 
-    def missing(self, width: int) -> int:
+    def excess_cells(self, width: int) -> int:
         """Return how many cells the table is wider than the terminal; negative if it is narrower."""
         return sum(self.widths[name] + 1 for name in self.shown) - 1 - width
 
@@ -273,7 +273,7 @@ def one_line(text: str) -> str:
 
 
 def cut_end(text: str, width: int) -> str:
-    """Return the beginning of a text, as many cells as there are.
+    """Cut the end of a text so that it fits into `width` cells.
 
     >>> cut_end("transcript", 6)
     'trans…'
@@ -286,12 +286,23 @@ def cut_end(text: str, width: int) -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """Return the end of a text, as many cells as there are."""
+    """Cut the beginning of a text so that it fits into `width` cells."""
     if count_cells(text) <= width:
         return text
     while text and count_cells(text) >= width:
         text = text[max(1, (count_cells(text) - width) // 2) :]
     return f"…{text}" if width > 0 else ""
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Return the beginning and the end of a text, as many cells as there are.
+
+    >>> cut_middle("transcript", 7)
+    'tra…ipt'
+    """
+    if count_cells(text) <= width:
+        return text
+    return cut_end(text, width - width // 2) + cut_start(text, width // 2 + 1)[1:]
 
 
 def link_of(path: str) -> str:

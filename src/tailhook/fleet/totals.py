@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
+from itertools import repeat
 
 from tailhook._core import ArrowBatch
-from tailhook.fleet.columns import TOKEN_COLUMNS
+from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TOKEN_COLUMNS
 from tailhook.fleet.local_time import in_zone
 from tailhook.fleet.prices import PriceList, Tokens
 
@@ -51,6 +52,11 @@ class TimeNames:
         self.key, self.zone = TIME_KEYS[by], zone
         self.hours: dict[str, str | None] = {}  # None: both ends of the hour are in other groups
 
+    def names(self, times: Iterable[str | None]) -> list[str | None]:
+        """Return the names of the groups of times.  times: as `name` takes them; None has the name None."""
+        hours = self.hours
+        return [time and (hours.get(time[:HOUR_CHARS]) or self.name(time)) for time in times]
+
     def name(self, time: str) -> str:
         """Return the name of a time's group.  time: as ArrowBatch gives it as a text."""
         hour = time[:HOUR_CHARS]
@@ -84,7 +90,10 @@ GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id"
 
 
 def total_columns(by: str) -> tuple[str, ...]:
-    """Return the columns of the table usage that `add_up` needs.  by: one of USAGE_GROUPINGS (columns.py)."""
+    """Return the columns of the table usage that `add_up` needs.  by: one of USAGE_GROUPINGS (columns.py).
+
+    For costs it needs CACHE_HOUR_COLUMN, too.
+    """
     return tuple(dict.fromkeys((GROUP_COLUMNS.get(by, "timestamp"), "model", *TOKEN_COLUMNS)))
 
 
@@ -95,7 +104,8 @@ def add_up(
 
     A response that lacks what it is grouped by belongs to the group None.
 
-    batches: with the columns that `total_columns` gives.
+    batches: with the columns that `total_columns` gives. Without CACHE_HOUR_COLUMN, what is written to a cache costs
+        the price for five minutes.
     by: one of USAGE_GROUPINGS (columns.py).
     prices: None if no costs are wanted: they are 0 then, and no model is without a price.
     zone: the time zone in which days begin; None for this computer's.
@@ -103,9 +113,9 @@ def add_up(
     groups: dict[str | None, Total] = {}
     unpriced: dict[str | None, Total] = {}
     whole = Total()
-    for (name, model, size), (responses, *counts) in sums_of(batches, by, prices, zone).items():
+    for (name, model, size), (responses, *counts, for_an_hour) in sums_of(batches, by, prices, zone).items():
         tokens = Tokens(*counts)
-        cost = Decimal(0) if prices is None else prices.cost(model, tokens, size)
+        cost = Decimal(0) if prices is None else prices.cost(model, tokens, size, for_an_hour)
         for total in (groups.setdefault(name, Total()), whole):
             total.add(responses, tokens, cost)
         if cost is None:
@@ -119,7 +129,8 @@ def sums_of(
     """Return the sums of responses that share a group and a price, so that only the sums have to be priced.
 
     The keys are the name of the group, the model, and what `PriceList.size_passed` gives. The values are the number of
-    responses and those of their tokens. The other parameters are those of `add_up`.
+    responses, those of their tokens, and those that stay in a cache for an hour. The other parameters are those
+    of `add_up`.
     """
     sums: dict[tuple[str | None, str | None, int], list[int]] = {}
     times = TimeNames(by, zone) if by in TIME_KEYS else None
@@ -127,21 +138,27 @@ def sums_of(
         columns = dict(zip(batch.names, batch.columns(times_as_text=True), strict=True))
         names = columns[GROUP_COLUMNS.get(by, "timestamp")]
         if times is not None:
-            names = [None if time is None else times.name(time) for time in names]
-        tokens = (
+            names = times.names(names)
+        counts = [
             [count or 0 for count in columns[name]] if None in columns[name] else columns[name]
             for name in TOKEN_COLUMNS
-        )
-        for name, model, sent, written, read, kept in zip(names, columns["model"], *tokens, strict=True):
-            size = 0 if prices is None else prices.size_passed(model, sent + read + kept)
-            key = (name or None, model, size)
-            if (found := sums.get(key)) is None:
-                found = sums[key] = [0] * 5
-            found[0] += 1
-            found[1] += sent
-            found[2] += written
-            found[3] += read
-            found[4] += kept
+        ]
+        if CACHE_HOUR_COLUMN in columns:
+            pairs = zip(columns[CACHE_HOUR_COLUMN], counts[-1], strict=True)
+            counts.append([min(for_an_hour or 0, written) for for_an_hour, written in pairs])
+        keys: Iterable[tuple[str | None, str | None, int]] = zip(names, columns["model"], repeat(0))
+        if prices is not None:
+            prompts = map(sum, zip(counts[0], *counts[2:4], strict=True))
+            keys = zip(names, columns["model"], map(prices.size_passed, columns["model"], prompts), strict=True)
+        # The places of each key first: `sum` then adds up a column without a loop in Python.
+        places: dict[tuple[str | None, str | None, int], list[int]] = {}
+        for place, key in enumerate(keys):
+            places.setdefault(key, []).append(place)
+        for (name, model, size), here in places.items():
+            found = sums.setdefault((name or None, model, size), [0] * 6)
+            found[0] += len(here)
+            for number, column in enumerate(counts, 1):
+                found[number] += sum(map(column.__getitem__, here))
     return sums
 
 

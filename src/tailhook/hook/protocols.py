@@ -158,7 +158,8 @@ class Host(Protocol):
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
     BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
     HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that have no default or another value.
-    TRANSCRIPT_FOLDER: where transcripts are, below the host's folder (`folder` of HOOKS_FILE); "" if it is not known.
+    TRANSCRIPT_FOLDERS: where transcripts are, below the host's folder (`folder` of HOOKS_FILE); () if it is not known.
+    FORMER_FOLDERS: what the host's folder was in older versions, below the person's home folder.
     SUB_AGENT_FILES: patterns of `glob` that find the transcripts of sub-agents. They begin at the folder that holds the
         session's transcript; {session} stands for its name. Without it a pattern may match other sessions' files.
     """
@@ -171,7 +172,8 @@ class Host(Protocol):
     BLOCK_CAP_VARIABLE: str
     BLOCK_CAP_COUNTS: str
     HOOKS_FILE: HooksFileFields
-    TRANSCRIPT_FOLDER: str
+    TRANSCRIPT_FOLDERS: tuple[str, ...]
+    FORMER_FOLDERS: tuple[str, ...]
     SUB_AGENT_FILES: tuple[str, ...]
 
     def answer(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,10 +1,10 @@
 """The native client of this installation: written, tried, and removed."""
 
 import os
-import re
 import shutil
 import subprocess
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,10 +13,8 @@ from tailhook.hook.answer import describe
 from tailhook.pool.control import read_installation, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
-    HOOK_ENTRY,
     built_client,
     client_folder,
-    client_folder_of,
     lock_installation,
     real_interpreter,
     remove_dead_sockets,
@@ -38,9 +36,13 @@ def client_path() -> str:
     if not Path(built_client()).exists():
         raise NoClientError("this package has no native client: it could not be built (on Windows there is none)")
     try:
-        return f"{client_folder(real_interpreter())}/{CLIENT_FILE}"
+        path = f"{client_folder(real_interpreter())}/{CLIENT_FILE}"
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise NoClientError("its path would not be UTF-8, and a hooks file cannot have such a path") from None
     except OSError as error:
         raise NoClientError(describe(error)) from None
+    return path
 
 
 def prepare_client() -> str:
@@ -67,24 +69,36 @@ def prepare_client() -> str:
     return path
 
 
-def remove_client() -> bool:
-    """End the pools of this installation and remove the client with all its files; return whether there was one.
+def remove_clients(kept: Collection[str] = ()) -> bool:
+    """End the pools of all installations and remove their clients with all their files; return whether there was one.
 
-    Also removes what this package has left with another version of Python, if that is gone. Raises OSError.
+    kept: the paths of clients that stay.
+
+    Raises OSError.
     """
-    folder = Path(client_folder(real_interpreter()))
-    exists = folder.exists()
+    folders = client_folders(kept)
     failures = []
-    for one in [folder] * exists + [other for other in folder.parent.glob("*") if is_left_over(other)]:
+    for folder in folders:
         try:
-            remove_client_of(one)
+            remove_client_of(folder)
         except OSError as error:
             failures.append(error)
-    with suppress(OSError):  # another installation has its client there
-        folder.parent.rmdir()
+    with suppress(OSError):  # a client stays there
+        clients_folder().rmdir()
     if failures:
         raise failures[0]
-    return exists
+    return bool(folders)
+
+
+def client_folders(kept: Collection[str] = ()) -> list[Path]:
+    """Return the folders of the clients of all installations.  kept: the paths of those that are left out."""
+    folder = clients_folder()
+    return [one for one in folder.glob("*") if one.is_dir() and f"{one}/{CLIENT_FILE}" not in kept]
+
+
+def clients_folder() -> Path:
+    """Return the folder that has a folder for each installation's client, whether it exists or not."""
+    return Path(client_folder(real_interpreter())).parent
 
 
 def remove_client_of(folder: Path) -> None:
@@ -95,9 +109,11 @@ def remove_client_of(folder: Path) -> None:
         stop_pools(str(folder))
     finally:  # a pool that another process namespace has leaves when it notices this
         with suppress(OSError, IndexError):
-            name = read_installation(str(folder))[1]
-            remove_dead_sockets(name)
-            Path(client_folder_of(name)).rmdir()
+            prefix = read_installation(str(folder))[1]
+            remove_dead_sockets(prefix)
+            sockets = Path(prefix).parent
+            sockets.rmdir()
+            sockets.parent.rmdir()  # which stays if the daemon's socket is in it
         try:
             remove_folder(folder)
         finally:
@@ -113,19 +129,3 @@ def remove_folder(folder: Path) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-
-
-def is_left_over(folder: Path) -> bool:
-    """Return whether a client's folder is that of this package with a version of Python that is gone."""
-    try:
-        _, _, interpreter, entry, _ = read_installation(str(folder))
-    except (OSError, ValueError):
-        return False
-    return without_version(entry) == without_version(HOOK_ENTRY) and not (
-        Path(interpreter).exists() and Path(entry).exists()
-    )
-
-
-def without_version(path: str) -> str:
-    """Return a path without the version in the name of Python's folder, as in `lib/python3.12/site-packages`."""
-    return re.sub(r"/python3\.\d+t?/", "/python3/", path)

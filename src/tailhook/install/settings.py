@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple
 from tailhook._core import fingerprint, parse_json
 from tailhook.install.hooks import SettingsError, values_of
 from tailhook.install.hooks_file import HooksFile
-from tailhook.stores.atomic import Lock, make_folders, read_file, remove_file, replace_file, state_folder
+from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
+
+CLIENT_LOCK_S = 60.0  # to wait for an uninstall that ends a pool, or for an install that tries its client
 
 
 class Settings:
@@ -148,9 +151,38 @@ def has_receipts() -> bool:
 # ---- replacing ---------------------------------------------------------------
 
 
-def lock(target: str) -> Lock:
+class TemporaryLock(Lock):
+    """A lock whose file exists only while a process holds it or waits for it.
+
+    A process that has waited may have locked a file that is removed by then: it then locks the next one.
+    """
+
+    def __enter__(self) -> "TemporaryLock":
+        while True:
+            make_folders(self.path.rpartition("/")[0])
+            with suppress(FileNotFoundError):
+                super().__enter__()
+                try:
+                    if os.path.samestat(Path(self.path).stat(), os.fstat(self.fd)):
+                        return self
+                except BaseException:
+                    os.close(self.fd)
+                    raise
+                os.close(self.fd)
+
+    def __exit__(self, *_: object) -> None:
+        remove_file(self.path)
+        os.close(self.fd)
+
+
+def settings_lock(target: str) -> TemporaryLock:
     """Return the lock to hold from the last read of a hooks file until it is changed."""
-    return Lock(f"{state_folder()}/{private_name(target)}.lock")
+    return TemporaryLock(f"{state_folder()}/{private_name(target)}.lock")
+
+
+def client_lock() -> TemporaryLock:
+    """Return the lock to hold while the clients that hooks files name are written or removed."""
+    return TemporaryLock(f"{state_folder()}/client.lock", seconds=CLIENT_LOCK_S)
 
 
 def write(settings: Settings, text: str, before: str | None, cap: int | None) -> None:
@@ -165,11 +197,18 @@ def write(settings: Settings, text: str, before: str | None, cap: int | None) ->
     old = receipt_for(settings.target)
     keep_backup(settings)
     folders = Path(settings.target).parents
-    missing = sum(not folder.is_dir() for folder in folders)
-    receipt = Receipt(before, digest(text), cap, missing or (old.folder if old else 0))
+    made = sum(not folder.is_dir() for folder in folders) or (old.folder if old else made_for_others(settings))
+    receipt = Receipt(before, digest(text), cap, made)
     replace_file(receipt_path(settings.target), json.dumps(receipt._asdict()).encode("ascii"))
     folders[0].mkdir(parents=True, exist_ok=True)
     replace_file(settings.target, data)
+
+
+def made_for_others(settings: Settings) -> int:
+    """Return how many folders were made for another scope's file that is in the same folder."""
+    others = {os.path.realpath(settings.file.path(scope)) for scope in settings.file.paths} - {settings.target}
+    receipts = [receipt_for(other) for other in others if Path(other).parent == Path(settings.target).parent]
+    return max((receipt.folder for receipt in receipts if receipt), default=0)
 
 
 def restore(settings: Settings, text: str | None) -> None:
@@ -193,6 +232,29 @@ def forget(target: str) -> None:
     if receipt and receipt.wrote(backup(target)):
         remove_file(backup_path(target))  # a new install would write the same
     remove_file(receipt_path(target))
+
+
+def remove_empty_folders(with_parents: bool = True) -> str:
+    """Remove the folders for what is kept of hooks files, if nothing is in them, and ~/.local/state, if it may be ours.
+
+    It may be if it is empty and has the mode of ours. Programs make it again when they need it.
+
+    Returns the state folder if it stays because of what hooks, loops or the daemon have saved, "" otherwise.
+
+    with_parents: False leaves ~/.local/state as it is.
+
+    Source: XDG Base Directory Specification 0.8, "Referencing this specification".
+    """
+    folder = Path(state_folder())
+    remove_empty(folder / "settings")
+    remove_empty(folder)
+    saved = str(folder) if folder.is_dir() and {path.name for path in folder.iterdir()} - {"settings"} else ""
+    if with_parents and not os.environ.get("XDG_STATE_HOME", "").startswith("/"):
+        for parent in folder.parents[:2]:
+            with suppress(OSError):
+                if stat.S_IMODE(parent.lstat().st_mode) == PRIVATE:
+                    parent.rmdir()
+    return saved
 
 
 def encoded(settings: Settings, text: str) -> bytes:

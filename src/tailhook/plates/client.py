@@ -1,12 +1,13 @@
 """The client of the daemon, for the user's own programs: over the Unix socket."""
 
-import fcntl
 import os
 import re
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from traceback import walk_tb
 from typing import Any
 
 import httpx
@@ -34,7 +35,7 @@ class VersionError(TailhookError):
     """The running daemon is of another version, so its answers have other fields."""
 
     def __init__(self, version: str) -> None:
-        pid, _ = find_lock_owner()
+        pid, _ = paths.find_lock_owner()
         advice = f"End it:  kill {pid or 'PID'}   Then start one of this version:  tailhook plates serve"
         if numbers_in(version) > numbers_in(__version__):
             advice = "Use the newer tailhook, to which the daemon belongs"
@@ -55,7 +56,22 @@ def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
             advice = f"Kill it (kill -9 {pid}), then start a new one:  tailhook plates serve"
             raise HangingError(f"the daemon does not answer. {advice}") from error
         except httpx.TransportError as error:
+            close_sockets(error)
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
+
+
+def close_sockets(error: BaseException) -> None:
+    """Close the sockets that are local variables where an error began.
+
+    httpcore 1.0 does not close the socket of a failed connection. From CPython 3.13 on it stays open until the garbage
+    collector finds it, so that a program that tries again and again has more and more open files.
+    """
+    while error.__cause__:
+        error = error.__cause__
+    for frame, _ in walk_tb(error.__traceback__):
+        for value in frame.f_locals.values():
+            if isinstance(value, socket.socket):
+                value.close()
 
 
 def request(method: str, path: str, timeout: float = TIMEOUT_S, **options: Any) -> Any:
@@ -104,7 +120,7 @@ def ensure_daemon() -> None:
         except AwayError:
             if time.monotonic() > end or not is_autostart_allowed():
                 raise
-            if not started and not (replaced and is_locked()):
+            if not started and not (replaced and paths.is_locked()):
                 paths.write_argv()
                 spawn_daemon(daemon_argv())
                 started = True
@@ -127,9 +143,9 @@ def find_replaceable(version: str) -> int:
 
     version: of the running daemon.
     """
-    pid, kind = find_lock_owner()
+    pid, kind = paths.find_lock_owner()
     is_older = numbers_in(version) <= numbers_in(__version__)
-    return pid if is_older and kind == paths.WITHOUT_PORT and is_locked() and is_autostart_allowed() else 0
+    return pid if is_older and kind == paths.WITHOUT_PORT and paths.is_locked() and is_autostart_allowed() else 0
 
 
 def numbers_in(version: str) -> list[int]:
@@ -140,25 +156,6 @@ def numbers_in(version: str) -> list[int]:
     """
     release = re.split(r"[^\d.]", version, maxsplit=1)[0]
     return [int(digits) for digits in re.findall(r"\d+", release)]
-
-
-def find_lock_owner() -> tuple[int, str]:
-    """Return the process id and the kind of the daemon in the lock file; 0 and "" if they are unknown."""
-    try:
-        pid, _, kind, _ = paths.lock_path().read_text(errors="replace").split(" ", 3)
-        return int(pid), kind
-    except (OSError, ValueError):
-        return 0, ""
-
-
-def is_locked() -> bool:
-    """Return whether a daemon still has the lock."""
-    with paths.lock_path().open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def is_autostart_allowed() -> bool:

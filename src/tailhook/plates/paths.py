@@ -1,6 +1,7 @@
 """The daemon's own paths: its database, its token, its sockets, and the files from which hooks start it."""
 
 import errno
+import fcntl
 import getpass
 import os
 import secrets
@@ -46,6 +47,25 @@ def state_path() -> Path:
 def lock_path() -> Path:
     """Return the file that the running daemon has locked. It holds the daemon's process id, start and sockets."""
     return state_path() / LOCK_FILE
+
+
+def find_lock_owner() -> tuple[int, str]:
+    """Return the process id and the kind of the daemon in the lock file; 0 and "" if they are unknown."""
+    try:
+        pid, _, kind, _ = lock_path().read_text(errors="replace").split(" ", 3)
+        return int(pid), kind
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def is_locked() -> bool:
+    """Return whether a daemon still has the lock."""
+    with lock_path().open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def make_runtime_folder() -> Path:
@@ -100,6 +120,12 @@ def default_database_url() -> str:
 def write_argv() -> None:
     """Write the file from which hooks start the daemon: the argv of this interpreter and this package."""
     replace_file(str(state_path() / ARGV_FILE), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
+
+
+def remove_argv() -> None:
+    """Remove the files by which hooks start the daemon."""
+    for name in (ARGV_FILE, ATTEMPT_FILE, REPORTED_FILE):
+        remove_file(str(state_path() / name))
 
 
 def start_failure() -> str:

@@ -100,7 +100,9 @@ def stop_like(pid: int) -> None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether the child is stopped now."""
+    """Return whether the child is stopped now; False where that cannot be known: on macOS before CPython 3.13."""
+    if not hasattr(os, "waitid"):
+        return False
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # it has ended

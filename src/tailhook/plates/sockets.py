@@ -95,7 +95,10 @@ def drain_wake_ups(wake_ups: socket.socket, woken: asyncio.Event) -> None:
 
 
 def bind_unix_socket(kind: socket.SocketKind, path: Path) -> socket.socket:
-    """Return a Unix socket at the path that only the user can use. Removes the socket of a dead daemon."""
+    """Return a Unix socket at the path that only the user can use. Removes the socket of a dead daemon.
+
+    A stream socket listens at once: a client that finds it is not refused, and waits until it is served.
+    """
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, kind)
     try:
@@ -107,6 +110,8 @@ def bind_unix_socket(kind: socket.SocketKind, path: Path) -> socket.socket:
         advice = "set XDG_RUNTIME_DIR to a folder whose path is shorter"
         raise TailhookError(f"{path} is too long for a socket: {advice}") from error
     path.chmod(0o600)
+    if kind == socket.SOCK_STREAM:
+        made.listen()
     made.setblocking(False)
     return made
 

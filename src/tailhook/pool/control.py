@@ -1,5 +1,6 @@
 """The running pool of an installation, as other programs see it."""
 
+import math
 import os
 import signal
 import socket
@@ -10,18 +11,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook._core import caller_kind
-from tailhook.pool.installation import INSTALLATION_FILE, POOL_START_FILE, START_NOTE, socket_of, sockets_of
+from tailhook._core import POOL_RETRY_S, caller_kind
+from tailhook.hook.config import read_sections, user_bytes
+from tailhook.hook.payload import user_config
+from tailhook.pool.installation import (
+    INSTALLATION_FILE,
+    POOL_START_FILE,
+    START_NOTE,
+    ready_message,
+    socket_of,
+    sockets_of,
+)
 from tailhook.stores.atomic import read_file
 
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
 STOP_POLL_INTERVAL_S = 0.005
+READY_TIMEOUT_S = 0.2  # in which a worker that waits sends its first message
 
 
 class RunningPool(NamedTuple):
     """A pool that listens.
 
-    is_own: whether it answers hooks that this process starts.
+    is_own: whether it answers hooks that this process starts, as far as is known while all its workers are busy.
+    has_own_socket: whether its socket is the one that such hooks look for; no other pool can then answer them.
     pid: the parent's; 0 if it runs in another process namespace, such as a container.
     workers: the workers' process ids; None if the system does not show them.
     memory: bytes of the parent and its workers together, with shared pages counted once (PSS); None if unknown.
@@ -29,6 +41,7 @@ class RunningPool(NamedTuple):
 
     socket: str
     is_own: bool
+    has_own_socket: bool
     pid: int
     workers: list[int] | None
     memory: int | None
@@ -40,11 +53,14 @@ class RunningPool(NamedTuple):
 
 
 def read_installation(folder: str) -> list[str]:
-    """Return the fields of the file beside a client: format, what the names of its sockets begin with, and so on.
+    """Return the fields of the file beside a client.
+
+    The fields are the format, the prefix of the sockets' paths, the interpreter, and the
+    entries of the hook and of the pool.
 
     folder: the client's.
 
-    After that come the interpreter and the entries of the hook and the pool. Raises OSError.
+    Raises OSError.
     """
     data = read_file(f"{folder}/{INSTALLATION_FILE}").decode("utf-8", "surrogateescape")
     return data.split("\0")[:-1]
@@ -64,22 +80,22 @@ def find_pools(folder: str) -> list[RunningPool]:
     folder: the client's.
     """
     try:
-        name = read_installation(folder)[1]
+        prefix = read_installation(folder)[1]
     except (OSError, IndexError):
         return []
-    own = own_socket(name)
-    return [pool for path in sockets_of(name) if (pool := running_pool(path, path == own))]
+    own = own_socket(prefix)
+    return [pool for path in sockets_of(prefix) if (pool := running_pool(path, path == own))]
 
 
-def own_socket(name: str) -> str:
+def own_socket(prefix: str) -> str:
     """Return the socket of the pool that answers hooks which this process starts.
 
-    name: what the names of the installation's sockets begin with.
+    prefix: of the paths of the installation's sockets.
     """
-    return socket_of(name, caller_kind())
+    return socket_of(prefix, caller_kind())
 
 
-def running_pool(path: str, is_own: bool) -> RunningPool | None:
+def running_pool(path: str, has_own_socket: bool) -> RunningPool | None:
     """Return the pool that listens on a socket, None if none does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1)
@@ -88,8 +104,20 @@ def running_pool(path: str, is_own: bool) -> RunningPool | None:
         except OSError:
             return None
         pid = listener_pid(connection)
+        is_own = has_own_socket and answers_this_process(connection)
     workers = children_of(pid) if pid > 0 else None
-    return RunningPool(path, is_own, pid, workers, memory_of([pid, *workers]) if workers is not None else None)
+    memory = memory_of([pid, *workers]) if workers is not None else None
+    return RunningPool(path, is_own, has_own_socket, pid, workers, memory)
+
+
+def answers_this_process(connection: socket.socket) -> bool:
+    """Return whether the worker behind a connection answers this process's hooks; true if none is free to answer."""
+    connection.settimeout(READY_TIMEOUT_S)
+    wanted = ready_message()
+    try:
+        return connection.recv(len(wanted), socket.MSG_WAITALL) in (b"", wanted)
+    except OSError:
+        return True
 
 
 def listener_pid(connection: socket.socket) -> int:
@@ -153,6 +181,23 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return sys.platform != "linux"
+
+
+def next_start(folder: str) -> str:
+    """Return when a hook would start a pool, for a person.  folder: the client's."""
+    if not may_hooks_start_pool():
+        return "hooks start none, as pool.autostart is false"
+    try:
+        facts = Path(folder, POOL_START_FILE).stat()
+    except OSError:
+        return "the next hook starts one"
+    seconds = math.ceil(POOL_RETRY_S - abs(time.time() - facts.st_mtime)) if facts.st_size else 0
+    return "the next hook starts one" if seconds <= 0 else f"a hook starts one, in {seconds} s at the earliest"
+
+
+def may_hooks_start_pool() -> bool:
+    """Return whether the user lets hooks start a pool."""
+    return read_sections(user_config(), user_bytes)["pool"].get("autostart") is not False
 
 
 def pool_start_failure(folder: str) -> str:

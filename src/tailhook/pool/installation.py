@@ -9,7 +9,7 @@ import posix
 import sys
 
 from tailhook import __version__, _core
-from tailhook._core import KIND_DIGITS, fingerprint, flock_within
+from tailhook._core import KIND_DIGITS, READY_MAGIC, caller_identity, fingerprint, flock_within
 from tailhook.stores.atomic import (
     SAFE,
     check_folder,
@@ -23,11 +23,12 @@ from tailhook.stores.hook_times import TIMES_FOLDER
 from tailhook.stores.spool import runtime_folder
 
 INSTALLATION_FORMAT = "tailhook-hook 1"
-# Beside the client: INSTALLATION_FORMAT, what the sockets' names begin with, interpreter, entries of hook and pool.
+# Beside the client: INSTALLATION_FORMAT, the prefix of the sockets' paths, interpreter, entries of hook and pool.
 INSTALLATION_FILE = "installation"
 POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
 POOL_LOCK_FILE = "pool-lock"  # beside the client: locked while a pool writes these files, or while they are removed
-START_NOTE = "started"  # the line in POOL_START_FILE after which no line is a reason for a failed start
+# A pool writes this line into POOL_START_FILE when it has started; the file then holds no reason for a failed start.
+START_NOTE = "started"
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
@@ -74,13 +75,13 @@ def build_id() -> str:
     return f"{fingerprint(read_file(str(_core.__file__), max_bytes=MAX_CORE_BYTES, flags=posix.O_CLOEXEC)):016x}"
 
 
-def socket_name(interpreter: str, state: str, known: str) -> str:
-    """Return what the names of this installation's sockets begin with: its version and its build are in it.
+def socket_prefix(interpreter: str, state: str, known: str) -> str:
+    """Return the prefix of the paths of this installation's sockets. It contains the version and the build.
 
-    Their folder can only be used by this user; it is made if it is missing.
+    Makes their folder if it is missing; only this user can use it.
 
     state: the private state folder that the client is in.
-    known: the name so far. If its folder can be used, it stays: otherwise callers with different values of
+    known: the prefix so far, or "". If its folder can be used, it stays: otherwise callers with different values of
     XDG_RUNTIME_DIR would end each other's pools.
 
     Raises OSError.
@@ -90,14 +91,14 @@ def socket_name(interpreter: str, state: str, known: str) -> str:
     if known_digest == digest and not folder_fault_of(folder):
         return known
     folder = f"{runtime_folder(state)}/{POOLS}"
+    prefix = f"{folder}/{digest}"
+    if len(socket_of(prefix, 0).encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
+        raise OSError(f"{prefix}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
     check_folder(folder)  # before one is made in a folder of another user
     make_folders(folder)
     if fault := folder_fault_of(folder):
         raise OSError(fault)
-    name = f"{folder}/{digest}"
-    if len(socket_of(name, 0).encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
-        raise OSError(f"{name}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
-    return name
+    return prefix
 
 
 def folder_fault_of(folder: str) -> str:
@@ -112,27 +113,32 @@ def folder_fault_of(folder: str) -> str:
     return ""
 
 
-def socket_of(name: str, kind: int) -> str:
+def ready_message() -> bytes:
+    """Return what a worker first sends to the callers that it answers, those like this process (docs/pool.md)."""
+    return b"".join(number.to_bytes(8, sys.byteorder) for number in (READY_MAGIC, caller_identity()))
+
+
+def socket_of(prefix: str, kind: int) -> str:
     """Return the socket of the pool for one kind of callers: see `ext/os/request.h`.
 
-    name: what the names of the installation's sockets begin with.
+    prefix: of the paths of the installation's sockets.
     kind: `caller_kind` of these callers.
     """
-    return f"{name}.{kind & ((1 << 4 * KIND_DIGITS) - 1):0{KIND_DIGITS}x}"
+    return f"{prefix}.{kind & ((1 << 4 * KIND_DIGITS) - 1):0{KIND_DIGITS}x}"
 
 
-def sockets_of(name: str) -> list[str]:
+def sockets_of(prefix: str) -> list[str]:
     """Return the sockets of an installation that exist, of all kinds of callers."""
-    folder, _, start = name.rpartition("/")
+    folder, _, start = prefix.rpartition("/")
     try:
         return [f"{folder}/{found}" for found in sorted(posix.listdir(folder)) if found.startswith(f"{start}.")]
     except OSError:
         return []
 
 
-def remove_dead_sockets(name: str) -> None:
+def remove_dead_sockets(prefix: str) -> None:
     """Remove the sockets of an installation on which no process listens: of pools that were killed. Raises OSError."""
-    for path in sockets_of(name):
+    for path in sockets_of(prefix):
         if not is_served(path):
             remove_file(path)
 
@@ -155,19 +161,21 @@ def is_served(path: str) -> bool:
 
 
 def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = False) -> tuple[str, str]:
-    """Write the client and the file beside it, unless they are there already; return the client's path.
+    """Write the client and the file beside it, if they are missing or outdated.
+
+    Makes the folder of times, sets the client's mode, and removes dead sockets of the old prefix. Returns the client's
+    path and the prefix of the sockets' paths.
 
     interpreter: the real one's path.
     folder: the client's; "" for that of this installation.
     keeps_socket: whether the sockets stay where they are if they can.
 
-    Also returns what the names of the sockets begin with. Raises FileNotFoundError if the package has no client, and
-    OSError.
+    Raises FileNotFoundError if the package has no client, and OSError.
     """
     program = read_file(built_client(), flags=posix.O_CLOEXEC)
     folder = folder or client_folder(interpreter)
-    known = known_socket_name(folder)
-    name = socket_name(interpreter, folder.rpartition(f"/{POOLS}/")[0], known if keeps_socket else "")
+    known = known_socket_prefix(folder)
+    prefix = socket_prefix(interpreter, folder.rpartition(f"/{POOLS}/")[0], known if keeps_socket else "")
     make_folders(f"{folder}/{TIMES_FOLDER}")
     check_folder(folder)
     client = f"{folder}/{CLIENT_FILE}"
@@ -175,20 +183,22 @@ def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = 
         replace_file(client, program)
     if posix.stat(client).st_mode & 0o777 != 0o700:
         posix.chmod(client, 0o700)
-    fields = (INSTALLATION_FORMAT, name, interpreter, HOOK_ENTRY, POOL_ENTRY)
+    fields = (INSTALLATION_FORMAT, prefix, interpreter, HOOK_ENTRY, POOL_ENTRY)
     words = "".join(f"{field}\0" for field in fields).encode("utf-8", "surrogateescape")
     if read_if_there(f"{folder}/{INSTALLATION_FILE}") != words:
         replace_file(f"{folder}/{INSTALLATION_FILE}", words)
-    if known not in ("", name):
+    if known not in ("", prefix):
         remove_dead_sockets(known)
-    return client, name
+    return client, prefix
 
 
 def lock_installation(folder: str, seconds: float) -> int:
-    """Keep pools from starting and the client from being removed; return a descriptor whose end ends that.
+    """Lock the installation: no pool starts and the client is not removed.
+
+    Returns a descriptor that holds the lock. Close it to unlock.
 
     folder: the client's.
-    seconds: how long to wait for another process that does so.
+    seconds: how long to wait if another process holds the lock.
 
     Raises FileNotFoundError if the folder is missing or was removed meanwhile, TimeoutError, and OSError.
     """
@@ -205,8 +215,8 @@ def lock_installation(folder: str, seconds: float) -> int:
     return lock
 
 
-def known_socket_name(folder: str) -> str:
-    """Return what the sockets' names begin with by the file beside a client, "" if it has none. Raises OSError.
+def known_socket_prefix(folder: str) -> str:
+    """Return the prefix of the sockets' paths in the file beside a client, "" if it has none. Raises OSError.
 
     folder: the client's.
     """

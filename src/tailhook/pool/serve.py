@@ -30,7 +30,7 @@ from tailhook.pool.installation import (
     sockets_of,
     write_installation,
 )
-from tailhook.pool.sources import Sources
+from tailhook.pool.loaded_files import LoadedFiles
 from tailhook.pool.worker import OPEN_FILES, Worker
 from tailhook.pool.workers import FREE, IDLE, RESIDENT_WORKERS, WorkerTable
 from tailhook.stores.atomic import make_folders, read_file, remove_file
@@ -55,7 +55,7 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
     """Serve until there is a reason to leave; return the exit code.
 
     argv: the client's folder; ASKED_FLAG.
-    files: as for `Sources`.
+    files: as for `LoadedFiles`.
     """
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
@@ -74,7 +74,7 @@ def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
     """Return the pool that a person asked for; it listens. Raises OSError.
 
     folder: the client's.
-    files: as for `Sources`.
+    files: as for `LoadedFiles`.
     """
     make_folders(folder)
     lock = lock_installation(folder, START_TIMEOUT_S)
@@ -93,7 +93,7 @@ def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | 
     Without the client it makes no file: that was removed meanwhile.
 
     folder: the client's.
-    files: as for `Sources`.
+    files: as for `LoadedFiles`.
     """
     if read_sections(user_config(), user_bytes)["pool"].get("autostart") is False:
         return None
@@ -136,7 +136,7 @@ def close_descriptors() -> None:
     try:
         names = posix.listdir(OPEN_FILES)
     except FileNotFoundError:
-        raise OSError(f"no {OPEN_FILES.split('/')[1]} here: there is no {OPEN_FILES}") from None
+        raise OSError(f"there is no {OPEN_FILES}, so no pool starts from here") from None
     for name in names:
         if int(name) > 2:
             with suppress(OSError):  # that of the listing
@@ -166,7 +166,7 @@ class Pool:
     """The parent process.
 
     folder: the client's.
-    files: as for `Sources`.
+    files: as for `LoadedFiles`.
     keeps_socket: as for `write_installation`.
 
     The caller has the lock of the installation until the pool listens. Raises OSError.
@@ -178,12 +178,12 @@ class Pool:
             raise OSError("a limit of this process (ulimit) could end a hook early, so no pool starts from here")
         if not caller_identity():
             raise OSError("no /proc shows the namespaces of this process, so no pool starts from here")
-        _, self.name = write_installation(sys.executable, folder, keeps_socket)
-        self.path = socket_of(self.name, kind)
+        _, self.socket_prefix = write_installation(sys.executable, folder, keeps_socket)
+        self.path = socket_of(self.socket_prefix, kind)
         self.folder = folder
-        self.sources = Sources(PACKAGE, files, [self.folder, self.path.rpartition("/")[0]])
+        self.loaded_files = LoadedFiles(PACKAGE, files, [self.folder, self.path.rpartition("/")[0]])
         load_hook_modules()
-        if self.sources.have_changed():
+        if self.loaded_files.have_changed():
             raise OSError(f"{PACKAGE} is being changed; the next hook starts another pool")
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
         self.workers: dict[int, int] = {}  # process id: number in the table
@@ -193,10 +193,15 @@ class Pool:
         self.ends_by: float | None = None  # when to leave at the latest (monotonic), once a signal has asked for it
 
     def listen(self) -> bool:
-        """Bind the socket; return False if another pool listens on it. Raises OSError."""
+        """Bind the socket; return False if another pool listens on it. Raises OSError.
+
+        A signal that ends the pool waits from here on until the socket can be removed.
+        """
         if is_served(self.path):
             return False
-        remove_dead_sockets(self.name)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.end)
+        remove_dead_sockets(self.socket_prefix)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         posix.umask(0o177)
         self.listener.bind(self.path)
@@ -210,11 +215,9 @@ class Pool:
 
     def serve(self) -> None:
         """Fork workers as they are needed, until there is a reason to leave."""
-        self.life, self.life_end = new_pipe()
+        self.parent_pipe, self.parent_pipe_end = new_pipe()
         self.growth, self.growth_end = new_pipe()
         signal.set_wakeup_fd(self.growth_end, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self.end)
         signal.signal(signal.SIGCHLD, ignore_signal)
         posix.chdir("/")
         gc.collect()
@@ -222,8 +225,8 @@ class Pool:
         self.started = monotonic()
         polling = select.poll()
         polling.register(self.growth, select.POLLIN)
-        if self.sources.watch >= 0:
-            polling.register(self.sources.watch, select.POLLIN)
+        if self.loaded_files.watch >= 0:
+            polling.register(self.loaded_files.watch, select.POLLIN)
         while self.ends_by is None:
             while len(self.workers) < RESIDENT_WORKERS and self.ends_by is None:
                 self.grow()
@@ -231,7 +234,7 @@ class Pool:
             if self.growth in found:
                 posix.read(self.growth, 1 << 12)
             self.reap()
-            if self.should_leave(self.sources.watch in found):
+            if self.should_leave(self.loaded_files.watch in found):
                 break
             if IDLE not in self.table.states():
                 self.grow()
@@ -241,7 +244,7 @@ class Pool:
         """Return how many seconds may pass until the next look: until the pool has been quiet for long enough."""
         exit_s = SURPLUS_EXIT_S if self.has_later else IDLE_EXIT_S
         left = max(0.0, exit_s - self.quiet_s()) + 0.001
-        return left if self.sources.watch >= 0 else min(left, CHECK_INTERVAL_S)
+        return left if self.loaded_files.watch >= 0 else min(left, CHECK_INTERVAL_S)
 
     def quiet_s(self) -> float:
         """Return for how many seconds no request has ended."""
@@ -254,15 +257,15 @@ class Pool:
 
         has_watched: something has changed in a watched folder.
         """
-        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES or self.sources.have_moved():
+        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES or self.loaded_files.have_moved():
             return True
-        if has_watched or self.sources.watch < 0:
-            self.table.is_suspicious = True
-            self.sources.read_events()
+        if has_watched or self.loaded_files.watch < 0:
+            self.table.may_be_outdated = True
+            self.loaded_files.read_events()
             self.has_later = self.count_later() >= MAX_POOLS
-            if self.sources.have_changed() or not self.has_socket():
+            if self.loaded_files.have_changed() or not self.has_socket():
                 return True
-            self.table.is_suspicious = False
+            self.table.may_be_outdated = False
         return self.is_surplus()
 
     def has_socket(self) -> bool:
@@ -271,7 +274,7 @@ class Pool:
             named = read_file(f"{self.folder}/{INSTALLATION_FILE}").split(b"\0")[1]
         except (OSError, IndexError):
             return False
-        return named == self.name.encode("utf-8", "surrogateescape") and self.owns_socket()
+        return named == self.socket_prefix.encode("utf-8", "surrogateescape") and self.owns_socket()
 
     def owns_socket(self) -> bool:
         """Return whether the socket at its path is this pool's, and not that of a later one."""
@@ -292,7 +295,7 @@ class Pool:
 
     def count_later(self) -> int:
         """Return how many later pools of this installation have a socket."""
-        others = (path for path in sockets_of(self.name) if path != self.path)
+        others = (path for path in sockets_of(self.socket_prefix) if path != self.path)
         return sum(started_at(path) > started_at(self.path) for path in others)
 
     # ---- workers ----------------------------------------------------------------
@@ -314,9 +317,10 @@ class Pool:
         if pid:
             self.workers[pid] = number
             return
-        posix.close(self.life_end)
+        posix.close(self.parent_pipe_end)
         posix.close(self.growth)
-        Worker(number, self.table, self.listener, self.life, self.growth_end, self.sources, self.folder).run()
+        pipes = self.parent_pipe, self.growth_end
+        Worker(number, self.table, self.listener, *pipes, self.loaded_files, self.folder).run()
 
     def reap(self) -> None:
         """Take note of the workers that have ended. One that was stopped by a signal is ended."""
@@ -349,7 +353,7 @@ class Pool:
         if self.owns_socket():
             remove_file(self.path)
         self.listener.close()
-        posix.close(self.life_end)
+        posix.close(self.parent_pipe_end)
         self.reap()
         while self.workers:
             left = None if self.ends_by is None else max(0.0, self.ends_by - monotonic())

@@ -18,15 +18,14 @@ from time import CLOCK_MONOTONIC, clock_gettime_ns
 from tailhook._core import (
     MAX_REQUEST_BYTES,
     MIN_FILES,
-    READY_MAGIC,
     REQUEST_DESCRIPTORS,
     REQUEST_HEADER_BYTES,
     REQUEST_MAGIC,
-    caller_identity,
 )
 from tailhook.hook.answer import describe, write_output
 from tailhook.hook.process import run_hook
-from tailhook.pool.sources import Sources
+from tailhook.pool.installation import ready_message
+from tailhook.pool.loaded_files import LoadedFiles
 from tailhook.pool.workers import BUSY, IDLE, RESIDENT_WORKERS, WorkerTable
 from tailhook.stores.atomic import forget_folder
 from tailhook.stores.hook_times import WARM, record_hook
@@ -78,7 +77,7 @@ class Worker:
 
     number: its entry in the table.
     listener: the socket on which all workers accept connections.
-    parent_alive: a descriptor that is closed at its other end when the parent ends.
+    parent_pipe: a pipe whose other end is closed when the parent ends.
     growth: a descriptor; a byte in it asks the parent for one more worker.
     folder: the client's.
     """
@@ -88,19 +87,19 @@ class Worker:
         number: int,
         table: WorkerTable,
         listener: socket.socket,
-        parent_alive: int,
+        parent_pipe: int,
         growth: int,
-        sources: Sources,
+        loaded_files: LoadedFiles,
         folder: str,
     ) -> None:
         self.number = number
         self.table = table
         self.listener = listener
-        self.parent_alive = parent_alive
+        self.parent_pipe = parent_pipe
         self.growth = growth
-        self.sources = sources
+        self.loaded_files = loaded_files
         self.folder = folder
-        self.ready = READY_MAGIC.to_bytes(8, sys.byteorder) + caller_identity().to_bytes(8, sys.byteorder)
+        self.ready = ready_message()
         self.stderr = posix.dup(2)  # not inheritable
         self.nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
 
@@ -109,7 +108,7 @@ class Worker:
         code = 1
         try:
             self.prepare()
-            poll = new_poll(self.listener.fileno(), self.parent_alive)
+            poll = new_poll(self.listener.fileno(), self.parent_pipe)
             self.open_files = list_open_files()
             while self.wait(poll) and self.answer_next():
                 pass
@@ -121,7 +120,7 @@ class Worker:
 
     def prepare(self) -> None:
         """Leave behind what belongs to the parent alone."""
-        posix.setpgid(0, 0)  # Ctrl-C in the parent's terminal must not end a request
+        posix.setsid()  # the parent's terminal must neither end a request (Ctrl-C) nor stop one that reads from it
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):
             signal.signal(number, signal.SIG_DFL)
@@ -138,7 +137,7 @@ class Worker:
         seconds: float | None = QUIET_S
         while True:
             found = poll(seconds)
-            if any(fd == self.parent_alive for fd, _ in found):
+            if any(fd == self.parent_pipe for fd, _ in found):
                 return False
             if found:
                 return True
@@ -189,11 +188,7 @@ class Worker:
         descriptors: list[int] = []
         try:
             data = receive_in_time(connection, FIRST_BYTES, descriptors)
-            size = REQUEST_HEADER_BYTES + int.from_bytes(data[16:20], sys.byteorder)
-            while len(data) < min(size, MAX_REQUEST_BYTES):
-                more = receive_in_time(connection, size - len(data), descriptors)
-                if not more:
-                    break
+            while (missing := missing_bytes(data)) > 0 and (more := receive_in_time(connection, missing, descriptors)):
                 data += more
             connection.settimeout(None)
             return parse_request(data, descriptors)
@@ -229,8 +224,8 @@ class Worker:
 
     def is_outdated(self) -> bool:
         """Return whether the package is no longer the one that this process has loaded."""
-        is_possible = self.table.is_suspicious or self.sources.may_have_changed()
-        return self.sources.have_moved() or (is_possible and self.sources.have_changed())
+        may_be = self.table.may_be_outdated or self.loaded_files.may_have_changed()
+        return self.loaded_files.have_moved() or (may_be and self.loaded_files.have_changed())
 
     def clear(self) -> None:
         """Keep nothing of a request."""
@@ -251,7 +246,7 @@ def reap_children() -> None:
             pass
 
 
-def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list[tuple[int, int]]]":
+def new_poll(listener: int, parent_pipe: int) -> "Callable[[float | None], list[tuple[int, int]]]":
     """Return a function that waits up to some seconds for a connection or for the parent's end.
 
     With epoll a connection wakes one waiting worker and not all (epoll_ctl(2), EPOLLEXCLUSIVE).
@@ -259,12 +254,20 @@ def new_poll(listener: int, parent_alive: int) -> "Callable[[float | None], list
     if sys.platform == "linux":
         waiting = select.epoll(2)
         waiting.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
-        waiting.register(parent_alive, select.EPOLLIN)
+        waiting.register(parent_pipe, select.EPOLLIN)
         return waiting.poll
     polling = select.poll()
     polling.register(listener, select.POLLIN)
-    polling.register(parent_alive, select.POLLIN)
+    polling.register(parent_pipe, select.POLLIN)
     return lambda seconds: polling.poll(None if seconds is None else seconds * 1000)
+
+
+def missing_bytes(data: bytes) -> int:
+    """Return how many bytes of a request are missing; of its header, if that is not whole."""
+    size = REQUEST_HEADER_BYTES
+    if len(data) >= size:
+        size += int.from_bytes(data[16:20], sys.byteorder)
+    return min(size, MAX_REQUEST_BYTES) - len(data)
 
 
 def receive_in_time(connection: socket.socket, size: int, descriptors: list[int]) -> bytes:

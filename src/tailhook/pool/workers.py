@@ -33,12 +33,15 @@ class WorkerTable:
         return self.memory[: self.count * ENTRY_BYTES : ENTRY_BYTES]
 
     @property
-    def is_suspicious(self) -> bool:
-        """Whether the parent has read of changes, and has not yet found out which: each worker looks for itself."""
+    def may_be_outdated(self) -> bool:
+        """Whether the parent has seen a change in a watched folder and has not checked it yet.
+
+        Until then each worker checks for itself.
+        """
         return self.memory[-1] != 0
 
-    @is_suspicious.setter
-    def is_suspicious(self, value: bool) -> None:
+    @may_be_outdated.setter
+    def may_be_outdated(self, value: bool) -> None:
         self.memory[-1] = value
 
     def count_request(self, number: int, now_ns: int) -> int:

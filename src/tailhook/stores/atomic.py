@@ -17,6 +17,7 @@ TOO_LARGE = 27  # EFBIG
 IS_LINK = 40 if sys.platform == "linux" else 62  # ELOOP: the file is a symbolic link
 READ_BYTES = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
 LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
+PRIVATE = 0o700  # the mode of the folders that are made
 NOT_FOLLOWED = "a symbolic link, which is not followed"
 # No link is followed, and opening a FIFO does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -123,7 +124,7 @@ def make_folders(path: str) -> None:
 def make_folder(path: str) -> None:
     """Make one folder, mode 0700; one that is there already is fine."""
     try:
-        posix.mkdir(path, 0o700)
+        posix.mkdir(path, PRIVATE)
     except FileExistsError:
         pass
 
@@ -231,7 +232,7 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 
 
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
-    """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, a new file gets 0600.
+    """Put the pieces, joined, in place of the file `name` in one step; its mode is kept.
 
     A process that reads at the same time sees the old or the new bytes. A link is replaced by a new file.
     Raises OSError; the old file is then unchanged.

@@ -2,7 +2,7 @@
 
 import json
 
-from support.oracles.scan_records import parse_time
+from support.oracles.scan_values import parse_time
 
 
 def is_object(line):

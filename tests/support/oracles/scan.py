@@ -14,7 +14,9 @@ from typing import Any
 
 from support.keywords import regexes
 from support.oracles.markdown import Oracle
-from support.oracles.scan_records import MAX_LINE_BYTES, Head, Record, Usage, head_of, read_record, sortable_time
+from support.oracles.scan_model import Head, Record, Usage
+from support.oracles.scan_records import MAX_LINE_BYTES, head_of, read_record
+from support.oracles.scan_values import sortable_time
 
 COLUMNS = {
     "matches": (

@@ -1,21 +1,35 @@
-"""Lines, records and times as the oracle of the scan reads them, of Claude Code and of three other hosts."""
+"""Records as the oracle of the scan reads them, of Claude Code and of three other hosts."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
-from fractions import Fraction
 from typing import Any
+
+from support.oracles.scan_hosts import TRANSLATIONS, changes, recognize
+from support.oracles.scan_lines import (
+    INVALID,
+    holds_queued_prompt,
+    is_damaged,
+    is_of_person,
+    object_in,
+    raw_elements,
+    raw_member,
+)
+from support.oracles.scan_model import Head, Record, ToolResult, ToolUse, Usage
+from support.oracles.scan_values import (
+    joined,
+    mapping,
+    parse_time,
+    sequence,
+    short_string,
+    string,
+    tokens,
+    whole_number,
+)
 
 HEAD_BYTES = 1 << 20
 MAX_LINE_BYTES = 16 << 20
-MAX_TOKENS = 2**63 - 1
-MAX_NAME_BYTES = 4096
-MIN_TIME = datetime.min.replace(tzinfo=timezone.utc)
-BLANK = " \t\r\n\0"
 EDITORS = {
     **dict.fromkeys(("Edit", "Write", "MultiEdit"), "file_path"),
     "NotebookEdit": "notebook_path",
@@ -47,93 +61,8 @@ HOST_WORDS = {
     "gemini": re.compile(r"\s*<session_context", re.IGNORECASE),
     "copilot": re.compile(r"(?!)"),
 }
-# What the app of a host sends in a person's name: words, but not typed.
+# What the app of a host sends in a person's name.
 APP_WORDS = re.compile(r"\s*<(?:ci-monitor-event|create-pr-command)>")
-
-
-@dataclass
-class Head:
-    """What holds for all of a file, from its first 1 MiB.
-
-    session_id: the first one that a record there names, otherwise the file's name without .jsonl, .jsonl.gz or
-    .jsonl.zst.
-    host: decided by the first record; claude-code for a file without a record.
-    others: of a Codex, Gemini or Copilot file, what its first record has for the session: values for records without
-    their own.
-    """
-
-    stem: str
-    session_id: str
-    host: str = "claude-code"
-    others: dict[str, str | None] = field(default_factory=dict)
-
-
-@dataclass
-class ToolUse:
-    id: str | None
-    name: str | None
-    input: str | None
-    """The JSON text as it stands in the line; None without an input."""
-    file: str | None = None
-    command: str | None = None
-
-
-@dataclass
-class ToolResult:
-    tool_use_id: str | None
-    is_error: bool
-    time: datetime | None = None
-    """Its own time, if the record has one for each result; otherwise the record's counts."""
-
-
-@dataclass
-class Usage:
-    message_id: str | None
-    request_id: str | None
-    uuid: str | None
-    agent_id: str | None
-    model: str | None
-    timestamp: datetime | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_creation_tokens: int | None
-
-
-@dataclass
-class Record:
-    """A record's attributes. One that is missing, or has a value of another type, is None or False."""
-
-    session_id: str | None = None
-    host_version: str | None = None
-    agent_id: str | None = None
-    progress_agent_id: str | None = None
-    parent: str | None = None
-    project: str | None = None
-    git_branch: str | None = None
-    uuid: str | None = None
-    parent_uuid: str | None = None
-    type: str | None = None
-    subtype: str | None = None
-    role: str | None = None
-    timestamp: datetime | None = None
-    message_id: str | None = None
-    request_id: str | None = None
-    model: str | None = None
-    has_own_words: bool = False
-    is_prompt: bool = False
-    is_sidechain: bool = False
-    is_meta: bool = False
-    is_host_made: bool = False
-    """It is meta, an API error or a compact summary."""
-    is_error: bool = False
-    text: str = ""
-    tool_uses: list[ToolUse] = field(default_factory=list)
-    tool_results: list[ToolResult] = field(default_factory=list)
-    usages: list[Usage] = field(default_factory=list)
-
-
-# ---- lines ---------------------------------------------------------------------
 
 
 def head_of(path: str, data: bytes) -> Head:
@@ -170,228 +99,8 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
         record.usages = []
     record.has_own_words = has_own_words(record, head.host)
     is_persons = record.role in ("user", "human") and not record.is_sidechain and not record.tool_results
-    is_of_app = APP_WORDS.match(record.text) is not None
-    record.is_prompt = record.has_own_words and is_persons and is_of_person(whole) and not is_of_app
+    record.is_prompt = record.has_own_words and is_persons and is_of_person(whole)
     return record, is_broken
-
-
-def whole_number(digits: str) -> int | float:
-    return int(digits) if len(digits) < 1000 else float("inf")
-
-
-# Stands for each part that is not UTF-8: no transcript has this noncharacter.
-INVALID = "\U0010fffe"
-codecs.register_error("tailhook.mark", lambda error: (INVALID, error.end))
-# The members that must be UTF-8. Elsewhere each part that is not becomes U+FFFD.
-OF_RECORD = ("type", "id", "uuid", "name", "input", "content", "timestamp", "message")
-OF_MESSAGE = ("id", "role", "content")
-OF_BLOCK = ("type", "id", "name", "input", "text")
-
-
-def is_damaged(record: dict[str, Any]) -> bool:
-    """Return whether a member is not UTF-8 that must be, so that the line has no record."""
-    message = mapping(record.get("message"))
-    blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
-    texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
-    texts.append(mapping(record.get("attachment")).get("type"))
-    texts += [block.get(name) for block in map(mapping, blocks) for name in OF_BLOCK]
-    return any(INVALID in text for text in texts if isinstance(text, str))
-
-
-def is_object(text: str) -> bool:
-    try:
-        found = json.loads(text, parse_constant=refuse, parse_int=whole_number)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and not is_damaged(found)
-
-
-def refuse(word: str) -> None:
-    raise ValueError(word)  # NaN and Infinity are not JSON (RFC 8259, 6)
-
-
-DECODER = json.JSONDecoder(parse_constant=refuse, parse_int=whole_number)
-
-
-def object_in(line: bytes) -> tuple[str | None, bool]:
-    """Return what `find_object` returns, but no record if it is a queued prompt whose text is not UTF-8."""
-    source, is_broken = find_object(line)
-    record = {} if source is None else json.loads(source, parse_int=whole_number)
-    if holds_queued_prompt(record) and is_damaged({"content": record["attachment"].get("prompt")}):
-        return None, True
-    return source, is_broken
-
-
-def find_object(line: bytes) -> tuple[str | None, bool]:
-    """Return the JSON text of the object that is a line's record, None without one, and whether the line is broken.
-
-    A byte order mark at the start of a line is ignored. In a broken line it is the last complete object that starts the
-    line, follows another complete object, or ends where the line ends, apart from blank space and NULs, and that is not
-    nested in a torn record.
-    """
-    text = line.decode("utf-8", "tailhook.mark").removeprefix("\ufeff")
-    if is_object(text):
-        return text.strip(" \t\r\n"), False
-    rest, last = text.strip(BLANK), None
-    while rest.startswith("{"):
-        try:
-            found, end = DECODER.raw_decode(rest)
-        except (ValueError, RecursionError):
-            break
-        if is_damaged(found):
-            break
-        last, rest = rest[:end], rest[end:].lstrip(BLANK)
-    if rest.endswith("}"):
-        for at in (match.start() for match in re.finditer(r"\{", rest)):
-            if is_object(rest[at:]) and not is_nested(rest[:at]):
-                return rest[at:], True
-    return last, True
-
-
-JUNK = re.compile(r"[A-Za-z]")  # what is not JSON at all, such as `log: {…}`
-
-
-def is_nested(before: str) -> bool:
-    """Return whether an object after `before` stands there as a value of a torn record."""
-    stack, in_string, at = [], False, 0
-    while at < len(before):
-        letter = before[at]
-        if in_string:
-            at += letter == "\\"
-            in_string = letter != '"'
-        elif letter == '"':
-            in_string = True
-        elif letter in "{[":
-            stack.append(letter)
-        elif letter in "}]" and stack:
-            stack.pop()
-        at += 1
-    last = before.rstrip(" \t\r\n")[-1:]
-    if not before.startswith("{"):  # its beginning is missing, so where a string begins is unknown
-        return last in tuple(":[,") and ('"' in before or not JUNK.search(before))
-    if in_string:
-        return False
-    return last in tuple(":[") or (last == "," and stack[-1:] != ["{"])
-
-
-# ---- JSON text -----------------------------------------------------------------
-
-
-def raw_member(text: str | None, name: str) -> str | None:
-    """Return the JSON text of an object's member, None without one. The last of equal names counts."""
-    found, at = None, 1
-    if text is None or not text.startswith("{"):
-        return None
-    while (at := after_blank(text, at)) < len(text) and text[at] != "}":
-        key, at = DECODER.raw_decode(text, at)
-        start = after_blank(text, after_blank(text, at) + 1)
-        _, at = DECODER.raw_decode(text, start)
-        if key == name:
-            found = text[start:at]
-        at = after_blank(text, at)
-        at += text[at] == ","
-    return found
-
-
-def raw_elements(text: str | None) -> list[str]:
-    """Return the JSON texts of an array's elements."""
-    found, at = [], 1
-    if text is None or not text.startswith("["):
-        return []
-    while (at := after_blank(text, at)) < len(text) and text[at] != "]":
-        _, end = DECODER.raw_decode(text, at)
-        found.append(text[at:end])
-        at = after_blank(text, end)
-        at += text[at] == ","
-    return found
-
-
-def after_blank(text: str, at: int) -> int:
-    return len(text) - len(text[at:].lstrip(" \t\r\n"))
-
-
-# ---- values --------------------------------------------------------------------
-
-
-def short_string(value: Any) -> str | None:
-    """Return a name or an id: a string of at most 4,096 bytes."""
-    found = string(value)
-    return None if found is None or len(found.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES else found
-
-
-def string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def tokens(value: Any) -> int | None:
-    """Return a number of tokens: a whole number from 0 to 2^63 - 1, written without fraction and exponent."""
-    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
-
-
-def sortable_time(time: datetime | None) -> datetime:
-    return MIN_TIME if time is None else time
-
-
-CALENDAR = r"(?P<year>\d{4})(?:-(?P<month>\d\d)-(?P<day>\d\d)|-(?P<yearday>\d{3})|-W(?P<week>\d\d)-(?P<weekday>\d))"
-SECOND = r"(?P<second>\d\d)(?:[.,](?P<seconds>\d+))?"
-CLOCK = rf"(?P<hour>\d\d)(?:[.,](?P<hours>\d+)|:(?P<minute>\d\d)(?:[.,](?P<minutes>\d+)|:{SECOND})?)?"
-ZONE = r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
-ISO_TIMES = [
-    re.compile(rf"{calendar}(?:[T ]{clock}{ZONE})?", re.IGNORECASE | re.ASCII)
-    for calendar in (CALENDAR, CALENDAR.replace("-(", "(").replace("-W", "W"))
-    for clock in (CLOCK, CLOCK.replace(":(?P", "(?P"))
-]
-
-
-def parse_time(value: Any) -> datetime | None:
-    """Return an ISO 8601 date and time as a datetime in UTC, None for anything else.
-
-    Without a zone it counts as UTC, a date alone as its midnight. Digits beyond microseconds are cut off. 23:59:60 is
-    the next day's midnight. A time outside of the years 1 to 9999 is None.
-    """
-    match = next((it for it in (regex.fullmatch(value) for regex in ISO_TIMES) if it), None) if string(value) else None
-    if match is None:
-        return None
-    part = {name: int(digits) for name, digits in match.groupdict().items() if digits and name != "zone"}
-    try:
-        if "month" in part:
-            day = date(part["year"], part["month"], part["day"])
-        elif "yearday" in part:
-            day = date(part["year"], 1, 1) + timedelta(days=part["yearday"] - 1)
-            if day.year != part["year"]:
-                return None
-        else:
-            day = date.fromisocalendar(part["year"], part["week"], part["weekday"])
-        hour, minute, second = (part.get(name, 0) for name in ("hour", "minute", "second"))
-        after = Fraction(0)
-        for name, unit in (("hours", 3600), ("minutes", 60), ("seconds", 1)):
-            if match[name]:
-                after = Fraction(int(match[name]), 10 ** len(match[name])) * unit
-        if hour > 24 or minute > 59 or second > 60 or (hour == 24 and (minute or second or after)):
-            return None
-        clock = timedelta(hours=hour, minutes=minute, seconds=second, microseconds=int(after * 1_000_000))
-        zone = match["zone"] or "Z"
-        offset = timedelta()
-        if zone.upper() != "Z":
-            hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
-            if hours > 23 or minutes > 59:
-                return None
-            offset = timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
-        return datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + clock - offset
-    except (ValueError, OverflowError):
-        return None
-
-
-def joined(texts: list[Any]) -> str:
-    return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
 def tool_use(use_id: Any, name: Any, value: Any, source: str | None) -> ToolUse:
@@ -419,52 +128,13 @@ def has_own_words(record: Record, host: str) -> bool:
     """Return whether a record has words of the agent or of a person (memory.md, "Messages").
 
     It is a record of a person or an assistant with text that is not blank; it is not meta, an API error or a compact
-    summary; and if it is a person's, its text does not begin with what only the host writes there (HOST_WORDS).
+    summary; and if it is a person's, its text does not begin with what only the host writes there (HOST_WORDS) or what
+    its app sends (APP_WORDS), which is a message to the memory machine.
     """
     if record.role not in ("user", "human", "assistant") or not record.text.strip() or record.is_host_made:
         return False
-    words = (HOST_WORDS["claude-code"], HOST_WORDS[host])
+    words = (HOST_WORDS["claude-code"], HOST_WORDS[host], APP_WORDS)
     return record.role == "assistant" or not any(one.match(record.text) for one in words)
-
-
-# ---- Claude Code ---------------------------------------------------------------
-
-
-def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
-    """Return the host that begins a transcript with this record, and what the record has for the session."""
-    payload, data = mapping(record.get("payload")), mapping(record.get("data"))
-    if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
-        git = mapping(payload.get("git"))
-        return "codex", {
-            "session_id": short_string(payload.get("session_id")) or short_string(payload.get("id")),
-            "project": short_string(payload.get("cwd")),
-            "git_branch": short_string(git.get("branch")),
-            "host_version": short_string(payload.get("cli_version")),
-        }
-    if "sessionId" in record and "projectHash" in record:
-        return "gemini", {"session_id": short_string(record["sessionId"])}
-    if record.get("type") == "session.start":
-        context = mapping(data.get("context"))
-        return "copilot", {
-            "session_id": short_string(data.get("sessionId")),
-            "project": short_string(context.get("cwd")),
-            "git_branch": short_string(context.get("branch")),
-            "host_version": short_string(data.get("copilotVersion")),
-        }
-    return "claude-code", {}
-
-
-def holds_queued_prompt(record: dict[str, Any]) -> bool:
-    """Return whether a record is an attachment with what a person typed while the agent worked."""
-    attachment = mapping(record.get("attachment"))
-    is_typed = attachment.get("type") == "queued_command" and attachment.get("commandMode") == "prompt"
-    is_typed = is_typed and attachment.get("isMeta") is not True and is_of_person(attachment)
-    return record.get("type") == "attachment" and is_typed
-
-
-def is_of_person(record: dict[str, Any]) -> bool:
-    """Return whether the `origin` of a record, if it has one with a kind, is a person."""
-    return mapping(record.get("origin")).get("kind", "human") == "human"
 
 
 def read_claude_code(record: dict[str, Any], source: str) -> Record:
@@ -562,10 +232,6 @@ def claude_usage(record: dict[str, Any], agent_id: str | None) -> list[Usage]:
     return [one]
 
 
-# ---- other hosts ---------------------------------------------------------------
-# Their records are translated to Claude Code's, as docs/scan-rows.md states under "Other hosts".
-
-
 def read_other_host(record: dict[str, Any], head: Head) -> Record:
     """Return the record of another host's transcript. Keeps in `head.others` what holds for it and later ones."""
     head.others |= changes(head.host, record)
@@ -582,185 +248,3 @@ def read_other_host(record: dict[str, Any], head: Head) -> Record:
     if found.type == "user" and HOST_WORDS[head.host].match(found.text):
         found.is_meta = found.is_host_made = True
     return found
-
-
-def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
-    """Return what holds from a record on; the session is named by the first record only."""
-    found: dict[str, Any] = {}
-    if host == "codex" and record.get("type") == "turn_context":
-        facts = mapping(record.get("payload"))
-        found = {"project": facts.get("cwd"), "model": facts.get("model")}
-    elif host == "codex" and record.get("type") == "session_meta":
-        facts = mapping(record.get("payload"))
-        names = (short_string(facts.get(name)) for name in ("forked_from_id", "session_id", "id"))
-        found = {"origin": next((name for name in names if name), facts.get("id"))}
-    elif host == "copilot" and str(record.get("type")).startswith("session."):
-        data = mapping(record.get("data"))
-        place = data if record["type"] == "session.context_changed" else mapping(data.get("context"))
-        found = {
-            "project": place.get("cwd"),
-            "git_branch": place.get("branch"),
-            "host_version": data.get("copilotVersion"),
-        }
-    return {name: value for name, value in found.items() if isinstance(value, str)}
-
-
-def is_response_item(record: dict[str, Any], *kinds: str) -> bool:
-    return record.get("type") == "response_item" and mapping(record.get("payload")).get("type") in kinds
-
-
-CODEX_FAILURES = (  # how the output of a command begins that has another exit code than 0
-    r"(?:(?!Output:)[^\n]*\n)*?Process exited with code [^0]",
-    r"Exit code: [^0][^\n]*\nWall time: ",
-    r'\{"output":.*"metadata":\{"exit_code":[^0]',
-)
-
-
-def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
-    """Translate a record of a rollout: {"timestamp", "type", "payload"}."""
-    kind, payload = record.get("type"), mapping(record.get("payload"))
-    model = head.others.get("model")
-    if is_response_item(record, "message") and payload.get("role") in ("user", "assistant"):
-        message = {"id": payload.get("id"), "role": payload["role"], "content": texts_of(payload.get("content"))}
-        return {
-            "type": payload["role"],
-            "message": message | ({"model": model} if payload["role"] == "assistant" else {}),
-        }
-    if is_response_item(record, "function_call", "custom_tool_call", "local_shell_call"):
-        use = {"type": "tool_use", "id": payload.get("call_id"), "name": payload.get("name")}
-        if payload["type"] == "local_shell_call":
-            use |= {"name": "local_shell", "input": payload.get("action")}
-        elif payload["type"] == "custom_tool_call":
-            use["input"] = payload.get("input")
-        else:
-            use["input"] = payload.get("arguments")
-            if isinstance(use["input"], str) and is_json(use["input"]):
-                use["input"] = json.loads(use["input"], parse_int=whole_number)
-        return answer(payload.get("id"), model, [use])
-    if is_response_item(record, "function_call_output", "custom_tool_call_output"):
-        output = payload.get("output")
-        failed = mapping(output).get("success") is False
-        if isinstance(output, str):
-            failed = any(re.match(form, output, re.DOTALL) for form in CODEX_FAILURES)
-        return tool_result(payload.get("call_id"), failed)
-    if kind == "token_usage_record":
-        return codex_usage(payload.get("response_id"), model, payload.get("usage"))
-    info = payload.get("info")
-    is_count = kind == "event_msg" and payload.get("type") == "token_count" and "ordinal" not in record
-    if is_count and isinstance(info, dict):
-        totals = mapping(info.get("total_token_usage"))
-        names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
-        counts = (totals.get(name) for name in names) if totals else ()
-        counts = (count if type(count) is int and count >= 0 else None for count in counts)
-        response_id = " ".join(str(part) for part in (head.others.get("origin"), *counts))
-        return codex_usage(response_id, model, info.get("last_token_usage"))
-    if kind == "compacted":
-        return {"type": "system", "subtype": "compact_boundary"}
-    found = {"type": kind, "subtype": payload.get("type")}
-    if payload.get("type") in ("error", "stream_error"):
-        found["isApiErrorMessage"] = True
-    if kind == "session_meta":
-        found["forkedFrom"] = {"sessionId": payload.get("forked_from_id")}
-    return found
-
-
-def is_json(text: str) -> bool:
-    try:
-        json.loads(text, parse_constant=refuse, parse_int=whole_number)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def texts_of(content: Any) -> Any:
-    """Return a message's content, its blocks with a text as text blocks, whatever the host calls them."""
-    if not isinstance(content, list):
-        return content
-    return [
-        {"type": "text", "text": block["text"]} if isinstance(mapping(block).get("text"), str) else block
-        for block in content
-    ]
-
-
-def answer(message_id: Any, model: Any, blocks: Any, usage: Any = None) -> dict[str, Any]:
-    """Return a record of the assistant."""
-    message = {"id": message_id, "role": "assistant", "model": model, "content": blocks}
-    return {"type": "assistant", "message": message | ({} if usage is None else {"usage": usage})}
-
-
-def tool_result(use_id: Any, failed: bool) -> dict[str, Any]:
-    """Return a record with a tool's result."""
-    block = {"type": "tool_result", "tool_use_id": use_id, "is_error": failed}
-    return {"type": "user", "message": {"role": "user", "content": [block]}}
-
-
-def usage_of(whole: Any, output: Any, read: Any, written: Any = None, more: Any = None) -> dict[str, Any]:
-    """Return tokens as Claude Code names them. The input of these hosts has the cached tokens in it."""
-    whole, read, written = tokens(whole), tokens(read), tokens(written)
-    return {
-        "input_tokens": None if whole is None else max(0, whole - (read or 0) - (written or 0)) + (tokens(more) or 0),
-        "output_tokens": tokens(output),
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
-    }
-
-
-def codex_usage(response_id: Any, model: Any, used: Any) -> dict[str, Any]:
-    if not isinstance(used, dict):
-        return {"type": "assistant"}
-    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
-    return answer(response_id, model, [], usage_of(*(used.get(name) for name in names)))
-
-
-def translate_gemini(record: dict[str, Any], head: Head) -> dict[str, Any]:
-    """Translate a record of a chat: {"id", "timestamp", "type", "content", "toolCalls", "tokens"}."""
-    content = texts_of(record.get("content"))
-    if record.get("type") == "user":
-        return {"type": "user", "message": {"role": "user", "content": content}}
-    if record.get("type") != "gemini":
-        return {"type": record.get("type")}
-    blocks = list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
-    for call in map(mapping, sequence(record.get("toolCalls"))):
-        if not call:
-            continue
-        use = {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
-        blocks.append(use)
-        if call.get("status") in ("success", "error", "cancelled"):
-            result = {"type": "tool_result", "tool_use_id": call.get("id"), "timestamp": call.get("timestamp")}
-            blocks.append({**result, "is_error": call["status"] != "success"})
-    figures, usage = record.get("tokens"), None
-    if isinstance(figures, dict):
-        output, thoughts = tokens(figures.get("output")), tokens(figures.get("thoughts"))
-        output = None if output is None else output + (thoughts or 0)
-        usage = usage_of(figures.get("input"), output, figures.get("cached"), more=figures.get("tool"))
-    return answer(record.get("id"), record.get("model"), blocks, usage)
-
-
-def translate_copilot(record: dict[str, Any], head: Head) -> dict[str, Any]:
-    """Translate a record of an events file: {"type", "data", "id", "parentId", "agentId", "timestamp"}."""
-    kind, data, agent = record.get("type"), mapping(record.get("data")), record.get("agentId")
-    own = {"parentUuid": record.get("parentId"), "agentId": agent, "isSidechain": isinstance(agent, str)}
-    if kind == "user.message":
-        hosts = data.get("isAutopilotContinuation") is True or isinstance(data.get("source"), str)
-        message = {"role": "user", "content": texts_of(data.get("content"))}
-        return {**own, "type": "user", "isMeta": hosts, "message": message}
-    if kind == "assistant.message":
-        blocks = [{"type": "text", "text": data.get("content")}]
-        for call in sequence(data.get("toolRequests")):
-            if isinstance(call, dict):
-                use = {"type": "tool_use", "id": call.get("toolCallId"), "name": call.get("name")}
-                blocks.append({**use, "input": call.get("arguments")})
-        message_id = data["apiCallId"] if "apiCallId" in data else data.get("messageId")
-        return {**own, "requestId": data.get("requestId"), **answer(message_id, data.get("model"), blocks)}
-    if kind == "tool.execution_complete":
-        return {**own, **tool_result(data.get("toolCallId"), data.get("success") is False)}
-    used = data.get("usage")
-    if kind == "session.usage_record" and isinstance(used, dict):
-        names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
-        return {**own, **answer(None, used.get("model"), [], usage_of(*(used.get(name) for name in names)))}
-    if kind == "session.compaction_complete":
-        return {**own, "type": "system", "subtype": "compact_boundary"}
-    return {**own, "type": kind, "isApiErrorMessage": kind == "session.error"}
-
-
-TRANSLATIONS = {"codex": translate_codex, "gemini": translate_gemini, "copilot": translate_copilot}

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 NAME = "claude-code"
 TITLE = "Claude Code"
-TRANSCRIPT_FOLDER = "projects"
+TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("projects",)
+FORMER_FOLDERS: "tuple[str, ...]" = (".config/claude",)  # of 1.0.30, if XDG_CONFIG_HOME was set
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 # Of 2.1.2 and later: a folder for each session; before: all in the project's folder.
 SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")

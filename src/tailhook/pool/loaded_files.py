@@ -9,7 +9,7 @@ from tailhook.stores.atomic import stamp_of
 EVENT_BYTES = 1 << 16  # read at a time
 
 
-class Sources:
+class LoadedFiles:
     """The package's modules that a pool may load, and its core.
 
     package: its folder.

@@ -1,0 +1,178 @@
+"""What each stage of a scan costs: questions that build on each other, on the same bytes and the same literal.
+
+Each question does all that the one before it does, and one thing more, so the difference of their times is what this
+thing costs. All are measured in turns, because the speed of a computer changes from minute to minute, and in processor
+time. The questions are programs of the core: `tailhook.scan` cannot be asked to find lines and not to read them.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tailhook
+from tailhook._core import RangeScan, ScanProgram, scan_range
+from tailhook.automaton import compile_table
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
+from tailhook.fleet.plan import TASK_BYTES
+from tailhook.fleet.program import ESCAPED_ASCII, Search, make_gate
+from tailhook.fleet.record_types import KNOWN_TYPES
+
+BLOCK_BYTES = 1 << 18  # that a scan reads at a time
+ROUNDS = 7
+# Behind a literal, it makes one that no transcript has. Its letters are so common that the prefilter looks for the
+# same four bytes as without it.
+NOWHERE = "e e e e e"
+NO_ROLE = ("a role that no record has",)
+
+
+class Stage(NamedTuple):
+    """A question, and what it does that the one before it does not do.
+
+    run: takes the folder of transcripts and its copy without records (see `copy_without_records`); returns how many
+        records were read, and how many rows were given.
+    """
+
+    name: str
+    adds: str
+    run: Callable[[Path, Path], tuple[int, int]]
+
+
+def literal_stages(*literals: str) -> list[Stage]:
+    """Return the stages of the search for literals in own words, outside code.
+
+    Of literals with less than four letters, the prefilter passes more places than it does in the stage of its name.
+    """
+    search = Search({literal: [literal] for literal in literals})
+    gate = make_gate([search])
+    missing = [(0, text + NOWHERE) for text in sorted({*literals, *ESCAPED_ASCII})]
+    shut = compile_table(missing, ignore_case=False, word=False)
+    elsewhere = Search({literal: [literal + NOWHERE] for literal in literals})
+
+    def ask(searches: Sequence[Search] = (), gate: bytes | None = gate, columns: Sequence[str] = (), **options: Any):
+        tables = [(one.table(), False, 0, len(literals)) for one in searches]
+        return core_scan("matches", columns, gate=gate, searches=tables, names=literals, code=0, **options)
+
+    return [
+        Stage("read", "the bytes are copied out of the page cache, 256 KiB at a time", read),
+        Stage("prefilter", "they are searched for the literal and for escapes, and nothing is found", ask(gate=shut)),
+        Stage("bounds", "what is found is looked at, and the ends of its line are found", in_copy(ask())),
+        Stage("skip", "the line is walked as JSON: type, role, flags, and where the text is", ask(roles=NO_ROLE)),
+        Stage("unescape", "own text is written without its escapes", ask()),
+        Stage("search", "own text is searched, for what is not in it", ask([elsewhere])),
+        Stage("code map", "a text with a match is divided into code and prose; rows have no columns", ask([search])),
+        Stage(
+            "append", "rows have all columns", ask([search], columns=TABLE_COLUMNS["matches"], context=CONTEXT_CHARS)
+        ),
+        Stage("the whole scan", "files are listed and recognised, rows go through a queue", whole(patterns=literals)),
+    ]
+
+
+def record_stages() -> list[Stage]:
+    """Return the stages of the table of records, all columns but text."""
+    every = tuple(name for name in TABLE_COLUMNS["records"] if name not in LARGE)
+    return [
+        Stage("read", "the bytes are copied out of the page cache, 256 KiB at a time", read),
+        Stage("bounds", "the ends of each line are found", in_copy(core_scan("records", ()))),
+        Stage(
+            "skip",
+            "the line is walked as JSON: members, and where the text is",
+            core_scan("records", (), roles=NO_ROLE),
+        ),
+        Stage("append of one column", "each record is a row with its offset", core_scan("records", ("offset",))),
+        Stage("append", "rows have all columns but text", core_scan("records", every)),
+        Stage("the whole scan", "files are listed and recognised, rows go through a queue", whole(table="records")),
+    ]
+
+
+# ---- the questions -------------------------------------------------------------
+
+
+def read(folder: Path, copy: Path) -> tuple[int, int]:  # noqa: ARG001 - as the others
+    """Read all files into one buffer, in blocks as a scan does."""
+    buffer = bytearray(BLOCK_BYTES)
+    for path in os.scandir(folder):
+        fd = os.open(path, os.O_RDONLY)
+        offset = 0
+        while size := os.preadv(fd, [buffer], offset):
+            offset += size
+        os.close(fd)
+    return 0, 0
+
+
+def core_scan(table: str, columns: Sequence[str], **options: Any) -> Callable[[Path, Path], tuple[int, int]]:
+    """Return what scans all files of a folder in the core, one after another, and drops the rows."""
+    program = ScanProgram(table=table, columns=columns, known_types=KNOWN_TYPES, **options)
+
+    def run(folder: Path, copy: Path) -> tuple[int, int]:  # noqa: ARG001 - as the others
+        rows = size = 0
+        scan = RangeScan(program)
+        for path in os.scandir(folder):
+            fd = os.open(path, os.O_RDONLY)
+            scan_range(fd, 0, None, program, path=path.path, session_id=path.name, into=scan)
+            size += os.fstat(fd).st_size
+            os.close(fd)
+            if size > TASK_BYTES:
+                rows += sum(map(len, scan.finish()))
+                size = 0
+        rows += sum(map(len, scan.finish()))
+        return scan.counts["records"], rows
+
+    return run
+
+
+def in_copy(run: Callable[[Path, Path], tuple[int, int]]) -> Callable[[Path, Path], tuple[int, int]]:
+    """Return the same question of the copy whose lines are not records."""
+    return lambda folder, copy: run(copy, folder)
+
+
+def whole(**question: Any) -> Callable[[Path, Path], tuple[int, int]]:
+    """Return the question as a program asks it."""
+
+    def run(folder: Path, copy: Path) -> tuple[int, int]:  # noqa: ARG001 - as the others
+        scan = tailhook.scan(folder, workers=1, **question)
+        rows = sum(map(len, scan))
+        return scan.report.records, rows
+
+    return run
+
+
+def copy_without_records(folder: Path, copy: Path) -> None:
+    """Copy transcripts, with an x for the first and for the last byte of each line.
+
+    The core finds the ends of the same lines, and leaves each at its first byte, because it is not a record.
+    """
+    copy.mkdir()
+    for path in folder.iterdir():
+        lines = path.read_bytes().split(b"\n")
+        (copy / path.name).write_bytes(b"\n".join(b"x%bx" % line[1:-1] if len(line) > 1 else line for line in lines))
+
+
+# ---- the measurement -----------------------------------------------------------
+
+
+def measure_in_turns(
+    runs: Sequence[Callable[[], object]], rounds: int = ROUNDS, clock: Callable[[], float] = time.process_time
+) -> list[float]:
+    """Return the seconds of each function: the least of all rounds. In each round every function is run once."""
+    seconds = [float("inf")] * len(runs)
+    for _ in range(rounds):
+        for number, run in enumerate(runs):
+            started = clock()
+            run()
+            seconds[number] = min(seconds[number], clock() - started)
+    return seconds
+
+
+def breakdown(stages: Sequence[Stage], seconds: Sequence[float]) -> list[list[str]]:
+    """Return the rows of a table, its head first: each stage in its order, with what it adds to the one before it."""
+    rows = [["stage", "time so far", "this stage", "of the whole", "what it adds"]]
+    before = 0.0
+    digits = 0 if seconds[-1] >= 0.1 else 1
+    for stage, taken in zip(stages, seconds, strict=True):
+        share = (taken - before) / seconds[-1]
+        times = [f"{taken * 1e3:.{digits}f} ms", f"{(taken - before) * 1e3:.{digits}f} ms", f"{share:.0%}"]
+        rows.append([stage.name, *times, stage.adds])
+        before = taken
+    return rows

@@ -1,0 +1,62 @@
+"""Hook commands of users: how a host runs them, and whether they answer at all."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+from tailhook.bench.cases import BenchProject
+from tailhook.bench.processes import run_once
+from tailhook.errors import TailhookError
+
+SHELL = "/bin/sh"
+SHELL_SYNTAX = re.compile(r"[$`\n;&|<>()*?\[\]{}~!#]")
+MAX_OUTPUT_CHARS = 64 << 10  # that are read of what a hook prints
+# Exit code 2 has other meanings than "block". Claude Code (2.1.329) takes it for a missing script if stdout is empty
+# and stderr has one of the first two phrases. The others are those of sh, of Python and of programs that use argparse.
+NOT_AN_ANSWER = re.compile(
+    r"no such file|can't open|\A\S*sh: .*syntax error|\A(?:unknown option.*\n)?usage: ", re.IGNORECASE
+)
+
+
+class NoAnswerError(TailhookError):
+    """A command does not answer as a hook does."""
+
+
+def command_argv(command: str) -> list[str]:
+    """Return the argv of a hook command. Raises ValueError for a quotation that does not end.
+
+    A host runs a command by `sh -c`. So does this, but only if the command needs a shell: a start of a shell that
+    changes nothing is not measured.
+    """
+    words = shlex.split(command)
+    if SHELL_SYNTAX.search(command) or "=" in words[0] or shutil.which(words[0]) is None:
+        return [SHELL, "-c", command]
+    return words
+
+
+def check_first_run(argv: list[str], project: BenchProject) -> None:
+    """Run a hook once, and keep what it prints.
+
+    Raises NoAnswerError if it ends with another exit code than 0 and 2, or with 2 for another reason than to block;
+    OSError, and HookTimeoutError.
+    """
+    paths = [project.folder.with_name(f"first-run.{name}") for name in ("stdout", "stderr")]
+    project.reset()
+    code = run_once(argv, project.payload, project.env, project.limit_s, *map(str, paths)).exit_code
+    stdout, stderr = map(read_first_chars, paths)
+    if code == 0 or (code == 2 and (stdout or (stderr and not NOT_AN_ANSWER.search(stderr)))):
+        return
+    about = (
+        "ended with exit code 2, which is not an answer" if code == 2 else f"ended with exit code {code}, not 0 or 2"
+    )
+    reason = stderr.partition("\n")[0] or ("it printed no reason" if code == 2 else "")
+    raise NoAnswerError(
+        f"{shlex.join(argv)}: a first run with {project.case.event} {about}{': ' if reason else ''}{reason}"
+    )
+
+
+def read_first_chars(path: Path) -> str:
+    """Return the beginning of a file, without blank space around it."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(MAX_OUTPUT_CHARS).strip()

@@ -1,0 +1,51 @@
+"""What another installation prints when the benchmark asks it."""
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
+
+OTHER_TIMEOUT_S = 30.0  # in which an installation answers, on a busy computer too
+
+
+class OtherError(TailhookError):
+    """An installation did not answer. The message has the reason."""
+
+
+def printed_by(argv: "Sequence[str | Path]", env: Mapping[str, str] | None = None) -> Any:
+    """Return the JSON value on the last line that a program prints: what runs at its start may have printed more.
+
+    argv: of the program.
+    env: its environment, None for this one.
+
+    Raises OtherError.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - an installation that the user names, or our own
+            argv, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=OTHER_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise OtherError(f"it did not end within {OTHER_TIMEOUT_S:g} s") from None
+    except OSError as error:
+        raise OtherError(describe(error)) from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").splitlines()
+        raise OtherError(said[-1] if said else "no reason given")
+    lines = done.stdout.splitlines()
+    try:
+        return json.loads(lines[-1]) if lines else None
+    except (ValueError, RecursionError):
+        raise OtherError("it printed something else") from None
+
+
+def is_argv(value: object) -> bool:
+    """Return whether a value is the argv of a program.
+
+    >>> [is_argv(value) for value in (["/bin/true", "x"], [], ["/bin/true", 1], "/bin/true")]
+    [True, False, False, False]
+    """
+    return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)

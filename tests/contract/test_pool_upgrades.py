@@ -1,0 +1,238 @@
+"""The pool when its package is upgraded, installed or removed."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.host import ENVIRONMENT, tailhook
+from support.pool import (
+    STARTS,
+    STOP,
+    WITHOUT_SANITIZER,
+    Pool,
+    is_alive,
+    iteration,
+    looping_project,
+    wait_until,
+)
+
+from tailhook import _core
+
+pytestmark = WITHOUT_SANITIZER
+
+
+# ---- upgrades --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["a module is written", "the core is replaced", "a module is removed"])
+def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
+    with Pool(home, package=site) as pool:
+        project = looping_project(home)
+        pool.stop_until_warm(cwd=project)
+        before = iteration(project)
+        if change == "a module is written":
+            with (site / "machines" / "idle.py").open("a") as out:
+                out.write("\n# changed\n")
+        elif change == "the core is replaced":
+            core = site / Path(_core.__file__).name  # other interpreters' may stand beside it
+            shutil.copy(core, site / "new")
+            (site / "new").rename(core)
+        else:
+            (site / "hook" / "hosts" / "cursor.py").unlink()
+        ways = pool.ways("Stop")
+        assert pool.hook(STOP, cwd=project).returncode == 2
+        assert iteration(project) == before + 1
+        assert "w" not in pool.ways("Stop")[len(ways) :]
+        wait_until(lambda: not is_alive(pool.pid))
+        with contextlib.suppress(FileNotFoundError):
+            (pool.folder / "pool-start").unlink()
+        pool.hook(STOP, cwd=project)
+        wait_until(lambda: pool.finds_socket())
+        pool.stop_until_warm(cwd=project)
+
+
+@pytest.mark.parametrize("name", [".#idle.py", "lost.py"])
+def test_a_link_to_nowhere_in_the_package_keeps_no_pool_from_starting(home, site, name):
+    for folder in ("", "machines"):
+        (site / folder / name).symlink_to("nowhere")
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+
+
+@pytest.mark.parametrize("change", ["a folder above is renamed", "a link is changed"])
+def test_a_pool_leaves_if_another_package_has_its_path(home, site, change):
+    for version in ("first", "second"):
+        shutil.copytree(site, home / version / "tailhook")
+    current = home / "current"
+    if change == "a link is changed":
+        current.symlink_to("first")
+    else:
+        (home / "first").rename(current)
+    with Pool(home, package=current / "tailhook") as pool:
+        pool.stop_until_warm()
+        ways = pool.ways("Stop")
+        if change == "a link is changed":
+            (home / "new").symlink_to("second")
+            (home / "new").rename(current)
+        else:
+            current.rename(home / "old")
+            (home / "second").rename(current)
+        assert pool.hook(STOP).returncode == 0
+        assert "w" not in pool.ways("Stop")[len(ways) :]
+        wait_until(lambda: not is_alive(pool.pid))
+        pool.hook(STOP)
+        wait_until(lambda: pool.finds_socket())
+        pool.stop_until_warm()
+
+
+def test_an_upgrade_while_a_pool_starts_ends_it(home, site):
+    """The change comes when a module that is already loaded is replaced, before the last ones are loaded."""
+    loaded = str(site / "stores" / "atomic.py")
+    with (site / "pool" / "worker.py").open("a") as out:
+        out.write(f"\nwith open({loaded!r}, 'a') as one:\n    one.write('# changed')\n")
+    with Pool(home, package=site, starts=False) as pool:
+        done = subprocess.run(
+            [*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, text=True, check=False, timeout=5
+        )
+        assert (done.returncode, "is being changed" in done.stderr) == (1, True)
+
+
+def test_an_upgrade_leaves_no_socket_of_a_pool_that_was_killed(home, site):
+    with Pool(home, package=site) as pool:
+        before = pool.path
+        pool.end(signal.SIGKILL)
+        init = site / "__init__.py"
+        init.write_text(re.sub(r'__version__ = "[^"]*"', '__version__ = "9.9.9"', init.read_text()))
+        pool.hook(STOP)
+        wait_until(lambda: pool.finds_socket())
+        assert pool.path != before
+        assert [one.name for one in before.parent.iterdir()] == [pool.path.name]
+
+
+def test_a_removed_environment_lets_the_agent_go_with_one_line_and_ends_the_pool(home, site):
+    with Pool(home, package=site) as pool:
+        pool.stop_until_warm()
+        processes = [pool.pid, *pool.workers()]
+        shutil.rmtree(site)
+        done = pool.hook(STOP)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+        assert "is missing" in done.stderr
+        wait_until(lambda: not any(map(is_alive, processes)))
+
+
+# ---- install and uninstall ---------------------------------------------------------
+
+
+def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
+    (home / "project" / ".git").mkdir(parents=True)
+
+    def run(*words):
+        done = tailhook(*words, env={"HOME": str(home)}, cwd=home / "project")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "the warm form" in run("install", "--yes", "--block-cap", "0")
+    assert "Nothing to change" in run("install", "--yes", "--block-cap", "0")
+    settings = json.loads((home / ".claude" / "settings.json").read_text())
+    hook = settings["hooks"]["Stop"][0]["hooks"][0]
+    client = Path(hook["command"])
+    assert (client.name, hook["args"][0]) == ("tailhook-hook", "hook")
+    assert stat.S_IMODE(client.stat().st_mode) == 0o700
+    env = {**ENVIRONMENT, "HOME": str(home)}
+    done = subprocess.run([client, *hook["args"]], env=env, input=json.dumps(STOP), text=True, check=False)
+    assert done.returncode == 0
+    wait_until(lambda: json.loads(run("pool", "status", "--json"))["running"])
+    facts = json.loads(run("doctor", "--json"))
+    assert [one for one in facts["findings"] if one["check"] == "pool" and "a pool runs" in one["what"]]
+    assert any("warm_ms" in one["figures"] for one in facts["findings"])
+    pid = json.loads(run("pool", "status", "--json"))["pid"]
+    former = client.parent.with_name("former")  # with a Python that is gone
+    shutil.copytree(client.parent, former)
+    fields = (former / "installation").read_bytes().split(b"\0")
+    (former / "installation").write_bytes(b"\0".join([fields[0], b"/gone/s", b"/gone/python3.9", *fields[3:]]))
+    dead = home / ".local" / "state" / "tailhook" / "run" / "pool" / f"{Path(os.fsdecode(fields[1])).name}.0badcafe"
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(dead))
+    assert "The pool was ended" in run("uninstall", "--yes")
+    assert not is_alive(pid)
+    left = [str(path.relative_to(home)) for path in home.rglob("*")]
+    assert sorted(left) == ["project", "project/.git"]
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+@pytest.mark.parametrize("has_file", [True, False])
+@pytest.mark.parametrize("variable", [True, False])
+def test_uninstall_leaves_folders_that_hooks_did_not_make(home, mode, has_file, variable):
+    state = home / ".local" / "state"
+    state.mkdir(parents=True)
+    (home / ".local").chmod(0o755)
+    state.chmod(mode)
+    if has_file:
+        (state / "theirs").touch()
+    env = {"HOME": str(home), **({"XDG_STATE_HOME": str(state)} if variable else {})}
+    for words in (("install", "--cold", "--yes"), ("uninstall", "--yes")):
+        assert tailhook(*words, env=env, cwd=home).returncode == 0
+    stays = mode == 0o755 or has_file or variable  # an empty folder with the mode of ours may be ours
+    assert [state.exists(), (home / ".local").exists(), (state / "tailhook").exists()] == [stays, True, False]
+
+
+def test_an_uninstall_while_a_pool_starts_leaves_nothing(home, site):
+    """The pool has found its client, and has not yet written its files."""
+    installation = site / "pool" / "installation.py"
+    begin = "    program = read_file(built_client()"
+    text = installation.read_text()
+    assert begin in text
+    installation.write_text(text.replace(begin, f"    __import__('time').sleep(0.5)\n{begin}"))
+    code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); import tailhook.install.client as one; "
+    with Pool(home, package=site, starts=False) as pool:
+        folder, sockets = pool.folder, pool.path.parent
+        with subprocess.Popen(pool.serve_argv(), env=pool.env, stderr=subprocess.PIPE, text=True) as starting:
+            time.sleep(0.25)
+            words = [sys.executable, "-I", "-c", f"{code}one.remove_clients()"]
+            done = subprocess.run(words, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)
+            assert (done.returncode, done.stderr) == (0, "")
+            starting.wait(timeout=STARTS)
+        assert (folder.exists(), sockets.exists()) == (False, False)
+
+
+def test_a_hook_starts_no_pool_without_its_client(home):
+    with Pool(home, starts=False) as pool:
+        argv, sockets = pool.serve_argv(), pool.path.parent
+        for removed in (pool.folder / "tailhook-hook", pool.folder):
+            removed.unlink() if removed.is_file() else shutil.rmtree(removed)
+            done = subprocess.run(argv, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)
+            assert (done.returncode, done.stderr) == (0, "")
+        assert (pool.folder.exists(), list(sockets.iterdir())) == (False, [])
+
+
+def test_the_cold_form_can_be_installed_and_the_warm_one_again(home):
+    def command(*words):
+        done = tailhook("install", "--yes", *words, env={"HOME": str(home)}, cwd=home)
+        assert done.returncode == 0, done.stderr
+        return json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+
+    assert "python" in Path(command("--cold")).name
+    assert Path(command()).name == "tailhook-hook"
+    assert "python" in Path(command("--cold")).name
+
+
+def test_the_hook_command_hands_on_to_the_client(home, pool):
+    pool.stop_until_warm()
+    project = looping_project(home)
+    for _ in range(20):
+        before = len(pool.ways("Stop"))
+        done = tailhook("hook", "idle", env={"HOME": str(home)}, cwd=project, stdin=json.dumps(STOP))
+        assert done.returncode == 2
+        if pool.ways("Stop")[before:] == ["w"]:
+            return
+    pytest.fail("no worker answered")

@@ -1,0 +1,159 @@
+"""An interrupt ends `tailhook scan` at any moment, within a fifth of a second and without a traceback."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from statistics import median
+
+import psutil
+import pytest
+from support.host import ENVIRONMENT
+from support.library_sample import said, text
+from support.scan_tables import TABLES
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_ends_the_scan_with_what_is_finished(tmp_path, many, workers):
+    words = ["--table", "records", "--columns", "path,offset", "--workers", workers, many]
+    interrupt(tmp_path, words, lambda process: (tmp_path / "out").stat().st_size > 0)
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert [sorted(json.loads(line)) for line in (lines[0], lines[-1])] == [["offset", "path"]] * 2
+
+
+def interrupt(tmp_path, words, is_time):
+    """Interrupt a scan of `many`, and return how many seconds it takes to end. Its output is in the file "out".
+
+    is_time: takes the process, and returns whether to interrupt it.
+    """
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tailhook", "scan", *words],
+            env={**ENVIRONMENT, "HOME": str(tmp_path)},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    wait_until(lambda: is_time(process))
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    seconds = time.monotonic() - started
+    assert process.returncode == 130
+    assert errors.startswith("tailhook: interrupted after ")
+    assert errors.endswith(" of 4,000 files\n")
+    return seconds
+
+
+@TABLES
+def test_an_interrupt_ends_a_scan_within_a_fifth_of_a_second(tmp_path, many, table):
+    words = ["--table", table, *(["--pattern", "x=TODO"] if table == "matches" else []), many]
+
+    def has_begun(process):
+        return psutil.Process(process.pid).num_threads() > 1
+
+    # Each takes about 4 ms, also on a busy computer. Some may be slow because of other tests.
+    seconds = [interrupt(tmp_path, words, has_begun) for _ in range(8)]
+    assert median(seconds) < 0.2, seconds
+    if table != "records":  # usage and sessions are joined at the end; no line is a match or a tool use
+        assert (tmp_path / "out").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("way", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)]
+)
+def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tailhook", "scan", "--table", "records", many, "-o", "out.jsonl"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(way, signal.SIG_DFL),  # the tests may run under nohup
+    )
+    wait_until(lambda: list(tmp_path.glob(".*.part")))
+    process.send_signal(way)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == exit_code
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPT = """
+import runpy, signal, sys
+name = sys.argv.pop(1)
+sys.modules.pop(name, None)
+class Finder:
+    def find_spec(self, module, path=None, target=None):
+        if module == name:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+INTERRUPTED = f"""{INTERRUPT}
+sys.argv[0] = "tailhook"
+runpy.run_module("tailhook", run_name="__main__")
+"""
+
+
+READ_RECORD = f"""{INTERRUPT}
+import tailhook
+[record] = tailhook.open("s.jsonl")
+record.json()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("tailhook.cli.parser", ["scan"]),
+        ("tailhook.cli.scan", ["scan"]),
+        ("tailhook.fleet.scan", ["scan", "--table", "usage"]),
+        ("tailhook.pictures.explanation", ["explain", "s.jsonl"]),
+        ("tailhook.pictures.anatomy", ["anatomy", "s.jsonl", "-o", "f.svg"]),
+        ("tailhook.messages", ["explain", "s.jsonl", "--message", "1"]),
+    ],
+)
+def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(tmp_path, module, words):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, *words],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "tailhook: interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["uuid", "dataclasses"])
+@pytest.mark.parametrize(
+    ("script", "exit_code", "message"),
+    [
+        (INTERRUPTED, 130, "tailhook: interrupted before the first file\n"),
+        (READ_RECORD, -signal.SIGINT, "KeyboardInterrupt\n"),
+    ],
+    ids=["command", "library"],
+)
+def test_an_interrupt_while_orjson_is_imported_does_not_crash_the_process(tmp_path, module, script, exit_code, message):
+    (tmp_path / "s.jsonl").write_text(json.dumps(said(1, "m", text("hello"), 1)) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script, module, "scan", "--table", "records", "s.jsonl"],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.endswith(message)) == (exit_code, True)
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

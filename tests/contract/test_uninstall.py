@@ -1,0 +1,166 @@
+"""`tailhook uninstall`: what it ends and removes besides the hooks, and what it leaves."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.host import ENVIRONMENT, short_folder
+from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
+from support.terminal import Terminal
+
+pytestmark = WITHOUT_SANITIZER
+NO_HOOKS = "Nothing to remove"
+STOP = {"hook_event_name": "Stop", "session_id": "s", "last_assistant_message": "Hm."}
+
+
+class User:
+    """A user with an empty home and a project in it."""
+
+    def __init__(self, folder: str) -> None:
+        self.home = Path(folder)
+        self.project = self.home / "project"
+        (self.project / ".git").mkdir(parents=True)
+        self.env = {**ENVIRONMENT, "HOME": folder}
+
+    def argv(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "tailhook", *words]
+
+    def run(self, *words: str, **env: str) -> str:
+        """Run a command that must end well, without a terminal, and return what it prints."""
+        done = subprocess.run(
+            self.argv(*words),
+            env={**self.env, **env},
+            cwd=self.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def client(self) -> Path:
+        """Return the path of this installation's client, which is written if it is missing."""
+        return Path(json.loads(self.run("hook-command", "--warm"))[0])
+
+    def left(self) -> list[str]:
+        """Return what is in the home besides the project and the folders for any program's state."""
+        paths = (
+            path.relative_to(self.home) for path in self.home.rglob("*") if self.project not in (path, *path.parents)
+        )
+        return sorted(map(str, {*paths} - {Path(".local"), Path(".local/state")}))
+
+
+@pytest.fixture
+def user():
+    """Yield a user whose home has a short path. Pools are ended."""
+    with short_folder() as folder:
+        one = User(folder)
+        yield one
+        one.run("pool", "stop")
+
+
+def test_without_hooks_a_client_goes_only_if_that_is_asked_for(user):
+    client = user.client()
+    assert "The native client stays" in user.run("uninstall")
+    assert client.exists()
+    terminal = Terminal(user.argv("uninstall"), user.env, user.project)
+    terminal.until("Remove the native client, too?")
+    os.write(terminal.fd, b"n\n")
+    assert (terminal.wait(), client.exists()) == (0, True)
+    output = user.run("uninstall", "--yes")
+    assert NO_HOOKS in output
+    assert "native client removed" in output
+    assert user.left() == []
+    assert NO_HOOKS in user.run("uninstall")
+    assert user.left() == []
+
+
+def test_what_hooks_have_saved_is_named(user):
+    assert "have saved stays" not in user.run("uninstall", "--yes")
+    user.run("install", "--yes", "--with", "plates")
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
+    argv = [sys.executable, "-m", "tailhook", "hook", "plates"]
+    env = {**user.env, "TAILHOOK_NO_AUTOSTART": "1"}
+    subprocess.run(argv, input=json.dumps(event), env=env, cwd=user.project, text=True, check=True)
+    folder = user.home / ".local" / "state" / "tailhook"
+    assert f"What hooks, loops and the daemon have saved stays: {folder}\n" in user.run("uninstall", "--yes")
+    assert folder.exists()
+
+
+def test_a_client_that_hooks_written_by_hand_use_stays(user):
+    client = user.client()
+    settings = user.project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    hook = {"type": "command", "command": str(client), "args": ["hook"]}
+    settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
+    assert f"{client} stays: {settings} has hooks that use it." in user.run("uninstall", "--yes")
+    done = subprocess.run([client, "hook"], input=json.dumps(STOP), env=user.env, text=True, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_install_that_waits_for_its_answer_writes_the_client_that_was_removed_meanwhile(user):
+    terminal = Terminal(user.argv("install"), user.env, user.project)
+    terminal.until("Write these changes?")
+    assert "native client removed" in user.run("uninstall", "--scope", "project", "--yes")
+    os.write(terminal.fd, b"y\n")
+    assert terminal.wait() == 0
+    settings = json.loads((user.home / ".claude" / "settings.json").read_text())
+    assert Path(settings["hooks"]["Stop"][0]["hooks"][0]["command"]).exists()
+
+
+def test_the_client_of_an_environment_that_is_gone_goes_with_its_pool(user):
+    client = user.client()
+    user.run("install", "--yes")
+    former = client.parent.with_name("0123456789abcdef")
+    shutil.copytree(client.parent, former)
+    fields = (former / "installation").read_bytes().split(b"\0")
+    env = {**user.env, "XDG_STATE_HOME": str(user.home / ".local" / "state")}
+    serve = [sys.executable, "-I", "-S", str(Path(os.fsdecode(fields[4]))), f"{former}/", "--asked"]
+    pool = subprocess.Popen(serve, env=env)
+    try:
+        wait_until(lambda: any((user.home / ".local/state/tailhook/run/pool").glob("*.*")))
+        user.run("uninstall", "--yes")
+        assert pool.wait(30) == 0
+    finally:
+        pool.kill()
+    assert user.left() == []
+
+
+@pytest.mark.parametrize("order", [("project", "local"), ("local", "project")])
+def test_a_folder_that_was_made_for_two_files_goes_with_the_second(user, order):
+    user.run("install", "--yes", "--scope", "project")
+    user.run("install", "--yes", "--scope", "local")
+    for scope in order:
+        assert (user.project / ".claude").exists()
+        user.run("uninstall", "--yes", "--scope", scope)
+    assert not (user.project / ".claude").exists()
+    assert user.left() == []
+
+
+def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user):
+    pytest.importorskip("uvicorn")
+    user.run("install", "--yes", "--with", "plates")
+    state = user.home / ".local" / "state" / "tailhook"
+    hook = json.loads(user.run("hook-command", "--cold", "plates"))
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
+    env = {name: value for name, value in user.env.items() if name != "TAILHOOK_NO_AUTOSTART"}
+    subprocess.run(hook, input=json.dumps(event), env=env, cwd=user.project, text=True, check=True, capture_output=True)
+    wait_until(lambda: (state / "daemon-lock").exists() and (state / "plates.db").exists())
+    pid = int((state / "daemon-lock").read_text().split()[0])
+    output = user.run("uninstall", "--yes")
+    assert f"The daemon was ended. What it has recorded stays in {state}." in output
+    wait_until(lambda: not is_alive(pid))
+    assert (state / "plates.db").exists()
+    assert not (state / "daemon-argv").exists()
+
+
+def test_a_home_whose_path_is_not_utf_8_gets_the_cold_form(user):
+    home = user.home / os.fsdecode(b"\xff")
+    home.mkdir()
+    assert "the cold form, because its path would not be UTF-8" in user.run("install", "--yes", HOME=str(home))
+    assert "contained nothing else and was removed" in user.run("uninstall", "--yes", HOME=str(home))
+    assert not any(path.is_file() for path in home.rglob("*"))

@@ -1,0 +1,47 @@
+"""A health check with a clock, transcripts and processes that a test sets."""
+
+from tailhook.plates.db import Database
+from tailhook.plates.health import Health
+from tailhook.plates.schemas import Report
+
+OWNER = "this daemon"
+
+
+class World:
+    """A database, a health check, and the time, the transcripts and the processes that they see."""
+
+    def __init__(self, folder):
+        self.now = 1_000_000.0
+        self.looks = {}
+        self.processes = {}
+        self.database = Database(f"sqlite:///{folder}/plates.db")
+        self.set_forward = 0.0
+        self.is_drained = lambda: True
+        self.health = Health(
+            self.database,
+            OWNER,
+            lambda: self.is_drained(),
+            lambda: self.now + self.set_forward,
+            lambda: self.now,
+            lambda path, _: self.looks.get(path),
+            self.processes.get,
+        )
+
+    def event(self, session, kind, owner=OWNER, **fields):
+        """Record an event that happens now.
+
+        owner: the daemon that its plate is left to.
+        """
+        word, _, rest = kind.partition(":")
+        common = {
+            "session_id": session,
+            "project_path": "/p",
+            "event_type": word,
+            "tool_name": rest or None,
+            "transcript_path": session,
+            "ts": int(self.now * 1000),
+        }
+        self.database.record(Report(**{**common, **fields}), owner=owner)
+
+    def status(self, session):
+        return self.database.get(session)["status"]

@@ -1,0 +1,151 @@
+"""Which object of a line is its record, for the oracle of the scan, and its JSON text."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any
+
+from support.oracles.scan_values import mapping, sequence, whole_number
+
+BLANK = " \t\r\n\0"
+# Stands for each part that is not UTF-8: no transcript has this noncharacter.
+INVALID = "\U0010fffe"
+codecs.register_error("tailhook.mark", lambda error: (INVALID, error.end))
+# The members that must be UTF-8. Elsewhere each part that is not becomes U+FFFD.
+OF_RECORD = ("type", "id", "uuid", "name", "input", "content", "timestamp", "message")
+OF_MESSAGE = ("id", "role", "content")
+OF_BLOCK = ("type", "id", "name", "input", "text")
+
+
+def is_damaged(record: dict[str, Any]) -> bool:
+    """Return whether a member is not UTF-8 that must be, so that the line has no record."""
+    message = mapping(record.get("message"))
+    blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
+    texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
+    texts.append(mapping(record.get("attachment")).get("type"))
+    texts += [block.get(name) for block in map(mapping, blocks) for name in OF_BLOCK]
+    return any(INVALID in text for text in texts if isinstance(text, str))
+
+
+def is_object(text: str) -> bool:
+    try:
+        found = json.loads(text, parse_constant=refuse, parse_int=whole_number)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and not is_damaged(found)
+
+
+def refuse(word: str) -> None:
+    raise ValueError(word)  # NaN and Infinity are not JSON (RFC 8259, 6)
+
+
+DECODER = json.JSONDecoder(parse_constant=refuse, parse_int=whole_number)
+
+
+def object_in(line: bytes) -> tuple[str | None, bool]:
+    """Return what `find_object` returns, but no record if it is a queued prompt whose text is not UTF-8."""
+    source, is_broken = find_object(line)
+    record = {} if source is None else json.loads(source, parse_int=whole_number)
+    if holds_queued_prompt(record) and is_damaged({"content": record["attachment"].get("prompt")}):
+        return None, True
+    return source, is_broken
+
+
+def find_object(line: bytes) -> tuple[str | None, bool]:
+    """Return the JSON text of the object that is a line's record, None without one, and whether the line is broken.
+
+    A byte order mark at the start of a line is ignored. In a broken line it is the last complete object that starts the
+    line, follows another complete object, or ends where the line ends, apart from blank space and NULs, and that is not
+    nested in a torn record.
+    """
+    text = line.decode("utf-8", "tailhook.mark").removeprefix("\ufeff")
+    if is_object(text):
+        return text.strip(" \t\r\n"), False
+    rest, last = text.strip(BLANK), None
+    while rest.startswith("{"):
+        try:
+            found, end = DECODER.raw_decode(rest)
+        except (ValueError, RecursionError):
+            break
+        if is_damaged(found):
+            break
+        last, rest = rest[:end], rest[end:].lstrip(BLANK)
+    if rest.endswith("}"):
+        for at in (match.start() for match in re.finditer(r"\{", rest)):
+            if is_object(rest[at:]) and not is_nested(rest[:at]):
+                return rest[at:], True
+    return last, True
+
+
+JUNK = re.compile(r"[A-Za-z]")  # what is not JSON at all, such as `log: {…}`
+
+
+def is_nested(before: str) -> bool:
+    """Return whether an object after `before` stands there as a value of a torn record."""
+    stack, in_string, at = [], False, 0
+    while at < len(before):
+        letter = before[at]
+        if in_string:
+            at += letter == "\\"
+            in_string = letter != '"'
+        elif letter == '"':
+            in_string = True
+        elif letter in "{[":
+            stack.append(letter)
+        elif letter in "}]" and stack:
+            stack.pop()
+        at += 1
+    last = before.rstrip(" \t\r\n")[-1:]
+    if not before.startswith("{"):  # its beginning is missing, so where a string begins is unknown
+        return last in tuple(":[,") and ('"' in before or not JUNK.search(before))
+    if in_string:
+        return False
+    return last in tuple(":[") or (last == "," and stack[-1:] != ["{"])
+
+
+def raw_member(text: str | None, name: str) -> str | None:
+    """Return the JSON text of an object's member, None without one. The last of equal names counts."""
+    found, at = None, 1
+    if text is None or not text.startswith("{"):
+        return None
+    while (at := after_blank(text, at)) < len(text) and text[at] != "}":
+        key, at = DECODER.raw_decode(text, at)
+        start = after_blank(text, after_blank(text, at) + 1)
+        _, at = DECODER.raw_decode(text, start)
+        if key == name:
+            found = text[start:at]
+        at = after_blank(text, at)
+        at += text[at] == ","
+    return found
+
+
+def raw_elements(text: str | None) -> list[str]:
+    """Return the JSON texts of an array's elements."""
+    found, at = [], 1
+    if text is None or not text.startswith("["):
+        return []
+    while (at := after_blank(text, at)) < len(text) and text[at] != "]":
+        _, end = DECODER.raw_decode(text, at)
+        found.append(text[at:end])
+        at = after_blank(text, end)
+        at += text[at] == ","
+    return found
+
+
+def after_blank(text: str, at: int) -> int:
+    return len(text) - len(text[at:].lstrip(" \t\r\n"))
+
+
+def holds_queued_prompt(record: dict[str, Any]) -> bool:
+    """Return whether a record is an attachment with what a person typed while the agent worked."""
+    attachment = mapping(record.get("attachment"))
+    is_typed = attachment.get("type") == "queued_command" and attachment.get("commandMode") == "prompt"
+    is_typed = is_typed and attachment.get("isMeta") is not True and is_of_person(attachment)
+    return record.get("type") == "attachment" and is_typed
+
+
+def is_of_person(record: dict[str, Any]) -> bool:
+    """Return whether the `origin` of a record, if it has one with a kind, is a person."""
+    return mapping(record.get("origin")).get("kind", "human") == "human"

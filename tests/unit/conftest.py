@@ -1,0 +1,56 @@
+"""Fixtures that several unit test modules share. They import the daemon's modules only where they are used."""
+
+import os
+from itertools import count
+
+import pytest
+import sqlalchemy as sa
+from support.postgres import postgres, wait_for
+
+numbers = count(1)  # of the databases on PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Yield a PostgreSQL server, or None if it is not installed."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """Return the URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/plates.db"
+    base = request.getfixturevalue("server")
+    if base is None:
+        pytest.skip("PostgreSQL is not installed")
+    name = f"test_{os.getpid()}_{next(numbers)}"
+    wait_for(base)
+    admin = sa.create_engine(base, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    admin.dispose()
+    return base.replace("/postgres", f"/{name}")
+
+
+@pytest.fixture
+def database(url):
+    """Yield an open database; `reported` has what it reports as changed, `gone` what it reports as gone."""
+    from tailhook.plates.db import Database
+
+    reported, gone = [], []
+    made = Database(url, reported.append, gone.append)
+    made.reported, made.gone = reported, gone
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Yield a health check on an empty database, with a clock, transcripts and processes that the test sets."""
+    from support.health_check import World
+
+    made = World(tmp_path)
+    yield made
+    made.database.close()
