@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
@@ -118,9 +119,9 @@ def test_daft_gives_the_rows_of_the_local_engine(table, folder):
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
 
 
-def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, tmp_path):
+def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, bucket, tmp_path):
     subprocess.run(
-        [sys.executable, "-m", "support.engines", folder, tmp_path / "answers", *TABLE_COLUMNS],
+        [sys.executable, "-m", "support.engines", folder, bucket, tmp_path / "answers", *TABLE_COLUMNS],
         env={**os.environ, "PYTHONPATH": str(TESTS), helpers.KILLED: str(tmp_path / "killed")},
         check=True,
     )
@@ -129,6 +130,24 @@ def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_k
         assert answers[table] == local_rows(question(folder, table)), table
     for table in ("records", "usage"):
         assert answers[f"{table} after a kill"] == answers[table]
+    for table in ("matches", "sessions"):
+        assert answers[f"{table} of objects"] == sorted(row.replace(str(folder), bucket) for row in answers[table])
+
+
+ENDING = """
+import tailhook.fleet.daft, daft
+slow_to_free = [[number] for number in range(1_000_000)]
+print(daft.from_pydict({"a": [1, 2]}).where(daft.col("a") > 1).to_pylist())
+"""
+
+
+def test_a_program_of_daft_ends_without_a_crash():  # without the wait for its threads, 4 of 60 crashed
+    def run(_):
+        done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(run, range(30))) == {(0, "[{'a': 2}]\n", "")}
 
 
 @TABLES
@@ -145,8 +164,7 @@ def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, c
     assert local_rows(one) == wanted
     assert one.report.skipped == ()
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
-    if table in ("matches", "sessions"):
-        assert sorted_rows(one, one.to_ray().take_all()) == wanted
+    assert sorted_rows(one, one.to_ray().take_all()) == wanted
 
 
 @pytest.mark.parametrize("table", ["records", "usage"])
@@ -285,6 +303,27 @@ def test_a_project_that_daft_compares_may_be_any_text(tmp_path, project):
     (tmp_path / "s.jsonl").write_text("".join(lines))
     frame = question(tmp_path, "records").to_daft()
     assert frame.where(daft.col("project") == project).select("project").to_pylist() == [{"project": project}]
+
+
+def test_ray_pushes_columns_down(folder, cluster, monkeypatch):
+    pushed = []
+    original = engines.TaskReader.with_columns
+    monkeypatch.setattr(
+        engines.TaskReader, "with_columns", lambda reader, names: pushed.append({*names}) or original(reader, names)
+    )
+    one = question(folder, "records", columns=["path", "role"])
+    frame = question(folder, "records").to_ray()
+    users = frame.filter(expr=ray.data.expressions.col("role") == "user")
+    for selected, columns, needed in (
+        (frame.select_columns(["role", "path"]), ["role", "path"], {"role", "path"}),  # in another order
+        (users.select_columns(["path"]), ["path"], None),  # Ray pushes nothing past a filter
+        (frame.rename_columns({"path": "file"}).select_columns(["file"]), ["file"], {"path"}),
+    ):
+        pushed.clear()
+        assert [*selected.take(1)[0]] == selected.columns() == columns
+        assert (needed in pushed) == bool(needed)
+    assert sorted_rows(one, frame.select_columns(["role", "path"]).take_all()) == local_rows(one)
+    assert frame.select_columns(["role"]).count() == len(local_rows(one))
 
 
 def test_a_limit_ends_the_scan_early(folder, asked):

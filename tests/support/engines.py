@@ -78,11 +78,15 @@ if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     daft.set_runner_ray()
     answers = {}
-    for name in sys.argv[3:]:
-        wanted = question(sys.argv[1], name)
+    folder, bucket, found, *tables = sys.argv[1:]
+    for name in tables:
+        wanted = question(folder, name)
         answers[name] = sorted_rows(wanted, wanted.to_daft().to_pylist())
     for name in ("records", "usage"):
         with one_worker_dies():
-            wanted = question(sys.argv[1], name)
+            wanted = question(folder, name)
             answers[f"{name} after a kill"] = sorted_rows(wanted, wanted.to_daft().to_pylist())
-    Path(sys.argv[2]).write_text(json.dumps(answers))  # Ray writes to stdout
+    for name in ("matches", "sessions"):
+        wanted = question(bucket, name)
+        answers[f"{name} of objects"] = sorted_rows(wanted, wanted.to_daft().to_pylist())
+    Path(found).write_text(json.dumps(answers))  # Ray writes to stdout

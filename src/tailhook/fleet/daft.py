@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import sys
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -24,6 +27,12 @@ try:
     from tailhook.fleet import engines
 except ImportError as error:
     raise MissingExtraError(f"to_daft needs Daft ({error}). Install it:  pip install 'tailhook[daft]'") from error
+
+# Threads of Daft drop Python objects just after its last answer. A thread that does so while Python ends crashes the
+# program before Python 3.14 (python/cpython#87135), so these threads get time to come to rest first.
+DAFT_REST_S = 0.1
+if sys.version_info < (3, 14):
+    atexit.register(time.sleep, DAFT_REST_S)
 
 
 def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:

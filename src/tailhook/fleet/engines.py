@@ -88,6 +88,10 @@ class TaskReader(NamedTuple):
         """Return a reader of the columns and at least the rows that an engine needs; halves are needed as they are."""
         return self if self.halves else make_reader(narrow(self.question, columns, wanted))
 
+    def with_columns(self, columns: Iterable[str]) -> TaskReader:
+        """Return a reader of the rows with these columns, in this order; with the first one for none."""
+        return make_reader(self.question._replace(columns=tuple(columns) or self.question.columns[:1]))
+
     def rows(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
         """Yield the rows or halves of a task as tables of pyarrow.  limit: how many are enough.
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,14 @@ class RaySource(Datasource):
 
     def estimate_inmemory_data_size(self) -> None:
         return None
+
+    def supports_projection_pushdown(self) -> bool:
+        """Return whether columns are handed down. Halves are needed as they are."""
+        return self.reader.halves is None
+
+    def apply_projection(self, projection_map: Mapping[str, str] | None) -> RaySource:
+        """Return a source of these columns only, in this order.  projection_map: None for all columns."""
+        return self if projection_map is None else RaySource(self.reader.with_columns(projection_map), self.tasks)
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
