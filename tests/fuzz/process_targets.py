@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.every_value import PLACES, Surroundings, check
 from support.host import short_folder
-from support.native_client import COLD, SanitizedClient, ready_message
+from support.native_client import ALWAYS_SET, COLD, SanitizedClient, ready_message
 
 from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_MAGIC
 from tailhook.pool.worker import Worker
@@ -106,7 +106,26 @@ def client_answer(data):
     ready = ready_message()
     as_code, data = bool(data) and data[0] % 2 == 1, data[1:]
     if as_code:
-        done = native_client().answered(ready, data)
+        done, _ = native_client().answered(ready, data)
         assert done.returncode in (data[0] if data else 0, COLD)
     elif data[: len(ready)] != ready:
-        assert native_client().answered(data, b"\2").returncode == COLD
+        done, request = native_client().answered(data, b"\2")
+        assert (done.returncode, request) == (COLD, b"")
+
+
+def client_caller(data):
+    """Start a client with any arguments and any environment: its worker gets them as they are.
+
+    The first byte chooses how many of the strings, with a NUL between them, are arguments.
+    """
+    strings = data[1:].split(b"\0")
+    count = data[0] % (len(strings) + 1) if data else 0
+    variables = dict(one.split(b"=", 1) for one in strings[count:] if b"=" in one)
+    variables.pop(b"TAILHOOK_NO_POOL", None)
+    for _ in range(20):  # on a busy computer, a worker is not always ready in time
+        done, request = native_client().answered(ready_message(), b"\2", strings[:count], variables)
+        if request:
+            break
+    _, _, _, arguments, environment = expected_request(request)
+    assert (done.returncode, arguments) == (2, [b"hook", *strings[:count]])
+    assert environment == {**variables, **ALWAYS_SET}

@@ -5,13 +5,17 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tailhook._core import READY_MAGIC, caller_identity
 from tailhook.pool.control import own_socket
 
 SOURCE = Path(__file__).parents[2] / "ext" / "client.c"
 FLAGS = ("-std=c11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+EMPTY: Mapping[bytes, bytes] = MappingProxyType({})
+ALWAYS_SET = {b"LC_ALL": b"C.UTF-8", b"ASAN_OPTIONS": b"detect_leaks=0"}  # in the client's environment
 COLD = 7  # the exit code of what stands for the cold hook
 
 
@@ -30,21 +34,32 @@ class SanitizedClient:
         (folder / "cold").chmod(0o755)
         (folder / "run").mkdir(mode=0o700)
 
-    def run(self, installation: bytes) -> "subprocess.CompletedProcess[bytes]":
-        """Run the client with an empty payload and these bytes in its file."""
+    def run(
+        self, installation: bytes, arguments: Sequence[bytes] = (), variables: Mapping[bytes, bytes] = EMPTY
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run the client with an empty payload and these bytes in its file.
+
+        arguments: those after "hook".  variables: of the environment, beside ALWAYS_SET.
+        """
         (self.folder / "installation").write_bytes(installation)
-        env = {"LANG": "C.UTF-8", "ASAN_OPTIONS": "detect_leaks=0"}
-        argv = [self.program, "hook", "idle"]
+        env = {**variables, **ALWAYS_SET}
+        argv = [self.program, "hook", *arguments]
         done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30)
         assert b"Sanitizer" not in done.stderr
         assert b"runtime error" not in done.stderr
         return done
 
-    def answered(self, ready: bytes, code: bytes) -> "subprocess.CompletedProcess[bytes]":
-        """Run the client against a worker that sends these bytes: when it accepts, and after the request."""
+    def answered(
+        self, ready: bytes, code: bytes, arguments: Sequence[bytes] = (), variables: Mapping[bytes, bytes] = EMPTY
+    ) -> "tuple[subprocess.CompletedProcess[bytes], bytes]":
+        """Run the client against a worker that sends these bytes: when it accepts, and after the request.
+
+        Return what became of the client, and its request; b"" if there was none.
+        """
         prefix, cold = str(self.folder / "run" / "socket"), str(self.folder / "cold")
         fields = ("tailhook-hook 1", prefix, cold, cold, cold)
         path = own_socket(prefix)
+        request = bytearray()
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()
@@ -56,18 +71,23 @@ class SanitizedClient:
                     connection.settimeout(30)
                     try:
                         connection.sendall(ready)
-                        if connection.recv(1 << 20):
-                            connection.sendall(code)
+                        while len(request) < 32 or len(request) < 32 + int.from_bytes(request[16:20], sys.byteorder):
+                            some = connection.recv(1 << 20)
+                            if not some:
+                                return
+                            request.extend(some)
+                        connection.sendall(code)
                     except OSError:
                         pass  # the client has left
 
             worker = threading.Thread(target=work)
             worker.start()
             try:
-                return self.run(b"".join(os.fsencode(field) + b"\0" for field in fields))
+                done = self.run(b"".join(os.fsencode(field) + b"\0" for field in fields), arguments, variables)
             finally:
                 worker.join()
                 Path(path).unlink()
+        return done, bytes(request)
 
 
 def ready_message() -> bytes:
