@@ -59,7 +59,7 @@ threads: ## the scan's threads with a core built with ThreadSanitizer
 	$(PYTHON) -m venv .venv-threads
 	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
-	    .venv-threads/bin/python -m pytest -p no:cacheprovider $(THREADED)
+	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage

@@ -99,7 +99,10 @@ cdef class RangeScan:
         self.run.offset = max(start - 1, <int64_t>0)
         self.run.end = stop
         self.run.is_skipping = start > 0
-        self.run.is_done = stop <= start
+        if stop <= start:
+            os_flag_set(&self.run.is_done)
+        else:
+            os_flag_leave(&self.run.is_done)
         return 0
 
     def begin(self, str path not None, str session_id not None, str host not None, int64_t start=0, end=None):
@@ -114,7 +117,7 @@ cdef class RangeScan:
 
     @property
     def is_done(self):
-        return self.run.is_done
+        return os_flag_is_set(&self.run.is_done)
 
     @property
     def text_gate(self):

@@ -71,7 +71,7 @@ cdef struct ScanRun:
     int64_t end            # lines that begin here or later belong to another range
     bint is_skipping       # up to the next newline: a line that is too long, or another range's
     bint lacks_newline     # the line at hand is the file's last, and its newline is not in the file
-    bint is_done           # the next line belongs to another range
+    char is_done           # os_flag_*, any thread may look at it: the next line belongs to another range
     unsigned char* block   # what was read last
     int64_t records
     int64_t broken_lines
@@ -378,7 +378,7 @@ cdef int scan_all_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) 
     cdef Cursor p = start
     while p != end:
         if offset + (p - start) >= run.end:
-            run.is_done = True
+            os_flag_set(&run.is_done)
             return 0
         newline = <Cursor>memchr(p, c"\n", end - p)
         if newline != p and scan_line(run, p, newline, offset + (p - start)) < 0:
@@ -399,7 +399,7 @@ cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor*
     first = os_last_newline(done[0], at - done[0])
     first = done[0] if first == NULL else first + 1
     if offset + (first - start) >= run.end:
-        run.is_done = True
+        os_flag_set(&run.is_done)
         return 0
     last = <Cursor>memchr(at, c"\n", end - at)
     done[0] = last + 1
@@ -487,7 +487,8 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
             run.offset += end - start
             if not run.is_skipping and scan_hold(run, start, end) < 0:
                 return -1
-            run.is_done = run.is_done or (run.is_skipping and run.offset >= run.end)
+            if run.is_skipping and run.offset >= run.end:
+                os_flag_set(&run.is_done)
             return 0
         run.offset += newline - start
         if not run.is_skipping and scan_hold(run, start, newline) < 0:
@@ -504,7 +505,8 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
             return -1
         run.offset += newline + 1 - start
         start = newline + 1
-    run.is_done = run.is_done or run.offset >= run.end
+    if run.offset >= run.end:
+        os_flag_set(&run.is_done)
     run.offset += end - start
     return 0 if run.is_done or start == end else scan_hold(run, start, end)
 
@@ -516,7 +518,7 @@ cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
         run.lacks_newline = True
         failed = scan_pending(run)
         run.lacks_newline = False
-    run.is_done = True
+    os_flag_set(&run.is_done)
     return failed
 
 

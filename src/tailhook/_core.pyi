@@ -712,8 +712,8 @@ class RangeScan:
     A file of Claude Code's records is scanned with `scan_range`. For data that Python reads or translates: `begin`,
     then `feed` or `feed_line`, then `end_file`.
 
-    One thread at a time may scan. While it does, other threads may use `take`, `stop` and `is_stopped`; most other
-    methods raise RuntimeError there. After a MemoryError they raise it again, because a row may be incomplete.
+    One thread at a time may scan. While it does, other threads may use `take`, `stop`, `is_stopped` and `is_done`; most
+    other methods raise RuntimeError there. After a MemoryError they raise it again, because a row may be incomplete.
 
     program: the question.
     is_done: whether the range has ended, and no more bytes are needed.
