@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from urllib.parse import quote
 
 import httpx
@@ -35,10 +36,20 @@ def rows(page, section="board"):
 
 
 def fill(daemon, folder):
-    """Post the simulated sessions."""
+    """Post the simulated sessions; again if the daemon checked one before all of its events were there.
+
+    Such a check finds a session whose last event is minutes ago, and adds an event of its own.
+    """
     with daemon.client() as client:
-        for event in sessions(folder):
-            client.post("/events", json=event).raise_for_status()
+        while True:
+            posted = sessions(folder)
+            for event in posted:
+                client.post("/events", json=event).raise_for_status()
+            counts = Counter(event["session_id"] for event in posted)
+            if all(len(client.get(f"/plates/{one}?events=99").json()["events"]) == counts[one] for one in counts):
+                break
+            for one in counts:
+                client.delete(f"/plates/{one}").raise_for_status()
 
 
 def show(daemon, board, folder):
