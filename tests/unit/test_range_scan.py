@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import wait_until
+from support.host import SANITIZER
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
 from tailhook.automaton import compile_table
@@ -210,7 +211,8 @@ def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file)
             assert all(map(ended, threads))
     finally:
         sys.setswitchinterval(interval)
-    assert resident() - before < 20 << 20
+    if not SANITIZER:  # it keeps memory that was freed
+        assert resident() - before < 20 << 20
 
 
 def test_what_waits_for_a_batch_goes_on_at_an_end_although_the_next_range_begins():
