@@ -120,7 +120,7 @@ def client_caller(data):
     """
     strings = data[1:].split(b"\0")
     count = data[0] % (len(strings) + 1) if data else 0
-    variables = dict(one.split(b"=", 1) for one in strings[count:] if b"=" in one)
+    variables = dict(one.split(b"=", 1) for one in strings[count:] if one.find(b"=") > 0)  # subprocess wants names
     variables.pop(b"TAILHOOK_NO_POOL", None)
     for _ in range(20):  # on a busy computer, a worker is not always ready in time
         done, request = native_client().answered(ready_message(), b"\2", strings[:count], variables)
