@@ -126,10 +126,12 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_UUID
         if memcmp(name, b"name", 4) == 0:
             return FIELD_NAME
-    elif size == 2 and memcmp(name, b"id", 2) == 0:
-        return FIELD_ID
-    elif size == 3 and memcmp(name, b"cwd", 3) == 0:
-        return FIELD_CWD
+    elif size == 2:
+        if memcmp(name, b"id", 2) == 0:
+            return FIELD_ID
+    elif size == 3:
+        if memcmp(name, b"cwd", 3) == 0:
+            return FIELD_CWD
     elif size == 5:
         if memcmp(name, b"input", 5) == 0:
             return FIELD_INPUT
@@ -153,8 +155,9 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_AGENT_ID
         if memcmp(name, b"subtype", 7) == 0:
             return FIELD_SUBTYPE
-    elif size == 8 and memcmp(name, b"is_error", 8) == 0:
-        return FIELD_IS_ERROR
+    elif size == 8:
+        if memcmp(name, b"is_error", 8) == 0:
+            return FIELD_IS_ERROR
     elif size == 9:
         if memcmp(name, b"timestamp", 9) == 0:
             return FIELD_TIMESTAMP
@@ -169,12 +172,15 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_PARENT_UUID
         if memcmp(name, b"attachment", 10) == 0:
             return FIELD_ATTACHMENT
-    elif size == 11 and memcmp(name, b"isSidechain", 11) == 0:
-        return FIELD_SIDECHAIN
-    elif size == 16 and memcmp(name, b"isCompactSummary", 16) == 0:
-        return FIELD_COMPACT_SUMMARY
-    elif size == 17 and memcmp(name, b"isApiErrorMessage", 17) == 0:
-        return FIELD_API_ERROR
+    elif size == 11:
+        if memcmp(name, b"isSidechain", 11) == 0:
+            return FIELD_SIDECHAIN
+    elif size == 16:
+        if memcmp(name, b"isCompactSummary", 16) == 0:
+            return FIELD_COMPACT_SUMMARY
+    elif size == 17:
+        if memcmp(name, b"isApiErrorMessage", 17) == 0:
+            return FIELD_API_ERROR
     return FIELD_OTHER
 
 
@@ -280,10 +286,10 @@ cdef Cursor rec_walk_members(
             return json_fail(fault, "expected ':'", p)
         p = start = json_skip_space(p + 1, end)
         if field == FIELD_OTHER or not rec_field_belongs(field, level):
-            p = json_skip(p, end, fault)
+            p = json_skip_value(p, end, fault)
         else:
             if field < REC_BLOCK_FIELDS:  # nothing that is walked: of blocks, no other field belongs
-                p = json_skip(p, end, fault)
+                p = json_skip_value(p, end, fault)
                 if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
                     return json_fail(fault, "invalid UTF-8", start)
             else:
@@ -318,7 +324,7 @@ cdef Cursor rec_walk_value(
         return rec_walk_blocks(start, end, values, fault)
     if start != end and start[0] == c"{" and field == FIELD_ATTACHMENT:
         return rec_walk_members(start, end, REC_LEVEL_ATTACHMENT, values + FIELD_ATTACHMENT_TYPE, NULL, fault)
-    p = json_skip(start, end, fault)
+    p = json_skip_value(start, end, fault)
     if p != NULL and start[0] == c'"' and rec_field_is_checked(field) and utf8_stop(start, p) != p:
         return json_fail(fault, "invalid UTF-8", start)
     return p
