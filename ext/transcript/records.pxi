@@ -285,12 +285,14 @@ cdef bint rec_next_result(RecFields* fields, RecSlice* results, RecToolBlock* bl
 cdef bint rec_is_error(RecFields* fields) noexcept nogil:
     """Return whether a tool failed, or a request to the API did."""
     cdef RecToolBlock block
+    cdef bint has_failed
     if rec_is_result(fields):
         rec_walk_tool_block(fields.start, fields.end, &block)
-        if rec_value_is_true(&block.is_error):
-            return True
+        has_failed = rec_value_is_true(&block.is_error)
+    else:
+        has_failed = rec_speech(fields)[FIELD_FAILED].start != NULL
     return (
-        rec_speech(fields)[FIELD_FAILED].start != NULL
+        has_failed
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
         or rec_value_is(&fields.top[FIELD_SUBTYPE], b"api_error", 9)
     )

@@ -332,6 +332,8 @@ def test_an_error_is_a_failed_tool_or_request():
     assert parse_record(line_of(assistant(said("x"), isApiErrorMessage=True))).is_error
     assert not parse_record(line_of({"type": "user", "message": {"content": [failed | {"is_error": False}]}})).is_error
     assert not parse_record(line_of({"is_error": True})).is_error
+    # A record that is a result itself has no other results.
+    assert not parse_record(line_of({"type": "tool_result", "message": {"content": [failed]}})).is_error
 
 
 def test_only_bytes_are_a_line():
