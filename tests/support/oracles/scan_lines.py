@@ -79,30 +79,33 @@ def find_object(line: bytes) -> tuple[str | None, bool]:
     return last, True
 
 
-JUNK = re.compile(r"[A-Za-z]")  # what is not JSON at all, such as `log: {…}`
+# What JSON has before a nested object: not the end of `log: {…}`, or of a record that is torn inside of a string.
+BEFORE_VALUE = re.compile(r"""(?:(?:^|["\0])\s*:|(?:^|["}\]\0])\s*,|(?:^|[:,[\0])\s*\[)\s*$""")
 
 
 def is_nested(before: str) -> bool:
     """Return whether an object after `before` stands there as a value of a torn record."""
-    stack, in_string, at = [], False, 0
-    while at < len(before):
-        letter = before[at]
-        if in_string:
-            at += letter == "\\"
-            in_string = letter != '"'
-        elif letter == '"':
-            in_string = True
-        elif letter in "{[":
-            stack.append(letter)
-        elif letter in "}]" and stack:
-            stack.pop()
-        at += 1
     last = before.rstrip(" \t\r\n")[-1:]
-    if not before.startswith("{"):  # its beginning is missing, so where a string begins is unknown
-        return last in tuple(":[,") and ('"' in before or not JUNK.search(before))
-    if in_string:
-        return False
-    return last in tuple(":[") or (last == "," and stack[-1:] != ["{"])
+    try:
+        json.loads(before)
+    except json.JSONDecodeError as fault:
+        if fault.msg.startswith("Unterminated string"):
+            return False
+        if before.startswith("{") and fault.pos >= len(before.rstrip(" \t\r\n")):  # torn where it ends
+            return last in tuple(":[") or (last == "," and open_containers(before)[-1:] != ["{"])
+    # Its beginning is missing, or several records are torn: where a string begins is unknown.
+    return BEFORE_VALUE.search(before) is not None
+
+
+def open_containers(before: str) -> list[str]:
+    """Return the brackets that are open at the end of a beginning of JSON."""
+    found: list[str] = []
+    for bracket in re.findall(r"[\[\]{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", before)):
+        if bracket in "{[":
+            found.append(bracket)
+        else:
+            found.pop()
+    return found
 
 
 def raw_member(text: str | None, name: str) -> str | None:
