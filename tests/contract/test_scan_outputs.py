@@ -104,6 +104,15 @@ def test_an_output_that_would_replace_a_source_is_refused(scan, folder, tmp_path
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
 
 
+def test_a_private_output_stays_private(scan, tmp_path):
+    path = tmp_path / "out.csv"
+    path.touch(0o600)
+    path.chmod(0o600)
+    scan("--table", "sessions", "-o", "out.csv")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text().startswith("host,")
+
+
 def test_an_output_that_is_a_link_is_followed(scan, tmp_path):
     (tmp_path / "out.jsonl").symlink_to("real.jsonl")
     scan("--table", "sessions", "-o", "out.jsonl")

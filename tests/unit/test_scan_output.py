@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import time
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -233,13 +234,13 @@ def test_a_file_that_cannot_be_replaced_is_named_and_its_part_is_removed(tmp_pat
 
 
 def test_nothing_is_left_if_a_signal_comes_while_a_part_is_made(tmp_path, monkeypatch):
-    usual = Path.open
+    usual = os.open
 
-    def interrupted(path, mode):
-        usual(path, mode).close()
+    def interrupted(path, *words):
+        os.close(usual(path, *words))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "open", interrupted)
+    monkeypatch.setattr(os, "open", interrupted)
     with pytest.raises(KeyboardInterrupt), whole_file(tmp_path / "out.jsonl"):
         pytest.fail("the block went on")
     assert list(tmp_path.iterdir()) == []
@@ -252,6 +253,26 @@ def test_two_outputs_of_one_process_have_a_part_each(tmp_path):
             open_files.enter_context(whole_file(tmp_path / name)).write(name.encode())
         assert all(path.name.startswith(".") for path in tmp_path.iterdir())
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: name for name in names}
+
+
+def test_another_process_with_the_same_id_has_a_part_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 1)  # as the first process of each container
+    with whole_file(tmp_path / "out.jsonl") as file:
+        with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "out.jsonl"):
+            _ = 1 / 0
+        file.write(b"rows")
+    assert (tmp_path / "out.jsonl").read_bytes() == b"rows"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_that_is_replaced_keeps_its_mode_from_the_first_byte_on(tmp_path, mode):
+    path = tmp_path / "out.jsonl"
+    path.touch(mode)
+    path.chmod(mode)
+    with whole_file(path) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o777 == mode
+    assert path.stat().st_mode & 0o777 == mode
 
 
 def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -172,17 +171,8 @@ def write_target(path: Path, data: bytes) -> None:
     """Write a file, a pipe or a device. Raises OSError."""
     from tailhook.fleet.output import whole_file
 
-    try:
-        mode: int | None = path.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        with path.open("wb") as target:
-            target.write(data)
-        return
-    with whole_file(path) as file:
-        if mode is not None:
-            os.fchmod(file.fileno(), stat.S_IMODE(mode))
+    is_regular = path.is_file() or not path.exists()
+    with whole_file(path) if is_regular else path.open("wb") as file:
         file.write(data)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tailhook._core import ArrowBatch, fingerprint, make_batch
+from tailhook._core import ArrowBatch, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
 from tailhook.orjson_import import orjson
 
@@ -30,18 +31,23 @@ class OutputError(TailhookError, OSError):
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
 
-    If `path` is a link, the file to which it leads is replaced.
+    A file that is replaced keeps its mode; a new one has that of the umask. If `path` is a link, the file to which it
+    leads is replaced.
 
     Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """
     if path.exists() and not path.is_file():
         raise OutputError(f"{path} is not a regular file: rows are only written to one")
     target = Path(os.path.realpath(path))
-    part = part_of(target)
+    # Another process with this one's id may write the same file: from another container, or before this one began.
+    part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with naming(path):
-            file = part.open("xb")
+            mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+            file = open_new(part, 0o666 if mode is None else 0o600)
         with file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -52,9 +58,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             part.unlink()
 
 
-def part_of(target: Path) -> Path:
-    """Return the hidden file in which this process writes a file. Its name is short, whatever the target's is."""
-    return target.with_name(f".{fingerprint(os.fsencode(target.name)):016x}.{os.getpid()}.part")
+def open_new(path: Path, mode: int) -> BinaryIO:
+    """Make a file and open it for writing. Raises OSError, also if it exists.  mode: without what the umask forbids."""
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: PTH123, SIM115
 
 
 @contextmanager
