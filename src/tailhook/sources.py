@@ -337,14 +337,16 @@ def open_store(base: str, url: str) -> Any:
         from obstore.store import from_url
     except ImportError:
         raise MissingExtraError(f"{url} is a URL: pip install 'tailhook[s3]'") from None
-    options: dict[str, Any] = {"client_options": {"allow_http": True}} if base.startswith("http://") else {}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if base.startswith("s3") else ""
+    is_plain = "http://" in (base[:7], endpoint[:7])
+    options: dict[str, Any] = {"client_options": {"allow_http": True}} if is_plain else {}
     if not base.startswith("file://"):
         timeout = timedelta(seconds=URL_TIMEOUT_S)
         options["retry_config"] = {"max_retries": MAX_URL_RETRIES, "retry_timeout": timeout}
     try:
         return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
-        raise SourceError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from None
+        raise SourceError(f"{url} cannot be opened: {store_reason(error)}") from None
 
 
 def find_facts(url: str, store: Any, name: str) -> Any:
@@ -360,7 +362,7 @@ def find_facts(url: str, store: Any, name: str) -> Any:
         if "?" not in url[len(web_address(url)) :]:
             raise
     found = ask_store("get", url, store, name, options={"range": (0, 1)})
-    found.bytes()
+    call_store(url, found.bytes)
     return found.meta
 
 
@@ -403,8 +405,51 @@ def call_store(url: str, function: Callable[..., Any], *arguments: Any, **option
     from obstore.exceptions import BaseError, NotFoundError
 
     try:
-        return function(*arguments, **options)
+        return call_interruptibly(function, *arguments, **options)
     except (NotFoundError, FileNotFoundError):
         raise FileNotFoundError(f"nothing at {url}") from None
     except (BaseError, OSError, ValueError) as error:
-        raise SourceError(f"{url} cannot be read: {str(error).splitlines()[0]}") from None
+        raise SourceError(f"{url} cannot be read: {store_reason(error)}") from None
+
+
+def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return what a function of a store gives. In the main thread, Ctrl-C and other signals end the wait for it.
+
+    Python looks for signals in the main thread, between two of its instructions, and such a function may wait for a
+    server for URL_TIMEOUT_S. So another thread calls it, and goes on if the wait has ended.
+    """
+    from threading import Thread, current_thread, main_thread
+
+    if current_thread() is not main_thread():
+        return function(*arguments, **options)
+    given: list[Any] = []
+    failed: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            given.append(function(*arguments, **options))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = Thread(target=call, name="tailhook-store", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return given[0]
+
+
+def store_reason(error: Exception) -> str:
+    """Return why a store failed, in one line: what obstore says, with code and message of the server's answer.
+
+    >>> store_reason(OSError("404 Not Found: <Error>\\n<Code>NoSuchBucket</Code><Message>It is gone</Message></Error>"))
+    '404 Not Found: NoSuchBucket: It is gone'
+    """
+    import re
+    from html import unescape
+
+    words = str(error).partition("\n\nDebug source:")[0]
+    parts = re.findall(r"<(?:Code|Message)>([^<]+)</", words)
+    if not parts:
+        return words.partition("\n")[0].rstrip(" :")
+    return ": ".join([words.partition("<")[0].rstrip(" :"), *map(unescape, parts)]).replace("\n", " ")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 from support.host import ENVIRONMENT
 from support.library_sample import said, text
 from support.scan_tables import TABLES
+from support.terminal import Terminal
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -78,6 +80,67 @@ def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     assert process.returncode == exit_code
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+IN_RICH = """
+import os, runpy, sys
+from rich.console import Console
+number, moment = int(sys.argv.pop(1)), sys.argv.pop(1)
+usual = Console.show_cursor
+def show_cursor(console, show=True):
+    if show == (moment == "stop"):
+        Console.show_cursor = usual
+        os.kill(os.getpid(), number)
+    return usual(console, show)
+Console.show_cursor = show_cursor
+runpy.run_module("tailhook", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("moment", ["start", "stop"])
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_while_the_progress_bar_is_drawn_ends_the_scan_without_a_traceback(
+    tmp_path, many, number, exit_code, moment
+):
+    words = ["scan", "--table", "records", str(many), "-o", str(tmp_path / "out.jsonl"), "--limit", "2000000"]
+    environment = {**ENVIRONMENT, "HOME": str(tmp_path), "TERM": "xterm"}
+    shown = Terminal([sys.executable, "-c", IN_RICH, str(int(number)), moment, *words], environment, tmp_path)
+    assert shown.wait() == exit_code
+    assert "Traceback" not in shown.seen
+    assert shown.seen.rfind("\x1b[?25h") > shown.seen.rfind("\x1b[?25l")  # the cursor is shown again
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "{address}/s.jsonl", "--table", "records"],
+        ["scan", "{address}/folder/", "--table", "records"],
+        ["scan", "s3://bucket/prefix", "--table", "records"],
+        ["usage", "s3://bucket/*/x.jsonl"],
+        ["explain", "{address}/s.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_an_interrupt_does_not_wait_for_a_server_that_does_not_answer(tmp_path, words):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        aws = {"AWS_ENDPOINT_URL": address, "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "us-east-1"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tailhook", *(word.format(address=address) for word in words)],
+            env={**ENVIRONMENT, **aws, "HOME": str(tmp_path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=5)  # 0.02 s; the request would be given up after 30 s
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors.startswith("tailhook: interrupted")
+    assert errors.count("\n") == 1
 
 
 INTERRUPT = """

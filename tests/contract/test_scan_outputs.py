@@ -179,7 +179,14 @@ def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path, folder, words
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
-    "words", ["scan --table records transcripts", "usage transcripts", "scan --table records none"]
+    "words",
+    [
+        "scan --table records transcripts",
+        "scan --table records --count transcripts",
+        "usage transcripts",
+        "explain transcripts/s-1.jsonl",
+        "scan --table records none",
+    ],
 )
 def test_a_closed_stream_is_not_a_crash_and_a_closed_stdout_is_an_error(tmp_path, folder, closed, words):
     done = subprocess.run(

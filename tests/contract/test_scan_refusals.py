@@ -31,6 +31,7 @@ import pytest
         (["--signals", "--format", "parquet", "-o", "-"], "--format parquet needs -o FILE"),
         (["--signals", "--sort", ""], "the table matches has no column ''. It has path, "),
         (["--table", "records", "--project", ""], "--project is an empty name: give a folder"),
+        (["--patterns", ""], "--patterns is an empty name: give a file\n"),
         (["--signals", "-o", ""], "-o is an empty name: give a file\n"),
         (["--signals", "--resume", ""], "--resume is an empty name: give a folder\n"),
         (["--signals", ""], "a source is an empty name: give a file, a folder, a glob or a URL\n"),

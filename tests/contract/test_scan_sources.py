@@ -153,6 +153,7 @@ def test_a_file_that_is_truncated_while_the_scan_runs_is_reported_and_its_rows_a
     scan = library.scan(folder, "records", progress=lambda progress: progress.files or os.truncate(path, size))
     assert [os.path.basename(row.path) for row in scan.rows()] == ["good.jsonl"] * (size // len(GOOD)) + ["other.jsonl"]
     assert scan.report.skipped == ((str(path), SHORTER),)
+    assert scan.report.bytes == size + len(GOOD)
 
 
 # ---- compressed files ------------------------------------------------------------

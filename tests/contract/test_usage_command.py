@@ -242,6 +242,7 @@ def test_a_missing_source_is_reported_and_the_others_count(usage):
         (["--since", "soon"], "'soon' is not a time"),
         (["--workers", "none"], "'none' is not a whole number"),
         ([""], "a source is an empty name: give a file, a folder, a glob or a URL"),
+        (["--prices", ""], "--prices is an empty name: give a file"),
     ],
 )
 def test_an_argument_that_is_not_valid_is_refused(usage, words, message):

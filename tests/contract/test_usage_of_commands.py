@@ -1,8 +1,11 @@
-"""Every command prints its own usage."""
+"""Every command prints its own usage, and what it needs that is not there."""
 
 import argparse
+import subprocess
+import sys
 
 import pytest
+from support.host import ENVIRONMENT
 
 from tailhook.cli.parser import COMMAND_MODULES, modules_of, parser
 
@@ -60,3 +63,30 @@ def test_every_command_has_help_with_an_example(project, words):
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: {' '.join(('tailhook', *words))} [-h]")
     assert f"\nexample:\n  {' '.join(('tailhook', *words[:1]))}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "has_failed"),
+    [
+        ("loop status", True),
+        ("memory explain {transcript}", True),
+        ("scan {transcript} --table records --project .", True),
+        ("scan {transcript} --table records", False),
+        ("explain {transcript} --message 1", False),
+    ],
+)
+def test_a_removed_current_folder_is_named_if_the_command_needs_it(tmp_path, words, has_failed):
+    transcript = tmp_path / "s.jsonl"
+    transcript.write_text('{"type":"user","message":{"role":"user","content":"Hello."}}\n')
+    (tmp_path / "gone").mkdir()
+    command = f'rmdir ../gone; exec "$0" -m tailhook {words.format(transcript=transcript)}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path / "gone",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    message = "tailhook: the current folder was removed: change to another one\n"
+    assert (done.returncode, done.stderr) == ((1, message) if has_failed else (0, ""))

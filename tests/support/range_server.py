@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 PAGE_KEYS = 3  # of a bucket that one answer lists
+NO_SUCH_BUCKET = b"<?xml version='1.0'?>\n<Error><Code>NoSuchBucket</Code><Message>It isn&#39;t there</Message></Error>"
 
 
 def etag(data):
@@ -39,7 +40,6 @@ def bucket(files):
     found = {f"/bucket/{key}": data for key, data in files.items()}
     with served(found) as (address, asked), pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)
-        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
         monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         yield found, asked
@@ -66,6 +66,9 @@ def served(files, with_ranges=True, with_head=True, with_etags=True, missing_byt
 
         def do_GET(self):
             address = urlsplit(self.path)
+            if "list-type" in address.query and not address.path.startswith("/bucket"):
+                self.answer(None, NO_SUCH_BUCKET)
+                return
             if "list-type" in address.query:
                 listing = list_bucket(files, address)
                 self.answer(listing, listing)

@@ -211,6 +211,19 @@ def test_a_glob_matches_what_the_glob_module_matches(tmp_path, monkeypatch, patt
     assert problems == []
 
 
+@pytest.mark.parametrize("pattern", ["**/*.jsonl", "./**/*.jsonl", "**/**/*.jsonl", "**", "**/"])
+def test_a_file_has_one_path_whether_a_glob_a_folder_or_its_name_leads_to_it(tmp_path, monkeypatch, pattern):
+    names = {"a.jsonl", "b/c.jsonl"}
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    for sources in ([pattern], [pattern, "."], [pattern, "a.jsonl", "*.jsonl"]):
+        problems = []
+        assert [file.path for file in find_source_files(sources, problems)] == sorted(names)
+        assert problems == []
+
+
 @needs_users
 def test_a_hosts_folder_without_permission_leaves_the_rows_of_the_other_hosts(home, transcript):
     folder = home / ".claude" / "projects"

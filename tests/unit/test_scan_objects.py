@@ -138,6 +138,14 @@ def test_what_is_not_at_its_address_is_reported_without_the_words_of_a_listing(m
             assert listed(url) == ([], [(url, "nothing is there")])
 
 
+def test_why_a_store_refuses_is_reported(monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    with bucket({}):
+        found, ((url, reason),) = listed("s3://other/folder/")
+    assert (found, url) == ([], "s3://other/folder/")
+    assert reason.endswith("404 Not Found: NoSuchBucket: It isn't there")
+
+
 def test_a_path_and_an_offset_of_a_row_open_the_record_again():
     with bucket({"a b%20ü #1.jsonl": LINE * 3}):
         for row in tailhook.scan("s3://bucket", "records").rows():

@@ -10,6 +10,7 @@ from tailhook.cli.output import (
     CommandError,
     Commands,
     UsageError,
+    check_stdout,
     coloured,
     command,
     positive,
@@ -58,6 +59,8 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.transcript import open as open_transcript
 
     check_names(arguments.transcript, arguments.html, (".html",))
+    if arguments.html is None:
+        check_stdout("give --html FILE")
     with open_transcript(arguments.transcript) as transcript:
         try:
             chosen = choose_message(transcript, arguments)
@@ -65,7 +68,11 @@ def explain_message(arguments: argparse.Namespace) -> None:
             raise CommandError(f"{plain(arguments.transcript)}: {error}") from None
         host = transcript.host
     facts = list_facts(chosen, host)
-    tuned = load(project_root({})).get("memory", {}).get("profile") == "tuned"
+    try:
+        root = project_root({})
+    except FileNotFoundError:  # the current folder was removed: only the user's configuration counts
+        root = ""
+    tuned = load(root).get("memory", {}).get("profile") == "tuned"
     explanation = explain_text(chosen.text, chosen.role, chosen.excluded, tuned)
     name = Path(arguments.transcript).name
     if arguments.html is not None:

@@ -63,8 +63,19 @@ def attempt(command: Callable[[], int | None]) -> int:
         return 0
     except (CommandError, TailhookError, OSError) as error:
         words = describe(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, FileNotFoundError) and not error.filename and is_folder_gone():
+            words = "the current folder was removed: change to another one"
         sys.stderr.write(f"tailhook: {plain_lines(words)}\n")
         return error.exit_code if isinstance(error, CommandError) else 1
+
+
+def is_folder_gone() -> bool:
+    """Return whether the current folder was removed."""
+    try:
+        os.getcwd()  # noqa: PTH109 - as the functions that failed
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def command(

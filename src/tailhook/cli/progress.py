@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from tailhook.fleet.report import Progress
@@ -35,6 +36,7 @@ class ProgressBar:
         )
         self.task = self.bar.add_task("scan", total=None, files=0, all_files=0)
         self.drawn_at = time.monotonic()  # a scan that takes less than the interval shows no bar
+        self.was_begun = False
 
     def __call__(self, progress: Progress) -> None:
         """Draw it, at most ten times a second."""
@@ -46,13 +48,21 @@ class ProgressBar:
             all_files=progress.all_files,
         )
         if progress.all_files and time.monotonic() - self.drawn_at >= DRAW_INTERVAL_S:
+            self.was_begun = True
             self.bar.start()
             self.bar.refresh()
             self.drawn_at = time.monotonic()
 
     def hide(self) -> None:
-        """Remove it from the terminal."""
+        """Remove it from the terminal. It comes again when it is drawn the next time."""
         self.bar.stop()
+
+    def end(self) -> None:
+        """Remove it from the terminal and show the cursor, also if a signal came while rich did either."""
+        with suppress(IndexError):  # rich's stop takes back what its start had not done yet
+            self.bar.stop()
+        if self.was_begun:
+            self.bar.console.show_cursor(True)
 
 
 class ProgressView:
@@ -69,9 +79,14 @@ class ProgressView:
             self.bar(progress)
 
     def hide(self) -> None:
-        """Remove the bar from the terminal."""
+        """Remove the bar from the terminal until it is drawn the next time."""
         if self.bar is not None:
             self.bar.hide()
+
+    def end(self) -> None:
+        """Remove the bar from the terminal, also if a signal came while that was done."""
+        if self.bar is not None:
+            self.bar.end()
 
 
 def make_bar() -> ProgressBar | None:

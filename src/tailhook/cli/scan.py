@@ -116,7 +116,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
     arguments = choose_output(arguments)
     check_output(arguments)
     if not arguments.output:
-        check_stdout("give -o FILE")
+        check_stdout("redirect it to a file" if arguments.count else "give -o FILE")
     asked = asked_columns(arguments)
     view = ProgressView()
     found = make_scan(
@@ -221,6 +221,8 @@ def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
     for word in arguments.pattern:
         add_pattern(found, word, f"--pattern {word}")
     for name in arguments.patterns:
+        if not name:
+            raise UsageError("--patterns is an empty name: give a file")
         try:
             text = Path(name).read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -345,7 +347,7 @@ def write_until_stopped(
             count = write(hiding(scan, view))
             sys.stdout.flush()
         finally:
-            view.hide()
+            view.end()
     except KeyboardInterrupt:
         files, all_files = view.newest.files, view.newest.all_files
         when = f"after {files:,} of {all_files:,} files" if all_files else "before the first file"

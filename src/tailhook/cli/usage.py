@@ -6,7 +6,17 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, check_stdout, coloured, command, counted, print_json, print_lines
+from tailhook.cli.output import (
+    Commands,
+    UsageError,
+    add_json,
+    check_stdout,
+    coloured,
+    command,
+    counted,
+    print_json,
+    print_lines,
+)
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
 from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
@@ -51,7 +61,9 @@ def usage(arguments: argparse.Namespace) -> int:
     from tailhook.fleet.prices import read_prices
     from tailhook.fleet.totals import total_columns
 
-    check_stdout("let it lead to a file")
+    check_stdout("redirect it to a file")
+    if arguments.prices == "":
+        raise UsageError("--prices is an empty name: give a file")
     prices = None if arguments.prices is None else read_prices(arguments.prices)
     view = ProgressView()
     scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by), progress=view)

@@ -152,11 +152,12 @@ def matches_of(pattern: str, problems: list[ScanProblem]) -> set[str]:
     found = {path.anchor}
     for part in path.parts[1 if path.anchor else 0 :]:
         found = {match for base in sorted(found) for match in matches_below(base, part, problems)}
+    found = {match or "." for match in found}
     return {match for match in found if os.path.isdir(match)} if pattern.endswith("/") else found  # noqa: PTH112
 
 
 def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator[str]:
-    """Yield the paths that one part of a glob matches in a folder.  base: "" for the current folder."""
+    """Yield the paths that one part of a glob matches in a folder.  base, and a path: "" for the current folder."""
 
     def note(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -165,7 +166,7 @@ def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator
     if part == "**":
         for folder, folders, _ in os.walk(base or ".", onerror=note):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            yield str(Path(folder))
+            yield "" if folder == "." and not base else str(Path(folder))
     elif glob.has_magic(part):
         try:
             names = os.listdir(base or ".")  # noqa: PTH208 - see stat_source

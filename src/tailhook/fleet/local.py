@@ -7,7 +7,6 @@ import os
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic
@@ -83,7 +82,7 @@ def scan_task(
                 size = scan_file(scan, part) if part.version is None else scan_object(scan, part, objects, number)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
-                if part.version is None and Path(part.path).stat().st_size < part.size:
+                if part.version is None and os.stat(part.path).st_size < part.size:  # noqa: PTH116 - see listing.py
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 problems.append(problem_of(part.path, error))
@@ -132,8 +131,9 @@ def scan_own_records(scan: RangeScan, part: FileRange, fd: int, session: str) ->
 
 
 def bytes_read(part: FileRange, fd: int) -> int:
-    """Return how many bytes a range of an open file has."""
-    return max(0, (os.fstat(fd).st_size if part.end is None else part.end) - part.start)
+    """Return how many bytes a range of an open file has, which may be shorter than when it was found."""
+    size = os.fstat(fd).st_size
+    return max(0, (size if part.end is None else min(size, part.end)) - part.start)
 
 
 def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number: int) -> int:

@@ -25,10 +25,12 @@ from tailhook.sources import (
     WEB_SCHEMES,
     UrlVersion,
     ask_store,
+    call_interruptibly,
     fetch_range,
     find_facts,
     open_store,
     split_url,
+    store_reason,
     version_of,
     web_address,
 )
@@ -121,9 +123,9 @@ def next_page(pages: Iterator[Any], url: str) -> Any:
     from obstore.exceptions import BaseError
 
     try:
-        return next(pages, None)
+        return call_interruptibly(next, pages, None)
     except (BaseError, OSError) as error:
-        raise SourceError(f"{url} cannot be listed: {str(error).splitlines()[0]}") from None
+        raise SourceError(f"{url} cannot be listed: {store_reason(error)}") from None
 
 
 def source_file(url: str, facts: Any) -> SourceFile:

@@ -40,7 +40,7 @@ def load(project: str) -> "Config":
 
     Prints a warning for a file that cannot be read; it counts as empty, as does one that is missing.
 
-    project: the project's root.
+    project: the project's root; "" without one.
     """
     config = read_sections(user_config(), user_bytes)
     ours = read_sections(f"{project}/.claude/tailhook.json", lambda path: project_bytes(project))
