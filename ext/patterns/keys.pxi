@@ -53,7 +53,8 @@ cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_
             return 0
     if size < max(<size_t>KEY_MIN_REQUIRED_CHARS, min(least // 2, <size_t>KEY_MAX_REQUIRED_CHARS)):
         return 0
-    return size if has_digit or (has_upper and has_lower) else 0
+    # Words that look like a key are longer or shorter than one whose length is fixed.
+    return size if has_digit or (has_upper and has_lower) or (size == least and signs == 0) else 0
 
 
 cdef int key_at(const uint8_t* text, size_t length, size_t* size) noexcept nogil:

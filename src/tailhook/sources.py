@@ -440,7 +440,7 @@ def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options:
 
 
 def store_reason(error: Exception) -> str:
-    """Return why a store failed, in one line: what obstore says, with code and message of the server's answer.
+    """Return why a store failed, in one line: the words of obstore, with code and message of the server's answer.
 
     >>> store_reason(OSError("404 Not Found: <Error>\\n<Code>NoSuchBucket</Code><Message>It is gone</Message></Error>"))
     '404 Not Found: NoSuchBucket: It is gone'

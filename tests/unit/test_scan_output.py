@@ -7,7 +7,6 @@ import os
 import time
 from contextlib import ExitStack
 from datetime import datetime, timezone
-from pathlib import Path
 from random import Random
 
 import orjson

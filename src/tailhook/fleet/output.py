@@ -60,7 +60,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 def open_new(path: Path, mode: int) -> BinaryIO:
     """Make a file and open it for writing. Raises OSError, also if it exists.  mode: without what the umask forbids."""
-    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: PTH123, SIM115
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 @contextmanager
