@@ -168,10 +168,27 @@ read_installation(const char *path, struct installation *own, int *has_streams)
 
 /* ---- the warm path ---------------------------------------------------------- */
 
+/* Return whether a codeset is UTF-8, in any of the spellings that C libraries accept: utf8, UTF-8, utf-8@euro. */
+static int
+is_utf8_codeset(const char *codeset)
+{
+    for (const char *letter = "utf8"; *letter; letter++, codeset++) {
+        if (*codeset == '-')
+            codeset++;
+        if ((*codeset | 0x20) != (*letter | 0x20)) /* lower case, and a digit as it is */
+            return 0;
+    }
+    return *codeset == '\0' || *codeset == '@';
+}
+
 /* Return whether Python would name files in UTF-8 for this environment, as the workers do. */
 static int
 is_utf8(char *const *variables)
 {
+#ifdef __APPLE__
+    (void)variables;
+    return 1; /* whatever the locale is */
+#else
     const char *locale = variable(variables, "LC_ALL");
     if (!locale || !*locale)
         locale = variable(variables, "LC_CTYPE");
@@ -180,7 +197,8 @@ is_utf8(char *const *variables)
     if (!locale || !*locale || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0)
         return 1; /* PEP 538 and 540 */
     const char *codeset = strchr(locale, '.');
-    return codeset && (strncmp(codeset, ".UTF-8", 6) == 0 || strncmp(codeset, ".utf8", 5) == 0);
+    return is_utf8_codeset(codeset ? codeset + 1 : locale);
+#endif
 }
 
 /* Return whether the socket is in a folder that only this user can use. Cuts the path for the time of the call. */
@@ -426,6 +444,8 @@ may_start_pool(const char *folder, int *attempt, char *reason)
         return 0;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &facts) < 0)
         goto no;
+    if ((facts.st_mode & 0777) != 0600)
+        fchmod(fd, 0600); /* the umask may have masked its owner's bits */
     const time_t age = time(NULL) - facts.st_mtime;
     if (facts.st_size && age > -TAILHOOK_POOL_RETRY_S && age < TAILHOOK_POOL_RETRY_S)
         goto no;
@@ -564,7 +584,10 @@ main(int argc, char **argv, char **variables)
     argc--;
     argv++;
     const char *off = variable(variables, "TAILHOOK_NO_POOL");
-    if (has_streams && *own.socket_prefix && !(off && strcmp(off, "1") == 0)) {
+    const int is_off = off && strcmp(off, "1") == 0;
+    if (!is_off && !(has_streams && *own.socket_prefix))
+        reason = TAILHOOK_REASON_UNUSUAL;
+    else if (!is_off) {
         const int code = ask_pool(&own, argc, argv, variables, started, &reason);
         if (code >= 0)
             _exit(code);

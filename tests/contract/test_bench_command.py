@@ -157,6 +157,35 @@ def test_a_limit_that_no_hook_can_keep_fails_and_one_that_each_keeps_passes(benc
     assert (done.returncode, "too few rounds to decide" in done.stderr) == (3, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("--max-ms", "0.0001"), 1), (("--max-p99-ms", "50", "--rounds", "2"), 3), (("--max-ms", "60000"), 0)],
+)
+def test_the_verdict_counts_although_the_reader_of_the_figures_has_left(tmp_path, words, code):
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "tailhook", "bench", "--hook", "true", "--rounds", "8", *words]
+    env = {**ENVIRONMENT, "HOME": str(tmp_path)}
+    done = subprocess.run(argv, env=env, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, bool(done.stderr)) == (code, code != 0)
+
+
+@LINUX
+def test_a_benchmark_that_is_killed_takes_its_pool_with_it(tmp_path):
+    with short_folder() as place:
+        words = [sys.executable, "-m", "tailhook", "bench", *QUICK, "--rounds", "100000", "--case", "idle, active"]
+        env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": place}
+        with subprocess.Popen(words, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            wait_until(lambda: list(Path(place).glob("tailhook-bench-*/0-*")))
+            entry = str(Path(tailhook_package.__file__).parent / "pool" / "entry.py")
+            pools = [pid for pid in pids_of(entry) if f"{place}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            assert pools
+            running.kill()
+            assert running.communicate(timeout=STARTS)[0] == b""  # no process holds the pipe
+        wait_until(lambda: not any(map(is_alive, pools)))
+
+
 @pytest.mark.parametrize("limit", ["nan", "inf", "-1", "0", "x", "1e999", "1_35"])
 @pytest.mark.parametrize("flag", ["--max-ratio", "--max-ms", "--max-p99-ms", "--max-instructions"])
 def test_a_limit_is_a_finite_number_above_zero(bench, flag, limit):
@@ -213,6 +242,7 @@ def test_a_hook_that_does_not_run_does_not_pass(bench):
         ("sh .claude/hooks/check.sh", "No such file"),
         ("python3 --no-such-option", "nknown option"),
         ("python3 -c 'import argparse; argparse.ArgumentParser().parse_args()' x", "usage: -c"),
+        ("python3 -c", "rgument expected for the -c option"),
         ("true && exit 2", "printed no reason"),
         ("true &&", "yntax error"),
         ("true && false", "ended with exit code 1"),
@@ -565,7 +595,8 @@ def test_the_action_runs_the_words_that_it_is_given(tmp_path):
     end = next(at for at in range(begin, len(lines)) if lines[at].startswith("      shell"))
     script = "\n".join(line[8:] for line in lines[begin:end])
     stub = tmp_path / "tailhook"
-    notes = f'printf "%s\\n" "$@" >"{tmp_path}/words"; echo table >"$RUNNER_TEMP/summary.md"'
+    output = 'for word; do if [ "$before" = -o ]; then echo table >"$word"; fi; before=$word; done'
+    notes = f'printf "%s\\n" "$@" >"{tmp_path}/words"; if [ ! -e "{tmp_path}/fails" ]; then {output}; fi'
     stub.write_text(f"#!/bin/sh\n{notes}\nexit 3\n")
     (tmp_path / "python").symlink_to(sys.executable)
     stub.chmod(0o755)
@@ -578,6 +609,10 @@ def test_the_action_runs_the_words_that_it_is_given(tmp_path):
     }
     done = subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, check=False)
     assert done.returncode == 3
+    (tmp_path / "fails").touch()  # a second use in the job, which measures nothing, repeats no summary
+    assert subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, check=False).returncode == 3
+    reports = set((tmp_path / "GITHUB_OUTPUT").read_text().splitlines())
+    assert len(reports) == 2
     words = (tmp_path / "words").read_text().splitlines()
     assert words[0:2] == ["bench", "--format"]
     assert words[-5:] == ["python3 my hook.py", "--event", "Stop;", "touch", "hacked"]

@@ -219,6 +219,35 @@ def doctor_facts(home, check, *before):
     return [one for one in json.loads(done.stdout)["findings"] if one["check"] == check]
 
 
+def test_the_pool_of_hooks_that_were_written_by_hand_is_checked():
+    with short_folder() as home, Pool(Path(home)) as pool:
+        pool.stop_until_warm()
+        assert doctor_facts(home, "pool")[0]["what"] == f"a pool runs: process {pool.pid}"
+
+
+def test_a_pool_that_no_hook_uses_is_a_warning():
+    with short_folder() as home, Pool(Path(home)) as pool:
+        pool.path.parent.chmod(0o755)
+        finding = doctor_facts(home, "pool")[0]
+        fault = f"{pool.path.parent} must be a folder that only you can access (mode 0700)"
+        assert (finding["status"], finding["what"]) == (
+            "warning",
+            f"a pool runs (process {pool.pid}), and no hook uses it: {fault}",
+        )
+        status = tailhook("pool", "status", env={"HOME": home}, cwd=Path(home)).stdout
+        assert status.endswith(f"No hook uses it: {fault}\n")
+
+
+def test_doctor_fails_although_the_reader_of_its_findings_has_left(project):
+    for words in ("doctor", "doctor --json"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        argv = [sys.executable, "-m", "tailhook", *words.split()]
+        done = subprocess.run(argv, env=project.env, cwd=project.folder, stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_a_pool_for_callers_of_another_kind_is_named():
     with short_folder() as home, Pool(Path(home)) as pool:
         tailhook("install", "--yes", env={"HOME": home}, cwd=Path(home))

@@ -36,7 +36,7 @@ from support.pool import (
 )
 
 from tailhook.doctor.pool import check_pool
-from tailhook.pool.control import children_of, pool_start_failure
+from tailhook.pool.control import children_of, pool_start_failure, stop_pools
 
 pytestmark = WITHOUT_SANITIZER
 
@@ -158,6 +158,42 @@ def test_a_start_that_failed_is_tried_again_after_a_minute_only(home):
             assert abs(attempt.stat().st_mtime - time.time()) < STARTS
 
 
+def test_a_start_that_a_person_asked_for_ends_the_report_of_an_earlier_one(home):
+    with Pool(home, starts=False) as pool:
+        (pool.folder / "pool-start").write_text("\ntailhook: pool: no luck\n")
+        assert pool.status()["last_start"] == "pool: no luck"
+        pool.serve()
+        pool.end()
+        assert pool.status()["last_start"] is None
+
+
+def test_a_pool_whose_workers_fail_leaves_with_a_reason(home, site):
+    with (site / "pool" / "worker.py").open("a") as out:
+        out.write("\n\ndef list_open_files():\n    raise OSError('no luck')\n")
+    with Pool(home, package=site, starts=False) as pool:
+        done = subprocess.run([*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, timeout=STARTS)
+        assert done.returncode == 1
+        last = done.stderr.decode().splitlines()[-1]
+        assert last == "tailhook: pool: over 10 workers in a row ended without an answer, so the pool leaves"
+        (pool.folder / "pool-start").write_text(f"\nstarted\ntailhook: pool: no luck\n{last}\n")
+        assert pool_start_failure(str(pool.folder)) == last.removeprefix("tailhook: ")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda folder: (folder / "tailhook-hook").chmod(0o600), "/tailhook-hook cannot be executed"),
+        (lambda folder: (folder / "installation").write_text("x"), "/installation is damaged"),
+        (lambda folder: (folder / "installation").unlink(), "/installation: No such file or directory"),
+    ],
+)
+def test_why_hooks_cannot_start_a_pool_is_reported(home, spoil, reason):
+    with Pool(home, starts=False) as pool:
+        spoil(pool.folder)
+        done = tailhook("pool", "status", env=pool.own, cwd=home)
+        assert done.stdout == f"No pool runs; hooks can start none: {pool.folder}{reason}.\n"
+
+
 def test_the_configuration_and_a_variable_switch_the_start_off(home):
     with Pool(home, starts=False) as pool:
         assert pool.hook(STOP, TAILHOOK_NO_POOL="1").returncode == 0
@@ -220,6 +256,27 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
     (finding,) = check_pool(pool.argv[0])
     for text in (output, finding.what):
         assert re.search(r"a hook starts one, in (3\d|40) s at the earliest", text), text
+
+
+@LINUX
+def test_a_pool_that_was_stopped_by_a_signal_is_ended_by_the_command(home, pool):
+    processes = [pool.pid, *pool.workers()]
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    done = tailhook("pool", "stop", env={"HOME": str(home)}, cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(map(is_alive, processes))
+    assert not pool.path.exists()
+
+
+def test_a_pool_that_ignores_the_signal_is_killed(home, site, monkeypatch):
+    with (site / "pool" / "serve.py").open("a") as out:
+        out.write("\n\nPool.end = lambda *_: None\n")
+    monkeypatch.setattr("tailhook.pool.control.STOP_TIMEOUT_S", 0.2)
+    with Pool(home, package=site) as pool:
+        (ended,) = stop_pools(str(pool.folder))
+        assert ended.pid == pool.pid
+        assert pool.process.wait(STARTS) == -signal.SIGKILL
 
 
 def seconds_later(pool: Pool) -> None:

@@ -218,6 +218,51 @@ def test_nothing_is_made_in_the_folders_of_another_user(home):
     assert list(theirs.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "locale", ["C.UTF-8", "C.utf8", "en_US.utf-8", "en_US.UTF8", "de_DE.Utf-8@euro", "UTF-8", "C", "POSIX", ""]
+)
+def test_each_spelling_of_utf_8_is_answered_by_a_worker(pool, locale):
+    pool.stop_until_warm(LANG=locale)
+
+
+@pytest.mark.parametrize("locale", ["de_DE", "de_DE.ISO-8859-1", "ja_JP.eucJP", "C.UTF", "C.UTF-16", "utf-8x"])
+def test_with_other_names_of_files_the_hook_is_cold(pool, locale):
+    pool.stop_until_warm()
+    pool.hook(STOP, LANG=locale)
+    assert pool.ways("Stop")[-1] == "u"
+
+
+def test_a_umask_without_the_owners_bits_does_not_keep_later_hooks_cold(home):
+    with Pool(home, starts=False) as pool:
+        assert pool.hook(STOP, argv=["sh", "-c", 'umask 777; exec "$@"', "sh", *pool.argv, "idle"]).returncode == 0
+        pool.stop_until_warm()
+        kept = [pool.folder / name for name in ("pool-start", "pool-lock", "times/Stop")]
+        assert [path.stat().st_mode & 0o777 for path in kept] == [0o600] * 3
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_pool_may_be_started_without_standard_streams(home, closed):
+    with Pool(home, starts=False) as pool:
+        argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *pool.serve_argv(), "--asked"]
+        with subprocess.Popen(argv, env=pool.env) as process:
+            wait_until(pool.finds_socket)
+            pool.stop_until_warm()
+            process.terminate()
+            assert process.wait(STARTS) == 0
+
+
+def test_closed_streams_are_unusual_surroundings(pool):
+    pool.stop_until_warm()
+    pool.hook(STOP, argv=["sh", "-c", 'exec "$@" 2>&-', "sh", *pool.argv, "idle"])
+    assert pool.ways("Stop")[-1] == "u"
+
+
+def test_hooks_with_another_state_folder_are_counted_in_both_forms(home, pool):
+    pool.stop_until_warm(XDG_STATE_HOME=str(home / "other"))
+    pool.hook(STOP, XDG_STATE_HOME=str(home / "other"), TAILHOOK_NO_POOL="1")
+    assert pool.ways("Stop")[-1] == "o"
+
+
 @needs_root
 def test_without_proc_the_hook_is_cold(home, pool):
     project = looping_project(home)

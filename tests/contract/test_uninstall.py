@@ -153,9 +153,49 @@ def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user
     pid = int((state / "daemon-lock").read_text().split()[0])
     output = user.run("uninstall", "--yes")
     assert f"The daemon was ended. What it has recorded stays in {state}." in output
-    wait_until(lambda: not is_alive(pid))
+    assert not is_alive(pid)
     assert (state / "plates.db").exists()
     assert not (state / "daemon-argv").exists()
+
+
+@pytest.mark.parametrize("installed", [None, "first"])
+def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed):
+    """XDG_STATE_HOME had another value, or none, when the hooks were installed."""
+    settings = user.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"}')
+    env = {"XDG_STATE_HOME": str(user.home / installed)} if installed else {}
+    user.run("install", "--yes", **env)
+    argv = json.loads(settings.read_text())["hooks"]["Stop"][0]["hooks"][0]
+    hook = [argv["command"], *argv["args"]]
+    subprocess.run(hook, input=json.dumps(STOP), env={**user.env, **env}, text=True, check=True, capture_output=True)
+    state = user.home / (installed or ".local/state")
+    wait_until(lambda: any(state.glob("tailhook/run/pool/*.*")))
+    output = user.run("uninstall", "--yes", XDG_STATE_HOME=str(user.home / "second"))
+    assert f"The hooks were installed with XDG_STATE_HOME={state}, which is used here, too." in output
+    assert "is restored, byte for byte" in output
+    assert not (state / "tailhook").exists()
+
+
+@pytest.mark.parametrize("spoil", ["", "x"])
+def test_sockets_of_a_damaged_installation_go_too(user, spoil):
+    user.run("install", "--yes")
+    installation = user.client().with_name("installation")
+    installation.write_text(spoil)
+    assert "have saved stays" not in user.run("uninstall", "--yes")
+    assert not (user.home / ".local" / "state" / "tailhook").exists()
+
+
+def test_no_folder_stays_where_the_sockets_were_before(user):
+    runtime = user.home / "runtime"
+    runtime.mkdir(mode=0o700)
+    user.run("install", "--yes", XDG_RUNTIME_DIR=str(runtime))
+    assert (runtime / "tailhook" / "pool").is_dir()
+    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+        assert serve.stdout.readline().startswith(b"The pool runs: process ")
+        user.run("uninstall", "--yes")
+        assert serve.wait(30) == 0
+    assert list(runtime.iterdir()) == []
 
 
 def test_a_home_whose_path_is_not_utf_8_gets_the_cold_form(user):

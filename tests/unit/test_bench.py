@@ -417,6 +417,26 @@ def test_other_tools_get_their_format(facts):
     assert "ralph, 10 KB, cold" in format_figures("text", facts)
 
 
+def test_a_hook_that_others_are_compared_with_is_in_each_format():
+    one = subject_of("ralph", [20.0] * 8, [10.0] * 8)
+    one.other = ["other", "hook"]
+    one.others = [sample._replace(wall=40.0) for sample in one.samples]
+    facts = bench_facts([one], Limits(1.35), {one.title: FAIL})
+    assert facts["rows"][0]["other"]["command"] == "other hook"
+    assert facts["rows"][0]["other"]["median_ms"]["value"] == 40.0
+    markdown = format_figures("markdown", facts).splitlines()
+    assert "| beside the other hook | verdict |" in markdown[0]
+    assert "| 0.50 (0.50-0.50) | fail |" in markdown[2]
+    assert markdown[-1].startswith("- ralph, 10 KB, cold: ")
+    assert "x other" in format_figures("text", facts)
+    title = "ralph, 10 KB, cold, other"
+    assert json.loads(format_figures("bmf", facts))[title]["latency"]["value"] == 40e6
+    assert [row["value"] for row in json.loads(format_figures("github", facts)) if row["name"] == title] == [4.0]
+    hyperfine = json.loads(format_figures("hyperfine", facts))["results"]
+    assert [row["median"] for row in hyperfine if row["command"] == title] == [0.04]
+    assert hyperfine[0]["exit_codes"] == [0] * 8
+
+
 @pytest.mark.parametrize("format_name", ["text", "markdown"])
 def test_a_table_has_every_figure_of_a_hook(facts, format_name):
     head = "instructions, x bare" if format_name == "text" else "instructions, beside bare Python"

@@ -16,7 +16,7 @@ from support.host_payloads import BY_HOST, stamp, write
 from support.triage import entry, pipeline
 
 from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC, caller_identity
-from tailhook.doctor.pool import describe_hooks, p99_of
+from tailhook.doctor.pool import check_pool, describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
 from tailhook.pool.installation import socket_of
 from tailhook.pool.worker import parse_request, receive_in_time
@@ -148,6 +148,13 @@ def test_a_torn_or_foreign_file_of_times_is_overwritten(tmp_path):
 @pytest.mark.parametrize("mark", ["", "x", "12", "12n", "n/tmp", "12n/nowhere/at/all"])
 def test_a_mark_that_cannot_be_used_changes_nothing(mark):
     record_cold(mark, "Stop")
+
+
+def test_a_file_of_times_without_a_record_is_not_reported(tmp_path):
+    folder = tmp_path / "0123456789abcdef"
+    (folder / "times").mkdir(parents=True)
+    (folder / "times" / "Stop").touch()  # the disk was full
+    assert not [one for one in check_pool(f"{folder}/tailhook-hook") if "hooks of Stop" in one.what]
 
 
 def test_the_ways_of_the_last_hooks_are_described():

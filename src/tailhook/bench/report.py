@@ -7,7 +7,8 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,30 @@ def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[s
         "tailhook": tailhook.__version__,
         "commit": commit_of(Path(tailhook.__file__).parent),
         "python": f"{sys.implementation.name} {platform.python_version()}",
-        "machine": {"system": platform.system(), "processor": platform.machine(), "processors": os.cpu_count()},
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "processor": processor_name(),
+            "processors": os.cpu_count(),
+        },
         "load": list(os.getloadavg()),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "rows": [row_of(subject, limits, verdicts) for subject in subjects],
     }
+
+
+def processor_name() -> str | None:
+    """Return the name of the processor's model, None if it is not known."""
+    if sys.platform == "darwin":
+        words = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+        )
+        return words.stdout.strip() or None
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def commit_of(package: Path) -> str | None:
@@ -65,7 +85,7 @@ def commit_of(package: Path) -> str | None:
 
 def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dict[str, Any]:
     """Return the figures of one hook."""
-    row: dict[str, Any] = {
+    return {
         "case": subject.name,
         "transcript": subject.transcript,
         "form": subject.form,
@@ -80,15 +100,32 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "instruction_ratio": subject.instruction_ratio(),
         "ratio_to_bare": estimate_of(subject.ratio(subject.bare_runs)),
         "ratio_to_true": estimate_of(subject.ratio(subject.true_runs)),
-        "ratio_to_other": None,
+        "ratio_to_other": estimate_of(subject.ratio(subject.others)) if subject.others else None,
+        "other": other_of(subject),
         "verdict": verdicts.get(subject.title) if any(limits) else None,
         "reasons": [words for verdict, words in limits.verdicts(subject) if verdict != "pass"],
         "wall_ms": subject.walls(),
+        "exit_codes": [sample.exit_code for sample in subject.samples],
         "failed_runs": len(subject.failures()),
     }
-    if subject.others:
-        row["ratio_to_other"] = estimate_of(subject.ratio(subject.others))
-    return row
+
+
+def other_of(subject: Subject) -> dict[str, Any] | None:
+    """Return the figures of the hook that another one is compared with, None without one."""
+    if not subject.others or subject.other is None:
+        return None
+    other = replace(subject, samples=subject.others)
+    return {
+        "command": shlex.join(subject.other),
+        "median_ms": estimate_of(other.median()),
+        "p99_ms": estimate_of(other.p99()),
+        "cpu_ms": other.cpu_ms(),
+        "system_ms": other.system_ms(),
+        "instructions": None,
+        "ratio_to_bare": estimate_of(other.ratio(subject.bare_runs)),
+        "wall_ms": other.walls(),
+        "exit_codes": [sample.exit_code for sample in subject.others],
+    }
 
 
 def estimate_of(found: Estimate) -> dict[str, float]:
@@ -107,6 +144,14 @@ def answered_words(row: Mapping[str, Any]) -> str:
 def title_of(row: Mapping[str, Any]) -> str:
     """Return the title of a row, as of its `Subject`."""
     return make_title(row["case"], row["transcript"], row["form"])
+
+
+def measured(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the title and the figures of every hook that was measured, with those that others are compared with."""
+    for row in facts["rows"]:
+        yield title_of(row), row
+        if row["other"]:
+            yield f"{title_of(row)}, other", row["other"]
 
 
 # ---- formats -------------------------------------------------------------------
@@ -158,29 +203,34 @@ def with_interval(found: Mapping[str, float]) -> str:
 
 def as_markdown(facts: Mapping[str, Any]) -> str:
     """Return a table in Markdown, as for a pull request or a job's summary."""
+    has_other = any(row["ratio_to_other"] for row in facts["rows"])
     titles = ["hook", "median", "p99", "processor time", "beside bare Python", "beside `/bin/true`"]
+    titles += ["beside the other hook"] if has_other else []
     titles += ["instructions, beside bare Python"] if are_instructions_counted(facts) else []
     lines = [f"| {' | '.join([*titles, 'verdict'])} |", f"|-|{'-:|' * (len(titles) - 1)}-|"]
     for row in facts["rows"]:
         cells = [(title_of(row) + answered_words(row)).replace("|", "\\|")]
         cells += [f"{milliseconds:.2f} ms" for milliseconds in (row["median_ms"]["value"], row["p99_ms"]["value"])]
         cells += [f"{row['cpu_ms']:.2f} ms", with_interval(row["ratio_to_bare"]), with_interval(row["ratio_to_true"])]
+        if has_other:
+            cells.append(with_interval(row["ratio_to_other"]) if row["ratio_to_other"] else "")
         if are_instructions_counted(facts):
             cells.append("" if row["instruction_ratio"] is None else f"{row['instruction_ratio']:.3f}")
         lines.append(f"| {' | '.join([*cells, row['verdict'] or ''])} |")
     about = f"{facts['python']}, tailhook {facts['tailhook']}, {facts['date']}, load {facts['load'][0]:.1f}"
-    return "\n".join([*lines, "", f"{about}. In brackets: the 95 % interval."])
+    reasons = [f"- {title_of(row)}: {reason}" for row in facts["rows"] for reason in row["reasons"]]
+    return "\n".join([*lines, "", f"{about}. In brackets: the 95 % interval.", *([""] if reasons else []), *reasons])
 
 
 def as_bmf(facts: Mapping[str, Any]) -> str:
     """Return Bencher Metric Format: nanoseconds by hook."""
     found = {}
-    for row in facts["rows"]:
+    for title, row in measured(facts):
         names = {"value": "value", "low": "lower_value", "high": "upper_value"}
         latency = {names[end]: number * 1e6 for end, number in row["median_ms"].items()}
-        found[title_of(row)] = {"latency": latency}
+        found[title] = {"latency": latency}
         if row["instructions"] is not None:
-            found[title_of(row)]["instructions"] = {"value": row["instructions"]}
+            found[title]["instructions"] = {"value": row["instructions"]}
     return json.dumps(found, indent=2)
 
 
@@ -189,13 +239,13 @@ def as_github(facts: Mapping[str, Any]) -> str:
     return json.dumps(
         [
             {
-                "name": title_of(row),
+                "name": title,
                 "unit": "times bare Python",
                 "value": row["ratio_to_bare"]["value"],
                 "range": f"{row['ratio_to_bare']['low']:.3f} - {row['ratio_to_bare']['high']:.3f}",
                 "extra": f"median {row['median_ms']['value']:.2f} ms, p99 {row['p99_ms']['value']:.2f} ms",
             }
-            for row in facts["rows"]
+            for title, row in measured(facts)
         ],
         indent=2,
     )
@@ -204,11 +254,11 @@ def as_github(facts: Mapping[str, Any]) -> str:
 def as_hyperfine(facts: Mapping[str, Any]) -> str:
     """Return what `hyperfine --export-json` writes: seconds by command."""
     results = []
-    for row in facts["rows"]:
+    for title, row in measured(facts):
         times = [wall / 1000 for wall in row["wall_ms"]]
         results.append(
             {
-                "command": title_of(row),
+                "command": title,
                 "mean": statistics.fmean(times),
                 "stddev": statistics.stdev(times) if len(times) > 1 else None,
                 "median": statistics.median(times),
@@ -217,6 +267,7 @@ def as_hyperfine(facts: Mapping[str, Any]) -> str:
                 "min": min(times),
                 "max": max(times),
                 "times": times,
+                "exit_codes": row["exit_codes"],
             }
         )
     return json.dumps({"results": results}, indent=2)

@@ -1,6 +1,8 @@
 """A pool for the benchmark alone, and which runs its workers answered: the user's own pool is left as it is."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from tailhook.stores.hook_times import RECORDS, WARM, read_times
 
 POOL_START_TIMEOUT_S = 10.0
 FIRST_ANSWER_TIMEOUT_S = 3.0
+SIGNAL_AT_PARENTS_END = 1  # PR_SET_PDEATHSIG (prctl(2))
 RECORD_TIMEOUT_S = 0.05  # a worker records a hook after the host has its answer
 # Written for every installation that has a pool: only these names are used of it.
 PREPARE = """
@@ -58,7 +61,16 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
     client, *argv = printed
     with ExitStack() as stack:
         with signals_held():
-            pool = stack.enter_context(subprocess.Popen(argv, env=env, stderr=subprocess.PIPE))  # noqa: S603 - our own
+            pool = stack.enter_context(
+                subprocess.Popen(  # noqa: S603 - our own
+                    argv,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,  # ours may be a pipe whose reader waits for its end
+                    stderr=subprocess.PIPE,
+                    preexec_fn=end_with_parent,
+                )
+            )
             stack.callback(pool.terminate)
         deadline = time.monotonic() + POOL_START_TIMEOUT_S
         while (found := find_pool(str(clients))) is None or found.pid != pool.pid:
@@ -69,6 +81,12 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
             time.sleep(0.005)
         wait_for_worker(client, env)
         yield client
+
+
+def end_with_parent() -> None:
+    """Let the system end this process when its parent has ended, also if that was killed. Only on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SIGNAL_AT_PARENTS_END, signal.SIGTERM, 0, 0, 0)
 
 
 def wait_for_worker(client: str, env: dict[str, str]) -> None:

@@ -26,7 +26,17 @@ from tailhook.bench.rounds import (
     measure_until_clear,
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
-from tailhook.cli.output import CommandError, Commands, UsageError, command, positive, print_lines, replace_output
+from tailhook.cli.output import (
+    CommandError,
+    Commands,
+    UsageError,
+    command,
+    naming_output,
+    positive,
+    print_lines,
+    reader_may_leave,
+    replace_output,
+)
 from tailhook.exits import signals_as_exits, temporary_folder
 from tailhook.hook.answer import describe, plain
 from tailhook.hook.machines import MACHINES
@@ -138,6 +148,7 @@ def bench(arguments: argparse.Namespace) -> int:
     with (
         signals_as_exits(),
         temporary_folder(FOLDER_PREFIX) as folder,
+        naming_output(folder),
         forms_in(Path(folder), arguments) as forms,
     ):
         subjects = list(subjects_in(Path(folder), arguments, forms))
@@ -146,7 +157,9 @@ def bench(arguments: argparse.Namespace) -> int:
         count_if_possible(subjects, bool(arguments.max_instructions), is_foreign=bool(arguments.hook))
         verdicts = measure_until_clear(subjects, arguments.rounds, limits, ATTEMPTS)
         facts = bench_facts([subject for subject in subjects if not subject.unanswered()], limits, verdicts)
-    is_written = write_figures(arguments, facts, before)
+    is_written = True
+    with reader_may_leave():
+        is_written = write_figures(arguments, facts, before)
     code = report_verdicts(subjects, limits, verdicts, facts["load"][0])
     return code if is_written else 1
 
@@ -157,6 +170,8 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--against and --against-command: give one of them")
     if arguments.hook and (arguments.case or arguments.machine or arguments.against):
         raise UsageError("--hook measures one command: leave out --case, --machine and --against")
+    if arguments.hook:
+        Path.cwd()  # in which it runs: raises FileNotFoundError if it was removed
     if not arguments.hook and arguments.event != ["Stop"]:
         raise UsageError("--event is for --hook")
     if arguments.json and arguments.format not in (None, "json"):

@@ -3,7 +3,7 @@
 import argparse
 from collections import Counter
 
-from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines
+from tailhook.cli.output import Commands, add_json, coloured, command, print_json, print_lines, reader_may_leave
 from tailhook.doctor.checks import check_installation
 from tailhook.doctor.finding import FAILURE, WARNING, Finding
 from tailhook.exits import signals_as_exits
@@ -33,16 +33,18 @@ def doctor(arguments: argparse.Namespace) -> int:
         for finding in check_installation([arguments.scope] if arguments.scope else SCOPES):
             findings.append(finding)
             if not arguments.json:
-                print_lines(*lines(finding))
+                with reader_may_leave():
+                    print_lines(*lines(finding))
     counts = Counter(finding.status for finding in findings)
     failed = counts[FAILURE]
-    if arguments.json:
-        print_json({"well": not failed, "findings": [finding._asdict() for finding in findings]})
-    else:
-        numbers = [
-            f"{counts[status]} {status}{'s' * (counts[status] > 1)}" for status in (FAILURE, WARNING) if counts[status]
-        ]
-        print_lines("", f"Found {' and '.join(numbers)}." if numbers else "No problems found.")
+    numbers = [
+        f"{counts[status]} {status}{'s' * (counts[status] > 1)}" for status in (FAILURE, WARNING) if counts[status]
+    ]
+    with reader_may_leave():
+        if arguments.json:
+            print_json({"well": not failed, "findings": [finding._asdict() for finding in findings]})
+        else:
+            print_lines("", f"Found {' and '.join(numbers)}." if numbers else "No problems found.")
     return 1 if failed else 0
 
 

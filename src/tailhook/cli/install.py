@@ -4,6 +4,7 @@ import argparse
 import difflib
 import importlib.util
 import os
+import posix
 import signal
 import sys
 import time
@@ -25,6 +26,9 @@ from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
 from tailhook.plates import paths
+from tailhook.pool.control import is_running
+from tailhook.pool.installation import POOLS
+from tailhook.stores.atomic import check_folder, state_folder_path
 
 NEW = "{}\n"  # the text that a file which we make begins with
 DAEMON_ENDS_S = 10.0
@@ -279,6 +283,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
     """Show what would be removed, ask, and remove it."""
     file = chosen_file(arguments)
     path = file.path(arguments.scope)
+    use_state_of_installed(file, path)
     had_hooks = True
     while True:
         found = Settings(file, path)
@@ -317,6 +322,22 @@ def uninstall(arguments: argparse.Namespace) -> None:
     saved = settings.remove_empty_folders()
     if saved and not settings.has_receipts():
         print_lines(f"What hooks, loops and the daemon have saved stays: {plain(saved)}")
+
+
+def use_state_of_installed(file: HooksFile, path: str) -> None:
+    """Let this process use the private state folder that the hooks were installed with.
+
+    XDG_STATE_HOME may name another one now. Their client, its pool, and the receipts of what was installed are there.
+    """
+    with suppress(OSError, SettingsError, ValueError):
+        ours = hooks.find_ours(file, Settings(file, path).text or NEW)
+        clients = {client for hook in ours if (client := client_of(hook.argv))}
+        (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
+        if state != state_folder_path() and check_folder(state):
+            home = state.rpartition("/")[0]
+            print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
+            os.environ["XDG_STATE_HOME"] = home
+            posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # which does not follow os.environ
 
 
 def may_remove_client(arguments: argparse.Namespace) -> bool:
@@ -367,11 +388,11 @@ def end_daemon() -> list[str]:
 
 
 def end_daemon_process(pid: int) -> bool:
-    """End the daemon's process; return whether it has given up its lock in time."""
+    """End the daemon's process; return whether it has ended in time."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + DAEMON_ENDS_S
-    while paths.is_locked():
+    while paths.is_locked() or is_running(pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

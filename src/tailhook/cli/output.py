@@ -69,6 +69,15 @@ def attempt(command: Callable[[], int | None]) -> int:
         return error.exit_code if isinstance(error, CommandError) else 1
 
 
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Let the block end early if the reader of our output has left: what follows decides about the exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_output()
+
+
 def is_folder_gone() -> bool:
     """Return whether the current folder was removed."""
     try:

@@ -9,7 +9,13 @@ from tailhook.cli.output import CommandError, Commands, add_json, command, count
 from tailhook.hook.answer import plain
 from tailhook.install.client import NoClientError, client_path, prepare_client
 from tailhook.pool.control import RunningPool, find_pools, next_start, pool_start_failure, stop_pools
-from tailhook.pool.installation import CLIENT_FILE, POOL_ENTRY, client_folder_of, real_interpreter
+from tailhook.pool.installation import (
+    CLIENT_FILE,
+    POOL_ENTRY,
+    client_folder_of,
+    folder_fault_of,
+    real_interpreter,
+)
 from tailhook.pool.serve import ASKED_FLAG
 
 KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # of the environment, as `ext/client.c` does
@@ -49,6 +55,8 @@ def show_status(arguments: argparse.Namespace) -> None:
     else:
         facts |= pool_facts(own)
         lines = [f"A pool runs: {describe_pool(own)}.", f"Socket: {plain(own.socket)}"]
+        if fault := folder_fault_of(own.socket.rpartition("/")[0]):
+            lines.append(f"No hook uses it: {plain(fault)}")
     others = [pool for pool in pools if not pool.is_own]
     facts["others"] = [pool_facts(pool) for pool in others]
     lines += [f"Another one, for callers of another kind: {describe_pool(pool)}." for pool in others]

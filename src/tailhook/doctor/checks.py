@@ -164,12 +164,14 @@ def find_installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterato
 
 
 def find_clients(installed: Sequence[Installed]) -> set[str]:
-    """Return the paths of the native clients that the hooks run. The plugin runs the one of this installation."""
+    """Return the paths of the native clients that hooks may run: those of known hooks, and that of this installation.
+
+    The plugin, and hooks that were written by hand, run the last one.
+    """
     clients = {client_of(there.hook.argv) for there in installed if there.hook} - {""}
-    if any(there.hook is None for there in installed):
-        with suppress(OSError):
-            path = Path(client_folder(real_interpreter()), CLIENT_FILE)
-            clients |= {str(path)} if path.exists() else set()
+    with suppress(OSError):
+        path = Path(client_folder(real_interpreter()), CLIENT_FILE)
+        clients |= {str(path)} if path.exists() else set()
     return clients
 
 

@@ -8,7 +8,7 @@ from tailhook._core import REASON_BUSY, REASON_NO_POOL, REASON_OFF, REASON_UNUSU
 from tailhook.doctor.finding import NOTE, OK, WARNING, Finding
 from tailhook.hook.answer import describe
 from tailhook.pool.control import find_pools, next_start, pool_start_failure
-from tailhook.pool.installation import client_folder_of
+from tailhook.pool.installation import client_folder_of, folder_fault_of
 from tailhook.stores.hook_times import WARM, read_times
 
 # Why no worker answered, by the letter that the client gives the cold hook.
@@ -30,7 +30,11 @@ def check_pool(client: str) -> Iterator[Finding]:
     folder = client_folder_of(client)
     pools = find_pools(folder)
     found = next((pool for pool in pools if pool.is_own), None)
-    if found:
+    if found and (fault := folder_fault_of(found.socket.rpartition("/")[0])):
+        yield Finding(
+            "pool", WARNING, f"a pool runs ({found.place}), and no hook uses it: {fault}", "Hooks start Python."
+        )
+    elif found:
         figures: dict[str, float] = {} if found.memory is None else {"memory": found.memory}
         yield Finding("pool", OK, f"a pool runs: {found.place}", "", figures)
     elif pools:
@@ -47,7 +51,7 @@ def check_pool(client: str) -> Iterator[Finding]:
     except OSError as error:
         yield Finding("pool", NOTE, describe(error), "Hooks work without this file.")
         return
-    for event, records in times.items():
+    for event, records in ((event, found) for event, found in times.items() if found):
         yield describe_hooks(event, [(duration / 1e6, way) for _, duration, way in records])
 
 
@@ -67,7 +71,8 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
     figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": p99_of(warm)}
     figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
     if len(hooks) >= MANY and len(warm) < FEW * len(hooks):
-        return Finding("pool", WARNING, what, "To see whether a pool runs:  tailhook pool status", figures)
+        advice = "To see whether a pool runs:  tailhook pool status. docs/pool.md has what else makes a hook cold."
+        return Finding("pool", WARNING, what, advice, figures)
     return Finding("pool", OK, what, "", figures)
 
 

@@ -77,7 +77,7 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
     client = client_of(hook.argv)
     try:
         in_python = cold_argv(client, hook.argv) if client else hook.argv
-    except (OSError, IndexError) as error:
+    except OSError as error:
         return Trial(f"its client cannot be used: {describe(error)}", advice)
     if is_ours(hook.argv) and (fault := fault_of(in_python)):
         return Trial(fault, advice)
@@ -144,7 +144,7 @@ def median_ratio(runs: Sequence[Timed], beside: Sequence[Timed]) -> float:
 
 
 def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
-    """Return what a client runs in its own place if no worker answers. Raises OSError, and IndexError.
+    """Return what a client runs in its own place if no worker answers. Raises OSError.
 
     argv: the client's.
     """

@@ -13,14 +13,17 @@ from tailhook.hook.answer import describe
 from tailhook.pool.control import read_installation, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
+    POOLS,
     built_client,
     client_folder,
     lock_installation,
     real_interpreter,
     remove_dead_sockets,
+    remove_sockets_folder,
     write_installation,
 )
 from tailhook.stores.atomic import remove_file
+from tailhook.stores.spool import runtime_folder
 
 TRIAL_TIMEOUT_S = 10.0
 LOCK_TIMEOUT_S = 10.0  # in which a pool that is just being started has written its files
@@ -85,6 +88,9 @@ def remove_clients(kept: Collection[str] = ()) -> bool:
             failures.append(error)
     with suppress(OSError):  # a client stays there
         clients_folder().rmdir()
+        state = clients_folder().parent
+        for sockets in (f"{runtime_folder(str(state))}/{POOLS}", f"{state}/run/{POOLS}"):
+            remove_sockets_folder(sockets)  # those of an installation whose file named no other
     if failures:
         raise failures[0]
     return bool(folders)
@@ -108,12 +114,10 @@ def remove_client_of(folder: Path) -> None:
     try:
         stop_pools(str(folder))
     finally:  # a pool that another process namespace has leaves when it notices this
-        with suppress(OSError, IndexError):
+        with suppress(OSError):
             prefix = read_installation(str(folder))[1]
             remove_dead_sockets(prefix)
-            sockets = Path(prefix).parent
-            sockets.rmdir()
-            sockets.parent.rmdir()  # which stays if the daemon's socket is in it
+            remove_sockets_folder(prefix.rpartition("/")[0])
         try:
             remove_folder(folder)
         finally:

@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook._core import POOL_RETRY_S, caller_kind
+from tailhook.hook.answer import describe
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
+    CLIENT_FILE,
+    INSTALLATION_FIELDS,
     INSTALLATION_FILE,
+    INSTALLATION_FORMAT,
+    LEAVE_NOTE,
     POOL_START_FILE,
     START_NOTE,
     ready_message,
@@ -47,6 +52,11 @@ class RunningPool(NamedTuple):
     memory: int | None
 
     @property
+    def pids(self) -> list[int]:
+        """The processes that are known here: the parent and its workers."""
+        return [self.pid, *(self.workers or ())] if self.pid > 0 else []
+
+    @property
     def place(self) -> str:
         """Where it runs: its process, if that is known here."""
         return f"process {self.pid}" if self.pid > 0 else "in another process namespace"
@@ -60,10 +70,13 @@ def read_installation(folder: str) -> list[str]:
 
     folder: the client's.
 
-    Raises OSError.
+    Raises OSError, also if the file is damaged.
     """
-    data = read_file(f"{folder}/{INSTALLATION_FILE}").decode("utf-8", "surrogateescape")
-    return data.split("\0")[:-1]
+    path = f"{folder}/{INSTALLATION_FILE}"
+    fields = read_file(path).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    if len(fields) != INSTALLATION_FIELDS or fields[0] != INSTALLATION_FORMAT:
+        raise OSError(f"{path} is damaged")
+    return fields
 
 
 def find_pool(folder: str) -> RunningPool | None:
@@ -81,7 +94,7 @@ def find_pools(folder: str) -> list[RunningPool]:
     """
     try:
         prefix = read_installation(folder)[1]
-    except (OSError, IndexError):
+    except OSError:
         return []
     own = own_socket(prefix)
     return [pool for path in sockets_of(prefix) if (pool := running_pool(path, path == own))]
@@ -151,24 +164,34 @@ def memory_of(pids: list[int]) -> int | None:
 def stop_pools(folder: str) -> list[RunningPool]:
     """End the pools of an installation and wait until their processes have ended; return what they were.
 
+    Processes that do not end within STOP_TIMEOUT_S are killed.
+
     folder: the client's.
 
-    Raises OSError, and TimeoutError if one does not end.
+    Raises OSError.
     """
     found = find_pools(folder)
     ended = [pool for pool in found if pool.pid > 0]
     for pool in ended:
-        with suppress(ProcessLookupError):
-            os.kill(pool.pid, signal.SIGTERM)
+        send_signal(pool.pid, signal.SIGTERM)
+        for pid in pool.pids:
+            send_signal(pid, signal.SIGCONT)  # one that was stopped
     deadline = time.monotonic() + STOP_TIMEOUT_S
     for pool in ended:
-        while any(map(is_running, [pool.pid, *(pool.workers or ())])):
+        while left := [pid for pid in pool.pids if is_running(pid)]:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the pool (process {pool.pid}) did not end within {STOP_TIMEOUT_S:g} s")
+                for pid in left:
+                    send_signal(pid, signal.SIGKILL)
             time.sleep(STOP_POLL_INTERVAL_S)
     if ended != found:
         raise OSError("a pool runs in another process namespace, such as a container. End it there")
     return ended
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process that may have ended. Raises PermissionError if it is another user's."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def is_running(pid: int) -> bool:
@@ -184,9 +207,11 @@ def is_running(pid: int) -> bool:
 
 
 def next_start(folder: str) -> str:
-    """Return when a hook would start a pool, for a person.  folder: the client's."""
+    """Return when a hook would start a pool, or why it would not, for a person.  folder: the client's."""
     if not may_hooks_start_pool():
         return "hooks start none, as pool.autostart is false"
+    if why := start_fault(folder):
+        return f"hooks can start none: {why}"
     try:
         facts = Path(folder, POOL_START_FILE).stat()
     except OSError:
@@ -195,13 +220,27 @@ def next_start(folder: str) -> str:
     return "the next hook starts one" if seconds <= 0 else f"a hook starts one, in {seconds} s at the earliest"
 
 
+def start_fault(folder: str) -> str:
+    """Return why a client cannot start a pool, "" if it can, as far as its files show.  folder: the client's."""
+    if not os.access(f"{folder}/{CLIENT_FILE}", os.X_OK):
+        return f"{folder}/{CLIENT_FILE} cannot be executed"
+    if not os.access(folder, os.W_OK):
+        return f"{folder} cannot be written"
+    try:
+        read_installation(folder)
+        is_full = os.statvfs(folder).f_bavail == 0
+    except OSError as error:
+        return describe(error)
+    return f"no space is left for files in {folder}" if is_full else ""
+
+
 def may_hooks_start_pool() -> bool:
     """Return whether the user lets hooks start a pool."""
     return read_sections(user_config(), user_bytes)["pool"].get("autostart") is not False
 
 
 def pool_start_failure(folder: str) -> str:
-    """Return why no pool started when a client last tried, "" if that is not known.
+    """Return why no pool started when a client last tried, or why it left at once; "" if that is not known.
 
     folder: the client's.
     """
@@ -209,4 +248,6 @@ def pool_start_failure(folder: str) -> str:
         lines = read_file(f"{folder}/{POOL_START_FILE}").decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
-    return lines[-1].removeprefix("tailhook: ") if lines and START_NOTE not in lines else ""
+    if START_NOTE in lines:
+        lines = [line for line in lines if line.endswith(LEAVE_NOTE)]
+    return lines[-1].removeprefix("tailhook: ") if lines else ""

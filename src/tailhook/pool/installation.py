@@ -25,10 +25,12 @@ from tailhook.stores.spool import runtime_folder
 INSTALLATION_FORMAT = "tailhook-hook 1"
 # Beside the client: INSTALLATION_FORMAT, the prefix of the sockets' paths, interpreter, entries of hook and pool.
 INSTALLATION_FILE = "installation"
+INSTALLATION_FIELDS = 5
 POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
 POOL_LOCK_FILE = "pool-lock"  # beside the client: locked while a pool writes these files, or while they are removed
 # A pool writes this line into POOL_START_FILE when it has started; the file then holds no reason for a failed start.
 START_NOTE = "started"
+LEAVE_NOTE = "so the pool leaves"  # ends the line that a pool writes there if its workers fail
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
@@ -143,6 +145,15 @@ def remove_dead_sockets(prefix: str) -> None:
             remove_file(path)
 
 
+def remove_sockets_folder(folder: str) -> None:
+    """Remove a folder of sockets that is empty, and the one above it, which stays if the daemon's socket is in it."""
+    try:
+        posix.rmdir(folder)
+        posix.rmdir(folder.rpartition("/")[0])
+    except OSError:
+        pass
+
+
 def is_served(path: str) -> bool:
     """Return whether a pool listens on a socket."""
     import socket  # not at the start: `tailhook hook` does not need it
@@ -189,6 +200,8 @@ def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = 
         replace_file(f"{folder}/{INSTALLATION_FILE}", words)
     if known not in ("", prefix):
         remove_dead_sockets(known)
+        if known.rpartition("/")[0] != prefix.rpartition("/")[0]:
+            remove_sockets_folder(known.rpartition("/")[0])
     return client, prefix
 
 
@@ -205,6 +218,7 @@ def lock_installation(folder: str, seconds: float) -> int:
     path = f"{folder}/{POOL_LOCK_FILE}"
     lock = posix.open(path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
     try:
+        posix.fchmod(lock, 0o600)  # the umask may have masked its owner's bits
         if not flock_within(lock, seconds):
             raise TimeoutError(f"{path}: another pool is being started, or the client is being removed")
         if posix.stat(path).st_ino != posix.fstat(lock).st_ino:

@@ -13,13 +13,15 @@ from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns, monotonic
 
 from tailhook._core import caller_identity, caller_kind
-from tailhook.hook.answer import describe, warn
+from tailhook.hook.answer import describe, warn, write_output
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
     CLIENT_FILE,
     INSTALLATION_FILE,
+    LEAVE_NOTE,
     PACKAGE,
+    POOL_START_FILE,
     START_NOTE,
     client_folder,
     is_served,
@@ -59,11 +61,14 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
     """
     folder = next((word.rstrip("/") for word in argv if word.startswith("/")), "")
     try:
+        open_standard_streams()
         close_descriptors()
         start = start_as_asked if ASKED_FLAG in argv else start_for_hook
         pool = start(folder or client_folder(sys.executable), files)
         if pool:
             pool.serve()
+            if pool.short_lives > MAX_SHORT_LIVES:
+                raise OSError(f"over {MAX_SHORT_LIVES} workers in a row ended without an answer, {LEAVE_NOTE}")
     except OSError as error:
         warn(f"tailhook: pool: {describe(error)}")
         return 1
@@ -82,8 +87,11 @@ def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
         pool = Pool(folder, files, keeps_socket=False)
         if not pool.listen():
             raise OSError("a pool runs already. To end it:  tailhook pool stop")
+        remove_file(f"{folder}/{POOL_START_FILE}")  # why an earlier start has failed
     finally:
         posix.close(lock)
+    pid = posix.getpid()
+    write_output(1, f"The pool runs: process {pid}. To end it, press Ctrl-C or run  tailhook pool stop\n".encode())
     return pool
 
 
@@ -126,6 +134,19 @@ def use_all_processors() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             posix.sched_setaffinity(0, posix.sched_getaffinity(0).union(PROCESSORS))
+
+
+def open_standard_streams() -> None:
+    """Open /dev/null in place of each standard stream that is closed: else the listener would take its number.
+
+    Raises OSError.
+    """
+    for fd in (0, 1, 2):
+        try:
+            posix.fstat(fd)
+        except OSError:
+            posix.open("/dev/null", posix.O_RDWR)  # takes the lowest free number, which is this one
+            posix.set_inheritable(fd, True)
 
 
 def close_descriptors() -> None:

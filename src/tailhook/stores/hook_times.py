@@ -7,11 +7,12 @@ end at the same moment may take the same place; then one record is lost, and not
 import posix
 from time import CLOCK_MONOTONIC, clock_gettime_ns, time_ns
 
-from tailhook.stores.atomic import SAFE, state_folder_path
+from tailhook.stores.atomic import SAFE, check_folder, state_folder_path
 
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
 TIMES_FOLDER = "times"  # in the client's: the pool watches that for changes, but not what is below it
+CLIENTS_FOLDER = "/tailhook/pool/"  # in the path of a client's folder
 MAX_EVENT_CHARS = 40  # of an event; longer names and other characters than letters share one file
 WARM = b"w"
 
@@ -29,7 +30,12 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
     name = event if event.isascii() and event.isalpha() and len(event) <= MAX_EVENT_CHARS else "other"
     duration = max(0, clock_gettime_ns(CLOCK_MONOTONIC) - started_ns)
     record = time_ns().to_bytes(8, "big") + min(duration, 2**56 - 1).to_bytes(7, "big") + way
-    fd = posix.open(f"{folder}/{TIMES_FOLDER}/{name}", posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+    path = f"{folder}/{TIMES_FOLDER}/{name}"
+    try:
+        fd = posix.open(path, posix.O_RDWR | SAFE)
+    except FileNotFoundError:
+        fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
+        posix.fchmod(fd, 0o600)  # the umask of the caller may have masked its owner's bits
     try:
         found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
         place = len(found) - len(found) % RECORD_BYTES
@@ -51,7 +57,9 @@ def record_cold(mark: str, event: str) -> None:
     folder = mark[len(digits) :]
     try:
         if not folder.startswith(f"{state_folder_path()}/"):
-            return  # another program has set the variable
+            if CLIENTS_FOLDER not in folder:
+                return  # another program has set the variable
+            check_folder(folder)  # the client was installed with another XDG_STATE_HOME
         record_hook(folder, event, int(digits[:-1]), digits[-1:].encode())
     except (OSError, ValueError):
         pass
