@@ -13,18 +13,12 @@ cdef inline double os_now_s() noexcept nogil:
 
 
 cdef inline int os_wait_readable(int fd, double seconds) noexcept nogil:
-    """Wait until a read would not block. Returns 1, 0 if the time is up, or -1 with errno set."""
+    """Wait until a read would not block. Returns 1, 0 if the time is up, or -1 with errno set: EINTR at a signal."""
     cdef pollfd one = pollfd(fd, POLLIN, 0)
-    cdef double deadline = os_now_s() + seconds
-    cdef double left = seconds
-    cdef int ready
-    while True:
-        ready = poll(&one, 1, <int>(left * 1000) + 1 if left > 0 else 0)
-        if ready >= 0:
-            return ready > 0 and not one.revents & POLLNVAL
-        if errno != EINTR:
-            return -1
-        left = deadline - os_now_s()
+    cdef int ready = poll(&one, 1, <int>(seconds * 1000) + 1 if seconds > 0 else 0)
+    if ready < 0:
+        return -1
+    return ready > 0 and not one.revents & POLLNVAL
 
 
 cdef inline int os_lock(int fd, double seconds) noexcept nogil:
@@ -77,12 +71,17 @@ def flock_within(int fd, double seconds):
 
 
 def wait_readable(int fd, double seconds):
+    cdef double deadline = os_now_s() + seconds
     cdef int got
-    with nogil:
-        got = os_wait_readable(fd, seconds)
-    if got < 0:
-        PyErr_SetFromErrno(OSError)
-    return got == 1
+    while True:
+        with nogil:
+            got = os_wait_readable(fd, seconds)
+        if got >= 0:
+            return got == 1
+        if errno != EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+        seconds = deadline - os_now_s()
 
 
 def send_wake_up(bytes path not None):

@@ -45,7 +45,9 @@ def run_hook(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | None
     try:
         return *answer_event(argv, parent), None
     except BaseException as error:  # a hook never fails
-        warn(f"tailhook: {type(error).__name__}: {error}. The agent may stop.")
+        is_interrupted = isinstance(error, KeyboardInterrupt)
+        what = "the hook was interrupted" if is_interrupted else f"{type(error).__name__}: {error}"
+        warn(f"tailhook: {what}. The agent may stop.")
         return 0, None, error
 
 
