@@ -1,7 +1,7 @@
 # Everything a developer runs. Each goal sets up what it needs, in .venv.
 
 PYTHON ?= python3
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(5 * (os.cpu_count() or 1) // 2)')
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/automaton.py $(wildcard src/tailhook/machines/*.py)
@@ -18,7 +18,7 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 	@$(BIN)/python examples/demo.py
 
 # The browser's tests have a loop of their own, which others in the same process would run in.
-# Two workers for each processor: most tests wait for processes that they started.
+# Five workers for two processors: most tests wait for processes that they started.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist worksteal tests/browser)
@@ -134,8 +134,8 @@ instructions: $(VENV)/built ## a hook's instructions beside their baseline (need
 	$(BIN)/python benches/instructions.py
 
 # Every interpreter compiles the core again, so its unit tests run on each. What differs between versions of Python
-# differs most between the oldest and the newest: random inputs and real transcripts run on these, the daemon's many
-# processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
+# differs most between the oldest and the newest: fewer random inputs, and real transcripts, run on these, the daemon's
+# many processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
 # The processes that may differ: what the hook imports, both its forms, the daemon, the terminal board, the scan.
 PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py daemon_start.py \
 	daemon_corrupt.py plates_process.py board.py scan_command.py scan_formats.py usage_command.py install_command.py \
@@ -152,7 +152,7 @@ interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the ol
 	        *) tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)" ;; \
 	    esac; \
 	    echo "== CPython $$version"; \
-	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
+	    TAILHOOK_SAMPLE=1 $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
 	        TESTS="-m 'not system' tests/unit $$tests"; \
 	done
 

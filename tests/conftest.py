@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.both_forms import Forms
 from support.host import Project, Stop, short_folder
+from support.long_runs import examples
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
@@ -16,7 +17,9 @@ from support.pool import Pool, hook_command
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Without a deadline, for the inputs too: a test that is slow on a busy machine has not failed. `make mutants` has its
 # own profile.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", deadline=None, max_examples=min(100, examples(100)), suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @pytest.fixture

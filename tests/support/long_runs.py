@@ -1,8 +1,9 @@
-"""How much of a long test a run does: a sample in `make test`, all of it in `make fuzz`."""
+"""How much of a long test a run does: a sample in `make test`, all of it in `make fuzz`, less in `make interpreters`."""
 
 import os
 
 IS_LONG = os.environ.get("TAILHOOK_FUZZ") == "1"
+IS_SHORT = os.environ.get("TAILHOOK_SAMPLE") == "1"
 
 
 def sample(items, step):
@@ -11,5 +12,8 @@ def sample(items, step):
 
 
 def examples(number):
-    """Return how many examples Hypothesis tries: `number`, or ten times as many in `make fuzz`."""
-    return 10 * number if IS_LONG else number
+    """Return how many examples Hypothesis tries.
+
+    `number` in `make test`, ten times as many in `make fuzz`, a third in `make interpreters`.
+    """
+    return 10 * number if IS_LONG else max(1, number // 3) if IS_SHORT else number
