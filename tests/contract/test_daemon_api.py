@@ -6,6 +6,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.long_runs import examples
 
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
@@ -36,7 +37,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @given(data=st.data())
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 def test_every_route_answers_as_described(described, method, path, data):
     case = data.draw(described[path][method].as_strategy())
     case.call_and_validate()
