@@ -177,6 +177,18 @@ def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed)
     assert not (state / "tailhook").exists()
 
 
+def test_a_state_folder_that_comes_with_a_project_is_not_used(user):
+    client = user.project / "evil" / "tailhook" / "pool" / "0123456789abcdef" / "tailhook-hook"
+    client.parent.mkdir(parents=True, mode=0o700)
+    client.touch()
+    settings = user.project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    hook = {"type": "command", "command": str(client), "args": ["hook"]}
+    settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
+    assert "XDG_STATE_HOME" not in user.run("uninstall", "--yes", "--scope", "project")
+    assert client.exists()
+
+
 @pytest.mark.parametrize("spoil", ["", "x"])
 def test_sockets_of_a_damaged_installation_go_too(user, spoil):
     user.run("install", "--yes")

@@ -328,12 +328,14 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
     """Let this process use the private state folder that the hooks were installed with.
 
     XDG_STATE_HOME may name another one now. Their client, its pool, and the receipts of what was installed are there.
+    A folder in the project is not used: it may have come with a clone.
     """
     with suppress(OSError, SettingsError, ValueError):
         ours = hooks.find_ours(file, Settings(file, path).text or NEW)
         clients = {client for hook in ours if (client := client_of(hook.argv))}
         (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
-        if state != state_folder_path() and check_folder(state):
+        is_cloned = state.startswith(f"{project_root({})}/")
+        if state != state_folder_path() and not is_cloned and check_folder(state):
             home = state.rpartition("/")[0]
             print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
             os.environ["XDG_STATE_HOME"] = home

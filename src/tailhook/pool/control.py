@@ -30,6 +30,7 @@ from tailhook.pool.installation import (
 from tailhook.stores.atomic import read_file
 
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
+KILL_TIMEOUT_S = 5.0
 STOP_POLL_INTERVAL_S = 0.005
 READY_TIMEOUT_S = 0.2  # in which a worker that waits sends its first message
 
@@ -168,7 +169,7 @@ def stop_pools(folder: str) -> list[RunningPool]:
 
     folder: the client's.
 
-    Raises OSError.
+    Raises OSError, and TimeoutError if one does not end all the same.
     """
     found = find_pools(folder)
     ended = [pool for pool in found if pool.pid > 0]
@@ -179,7 +180,10 @@ def stop_pools(folder: str) -> list[RunningPool]:
     deadline = time.monotonic() + STOP_TIMEOUT_S
     for pool in ended:
         while left := [pid for pid in pool.pids if is_running(pid)]:
-            if time.monotonic() > deadline:
+            late_s = time.monotonic() - deadline
+            if late_s > KILL_TIMEOUT_S:
+                raise TimeoutError(f"the pool (process {pool.pid}) does not end")
+            if late_s > 0:
                 for pid in left:
                     send_signal(pid, signal.SIGKILL)
             time.sleep(STOP_POLL_INTERVAL_S)
