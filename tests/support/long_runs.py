@@ -1,4 +1,4 @@
-"""How much of a long test a run does: a sample in `make test`, all of it in `make fuzz`, less in `make interpreters`."""
+"""How much of a long test a run does: all in `make fuzz`, a sample in `make test`, less in `make interpreters`."""
 
 import os
 
