@@ -25,8 +25,12 @@ URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 MAX_URL_RETRIES = 3
 WEB_SCHEMES = ("http", "https")
+# The endings of a query's parameters that make an address a secret: those of AWS, Google and Azure; of web servers.
+SIGNING_NAMES = ("signature", "sig", "token", "apikey", "api_key", "secret", "password")
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 URL_TIMEOUT_S = 30  # for a request with its retries
+SIGNAL_INTERVAL_S = 0.1  # how often a wait for a store looks for signals
+MAX_REASON_CHARS = 500  # of what a server answers
 
 
 class OpenSource:
@@ -77,13 +81,14 @@ def open_source(source: TranscriptSource, version: UrlVersion | None = None) -> 
         if not isinstance(path, str):
             raise TypeError(f"a transcript's path is a str, not {type(path).__name__}")
         at_url = is_url(path)
+        path = with_small_scheme(path) if at_url else path
         found = OpenSource(open_url(path, version) if at_url else open_path(path), True, path, not at_url)
     elif is_seekable_binary(source):
         found = OpenSource(source, False, None, True)
     else:
         raise TypeError(f"a transcript is a path, a URL or a seekable binary file, not {type(source).__name__}")
     try:
-        plain = decompress(found.file, found.path or "the transcript")
+        plain = decompress(found.file, without_credentials(found.path) if found.path else "the transcript")
     except BaseException:
         found.close()
         raise
@@ -328,6 +333,34 @@ def web_address(url: str) -> str:
     return url.partition("#")[0].partition("?")[0] if is_web else url
 
 
+def with_small_scheme(url: str) -> str:
+    """Return a URL with its scheme in small letters. Capitals are the same scheme (RFC 3986, section 3.1)."""
+    scheme, colon, rest = url.partition(":")
+    return scheme.lower() + colon + rest
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL as rows and messages show it: a web address without its user, and without a query that is signed.
+
+    Each time an address is signed, its query is another one, but the file is the same. Paths and other URLs stay as
+    they are.
+
+    >>> without_credentials("https://me:pw@host/a.jsonl?X-Amz-Date=20261122&X-Amz-Signature=0f")
+    'https://host/a.jsonl'
+    >>> without_credentials("https://host/get?id=7")
+    'https://host/get?id=7'
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in WEB_SCHEMES:
+        return url
+    sent, sign, fragment = rest.partition("#")
+    address, _, query = sent.partition("?")
+    server, slash, name = address.partition("/")
+    is_signed = any(part.partition("=")[0].lower().endswith(SIGNING_NAMES) for part in query.split("&"))
+    shown = f"{scheme}://{server.rpartition('@')[2]}{slash}{name}"
+    return f"{shown}?{query}{sign}{fragment}" if query and not is_signed else f"{shown}{sign}{fragment}"
+
+
 def open_store(base: str, url: str) -> Any:
     """Return the store of obstore at a URL. Raises MissingExtraError or SourceError.  url: for messages."""
     try:
@@ -336,17 +369,17 @@ def open_store(base: str, url: str) -> Any:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
-        raise MissingExtraError(f"{url} is a URL: pip install 'tailhook[s3]'") from None
-    endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if base.startswith("s3") else ""
-    is_plain = "http://" in (base[:7], endpoint[:7])
-    options: dict[str, Any] = {"client_options": {"allow_http": True}} if is_plain else {}
+        raise MissingExtraError(f"{without_credentials(url)} is a URL: pip install 'tailhook[s3]'") from None
+    options: dict[str, Any] = {"client_options": {"allow_http": True}} if base.startswith("http://") else {}
+    if base.startswith("s3") and os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        os.environ.setdefault("AWS_ALLOW_HTTP", "true")  # client_options would replace all that AWS_… variables set
     if not base.startswith("file://"):
         timeout = timedelta(seconds=URL_TIMEOUT_S)
         options["retry_config"] = {"max_retries": MAX_URL_RETRIES, "retry_timeout": timeout}
     try:
         return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
-        raise SourceError(f"{url} cannot be opened: {store_reason(error)}") from None
+        raise SourceError(f"{without_credentials(url)} cannot be opened: {store_reason(error)}") from None
 
 
 def find_facts(url: str, store: Any, name: str) -> Any:
@@ -373,7 +406,7 @@ def version_of(facts: Any) -> UrlVersion:
 
 def replaced_error(url: str) -> SourceError:
     """Return the error for a file of which another version was found than the one that is read."""
-    return SourceError(f"{url} was replaced while it was read: read it again")
+    return SourceError(f"{without_credentials(url)} was replaced while it was read: read it again")
 
 
 def fetch_range(url: str, store: Any, name: str, start: int, length: int, version: UrlVersion) -> bytes:
@@ -389,7 +422,8 @@ def fetch_range(url: str, store: Any, name: str, start: int, length: int, versio
         raise replaced_error(url)
     data = bytes(call_store(url, found.bytes))
     if len(data) < length:
-        raise SourceError(f"{url} gave fewer bytes than asked for: {len(data):,} of {length:,}")
+        shown = without_credentials(url)
+        raise SourceError(f"{shown} gave fewer bytes than asked for: {len(data):,} of {length:,}")
     return data
 
 
@@ -407,16 +441,17 @@ def call_store(url: str, function: Callable[..., Any], *arguments: Any, **option
     try:
         return call_interruptibly(function, *arguments, **options)
     except (NotFoundError, FileNotFoundError):
-        raise FileNotFoundError(f"nothing at {url}") from None
+        raise FileNotFoundError(f"nothing at {without_credentials(url)}") from None
     except (BaseError, OSError, ValueError) as error:
-        raise SourceError(f"{url} cannot be read: {store_reason(error)}") from None
+        raise SourceError(f"{without_credentials(url)} cannot be read: {store_reason(error)}") from None
 
 
 def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Return what a function of a store gives. In the main thread, Ctrl-C and other signals end the wait for it.
 
     Python looks for signals in the main thread, between two of its instructions, and such a function may wait for a
-    server for URL_TIMEOUT_S. So another thread calls it, and goes on if the wait has ended.
+    server for URL_TIMEOUT_S. So another thread calls it, and goes on if the wait has ended. If no thread can be
+    started, as while Python ends, this one calls it.
     """
     from threading import Thread, current_thread, main_thread
 
@@ -432,15 +467,21 @@ def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options:
             failed.append(error)
 
     thread = Thread(target=call, name="tailhook-store", daemon=True)
-    thread.start()
-    thread.join()
+    try:
+        thread.start()
+    except RuntimeError:
+        return function(*arguments, **options)
+    while thread.is_alive():
+        thread.join(SIGNAL_INTERVAL_S)  # the system may hand a signal to any thread, which does not wake this one
     if failed:
-        raise failed[0]
+        raise failed.pop()  # or the exception would hold itself, through this frame
     return given[0]
 
 
 def store_reason(error: Exception) -> str:
     """Return why a store failed, in one line: the words of obstore, with code and message of the server's answer.
+
+    Web addresses in it are without credentials.
 
     >>> store_reason(OSError("404 Not Found: <Error>\\n<Code>NoSuchBucket</Code><Message>It is gone</Message></Error>"))
     '404 Not Found: NoSuchBucket: It is gone'
@@ -449,7 +490,10 @@ def store_reason(error: Exception) -> str:
     from html import unescape
 
     words = str(error).partition("\n\nDebug source:")[0]
+    words = re.sub(r"""https?://[^\s"'<>)]+""", lambda found: without_credentials(found[0]), words)
     parts = re.findall(r"<(?:Code|Message)>([^<]+)</", words)
-    if not parts:
-        return words.partition("\n")[0].rstrip(" :")
-    return ": ".join([words.partition("<")[0].rstrip(" :"), *map(unescape, parts)]).replace("\n", " ")
+    if parts:
+        reason = ": ".join([words.partition("<")[0].rstrip(" :"), *map(unescape, parts)])
+    else:
+        reason = words.partition("\n")[0].rstrip(" :")
+    return "".join(filter(str.isprintable, " ".join(reason.split())))[:MAX_REASON_CHARS]

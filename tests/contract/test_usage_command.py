@@ -116,14 +116,22 @@ def test_prices_add_a_cost(usage, tmp_path):
     assert found["unpriced_models"] == []
 
 
-def test_a_model_without_a_price_is_named(usage, tmp_path):
-    (tmp_path / "prices.json").write_text(json.dumps({"opus": SONNET}))
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"opus": SONNET},
+        {"sonnet": {"input_cost_per_token": 3e-06}},
+        {"sonnet": {**SONNET, "output_cost_per_token": None}},
+    ],
+)
+def test_a_model_without_a_price_is_named(usage, tmp_path, prices):
+    (tmp_path / "prices.json").write_text(json.dumps(prices))
     lines = usage("--prices", "prices.json").stdout.splitlines()
     assert lines[-1] == "No price for sonnet: 5 responses without a cost."
     assert [line.split()[-1] for line in lines[1:-1]] == ["\N{EN DASH}", "\N{EN DASH}"]
     found = facts(usage("--prices", "prices.json", "--json"))
     assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
-    assert (found["total"]["cost"], found["total"]["unpriced_responses"]) == (0, 5)
+    assert (found["total"]["cost"], found["total"]["unpriced_responses"]) == (None, 5)
 
 
 def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_path):
@@ -135,7 +143,7 @@ def test_a_total_with_responses_without_a_price_is_at_least_so_much(usage, tmp_p
     lines = usage("--prices", "prices.json", "--by", "model").stdout.splitlines()
     assert [line.split("  ")[-1].strip() for line in lines[1:4]] == ["$6.02", "\N{EN DASH}", "≥ $6.02"]
     found = facts(usage("--prices", "prices.json", "--json", "--by", "model"))
-    assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.018012, 0), (0.0, 1)]
+    assert [(group["cost"], group["unpriced_responses"]) for group in found["groups"]] == [(6.018012, 0), (None, 1)]
 
 
 @pytest.mark.parametrize("flags", [(), ("--session", "s-1"), ("--workers", "2", "--by", "session")])
@@ -176,7 +184,7 @@ def test_a_model_with_what_is_not_a_price_has_no_price(usage, tmp_path, name, va
     done = usage("--prices", "prices.json", "--json")
     found = json.loads(done.stdout, parse_constant=pytest.fail)
     assert found["unpriced_models"] == [{"model": "sonnet", "responses": 5}]
-    assert found["total"]["cost"] == 0
+    assert found["total"]["cost"] is None
 
 
 def test_a_response_without_a_model_has_no_price(usage, tmp_path):

@@ -211,8 +211,12 @@ def test_what_only_the_local_engine_does_is_refused(folder, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_sources_that_cannot_be_listed_are_in_the_report(folder):
+def test_sources_that_cannot_be_listed_are_in_the_report_and_logged(folder, cluster, caplog):
     one = question([folder, folder / "absent"], "records")
+    for make in (one.to_daft, one.to_ray, lambda: engines.plan_scan(one)):
+        caplog.clear()
+        make()
+        assert f"tailhook: {folder / 'absent'}: " in caplog.text
     assert sorted_rows(one, one.to_daft().to_pylist()) == local_rows(question(folder, "records"))
     assert [problem.path for problem in one.report.skipped] == [str(folder / "absent")]
 

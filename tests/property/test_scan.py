@@ -153,7 +153,7 @@ def test_a_files_own_session_is_that_of_the_reference(seed, head_bytes):
             if recognize(BytesIO(data)) is None:
                 own = local.find_session(BytesIO(data)) or name_of(path)
                 assert own == head_of(path, data).session_id
-                part = FileRange(path, 0, len(data), len(data), UrlVersion(len(data), 0, ""))
+                part = FileRange(path, 0, len(data), len(data), UrlVersion(len(data), 0, ""), url=path)
                 head = data[: head_bytes + random.randint(0, 100)]
                 with patches.context() as more:
                     more.setattr(

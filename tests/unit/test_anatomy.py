@@ -80,6 +80,33 @@ def test_a_progress_record_with_a_message_is_a_sub_agents():
     assert measure(b"".join(lines)).records_by_kind == {"sidechain": 1, "other": 3}
 
 
+def test_a_sub_agents_own_transcript_has_all_kinds():
+    own = [
+        ("host", line("user", 0, "Look into it.", isSidechain=True, agentId="a")),
+        ("agent", line("assistant", 1, f"Found.\n\n{DONE}", isSidechain=True, agentId="a")),
+        (
+            "call",
+            line("assistant", 2, [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}], isSidechain=True),
+        ),
+    ]
+    anatomy = measure(b"".join(data for _, data in own))
+    assert anatomy.bytes_by_kind == {kind: len(data) for kind, data in own}
+    assert anatomy.events == {"prompts": 0, "tools": 1, "compactions": 0, "signals": 1}
+
+
+def test_tokens_of_a_response_are_not_thinking_and_reasoning_is():
+    counts = {"total_token_usage": {"input_tokens": 1}, "last_token_usage": {"input_tokens": 1}}
+    records = [
+        {"type": "session_meta", "payload": {"id": "s"}},
+        {"type": "response_item", "payload": {"type": "reasoning", "encrypted_content": "x" * 100}},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": counts}},
+        {"type": "token_usage_record", "payload": {"response_id": "r", "usage": {"input_tokens": 1}}},
+    ]
+    anatomy = measure(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    assert anatomy.records_by_kind == {"thinking": 1, "other": 3}
+    assert set(anatomy.types) == {"session_meta", "event_msg", "token_usage_record"}
+
+
 def test_broken_lines_are_not_called_records():
     root = ET.fromstring(anatomy_file(measure(SESSION[0][1] + b"{\n[\n"), "a.jsonl"))
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -395,8 +396,7 @@ def test_the_samples_of_scans_are_what_is_printed(tmp_path, page):
     folder = tmp_path / ".claude" / "projects"
     folder.mkdir(parents=True)
     write_sample(folder)
-    price = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}
-    (tmp_path / "prices.json").write_text(json.dumps({"anthropic/sonnet": price}))
+    shutil.copy(ROOT / "examples" / "prices.json", tmp_path)
     starts = ("$ tailhook scan ", "$ tailhook usage")
     samples = [content for info, content in fences(page) if info == "console" and content.startswith(starts)]
     assert len(samples) > 2

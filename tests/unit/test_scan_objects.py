@@ -131,6 +131,39 @@ def test_an_address_with_a_query_is_one_file(with_head, monkeypatch):
         assert [problem.path for problem in asked.report.skipped] == [f"{address}/a.jsonl?signed=3/"]
 
 
+def test_a_signed_address_is_shown_without_its_signature_and_keeps_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    data = LINE * 3
+    signed = [f"/a.jsonl?X-Amz-Date={day}&X-Amz-Signature=0f{day}" for day in range(3)]
+    with served(dict.fromkeys(signed, data)) as (address, _):
+        for query in signed:
+            scan = tailhook.scan(address + query, "records", resume=tmp_path / "kept")
+            assert [row.path for row in scan.rows()] == [f"{address}/a.jsonl"] * 3
+        kept = b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
+        assert b"Signature" not in kept
+        assert listed(f"{address}/a.jsonl?X-Amz-Signature=1") == ([], [(f"{address}/a.jsonl", "nothing is there")])
+
+
+def test_messages_have_no_credentials_of_a_url(monkeypatch):
+    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    with served({"/a.jsonl?access_token=hunter2": b"\x1f\x8b broken"}) as (address, _):
+        user = address.replace("//", "//me:hunter2@")
+        for url in (f"{address}/a.jsonl?access_token=hunter2", f"{user}/none.jsonl", "http://me:hunter2@127.0.0.1:1/a"):
+            with pytest.raises((tailhook.SourceError, FileNotFoundError)) as caught:
+                tailhook.open(url)
+            asked = tailhook.scan(url, "records")
+            assert list(asked.rows()) == []
+            assert "hunter2" not in f"{caught.value}{asked.report.skipped}"
+            assert "127.0.0.1" in str(caught.value)
+
+
+def test_a_scheme_may_be_in_capitals():
+    with bucket({"a.jsonl": LINE}):
+        assert listed("S3://bucket/a.jsonl") == (["s3://bucket/a.jsonl"], [])
+        with tailhook.open("S3://bucket/a.jsonl") as session:
+            assert session.at(0).session_id == "s"
+
+
 def test_what_is_not_at_its_address_is_reported_without_the_words_of_a_listing(monkeypatch):
     monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
     with served({"/a.jsonl": LINE}) as (address, _):

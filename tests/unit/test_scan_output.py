@@ -265,6 +265,29 @@ def test_another_process_with_the_same_id_has_a_part_of_its_own(tmp_path, monkey
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_that_is_replaced_keeps_its_group_or_has_no_permissions_for_one(tmp_path, monkeypatch, mode):
+    path = tmp_path / "rows.csv"
+    path.touch()
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a file to a group of others")
+    os.chown(path, 1000, 1000)
+    path.chmod(0o6000 | mode)
+    with whole_file(path):
+        pass
+    assert (path.stat().st_mode & 0o7777, path.stat().st_gid) == (mode, 1000)
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    os.chown(path, 1000, 1000)
+    with whole_file(path):
+        pass
+    assert path.stat().st_mode & 0o7777 == mode & 0o707
+    assert path.stat().st_gid != 1000
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
 def test_a_file_that_is_replaced_keeps_its_mode_from_the_first_byte_on(tmp_path, mode):
     path = tmp_path / "out.jsonl"
     path.touch(mode)

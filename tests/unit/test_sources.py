@@ -1,16 +1,21 @@
 """What a transcript can be opened from: paths, URLs and binary files, compressed or not."""
 
+import gc
 import gzip
 import io
 import json
 import os
+import signal
 import socket
 import sys
+import time
+import weakref
+from threading import Event, Thread, get_ident
 
 import pytest
 from support.range_server import served
 
-from tailhook import transcript
+from tailhook import sources, transcript
 from tailhook.errors import MissingExtraError, SourceError, TailhookError
 
 if sys.version_info >= (3, 14):
@@ -176,6 +181,82 @@ def test_a_pipe_of_the_callers_is_a_type_error():
 
 
 # ---- URLs --------------------------------------------------------------------
+
+
+def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch):
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("AWS_USER_AGENT", "my-agent")
+        monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+
+        def hear():
+            with server.accept()[0] as connection:
+                heard.append(connection.recv(4096))
+                connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        server.settimeout(30)
+        listener = Thread(target=hear)
+        listener.start()
+        with pytest.raises(FileNotFoundError):
+            transcript.open("s3://bucket/a.jsonl")
+        listener.join()
+        assert b"user-agent: my-agent" in heard[0].lower()
+
+
+def test_a_wait_for_a_store_sees_a_signal_that_another_thread_got():
+    answered = Event()
+
+    def hold():
+        time.sleep(0.3)
+        signal.pthread_kill(get_ident(), signal.SIGUSR1)  # to this thread, so the main one is not woken
+        answered.wait(30)
+
+    def end(*_):
+        raise InterruptedError("seen")
+
+    before = signal.signal(signal.SIGUSR1, end)
+    try:
+        started = time.monotonic()
+        with pytest.raises(InterruptedError, match="seen"):
+            sources.call_interruptibly(hold)
+        assert time.monotonic() - started < 20
+    finally:
+        answered.set()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_exception_of_a_store_ends_with_its_handler():
+    class StoreError(Exception):
+        pass
+
+    def fail():
+        raise StoreError
+
+    gc.disable()
+    try:
+        try:
+            sources.call_interruptibly(fail)
+        except StoreError as error:
+            alive = weakref.ref(error)
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_a_store_is_asked_if_no_thread_can_be_started(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    assert sources.call_interruptibly(abs, -1) == 1
+
+
+def test_a_reason_of_a_store_is_one_short_line_without_control_characters():
+    answer = f"400: <Code>A\x1b[31m\r&#10;b</Code><Message>{'x' * 9999}</Message>"
+    assert sources.store_reason(OSError(answer))[:20] == "400: A[31m b: xxxxxx"
+    assert len(sources.store_reason(OSError(answer))) == 500
 
 
 @pytest.mark.parametrize("way", WAYS)

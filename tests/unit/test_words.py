@@ -90,7 +90,6 @@ EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/endtoend/model.py", "There is nothing more to say."): AGENTS,
     ("tests/endtoend/test_claude_status.py", "There is nothing more to say."): AGENTS,
     ("tests/unit/test_patterns.py", "Say {DONE}"): AGENTS,
-    ("tests/support/library_sample.py", "I would say `<loop-done>"): AGENTS,
     ("src/tailhook/sources.py", "def tell(self)"): "a method of Python's files, which callers of a file need",
 }
 # A name at the top of several modules, and why it is the same thing in all of them.

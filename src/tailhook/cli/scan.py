@@ -198,12 +198,15 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if the file to write is a folder by its name, or one of the files to scan."""
+    """Raise UsageError if the file to write is a URL, a folder by its name, or one of the files to scan."""
     from tailhook.fleet.listing import is_read
+    from tailhook.sources import is_url
 
     output = arguments.output
     if arguments.resume or not output:
         return
+    if is_url(output):
+        raise UsageError(f"-o {output} is a URL: rows are written to a file of this computer")
     if os.path.basename(output) in ("", ".", ".."):  # noqa: PTH119 - a path of pathlib has no slash at its end
         raise UsageError(f"-o {output} is the name of a folder: give that of a file")
     if is_read(output, arguments.sources or None):

@@ -100,10 +100,11 @@ def print_totals(
 
 
 def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:
-    """Return a total for a program. The cost is in US dollars, rounded to millionths."""
+    """Return a total for a program. The cost is in US dollars, rounded to millionths; None if nothing has a price."""
     facts: dict[str, Any] = {"responses": total.responses, **dict(zip(TOKEN_COLUMNS, total.tokens, strict=True))}
     if prices is not None:
-        facts |= {"cost": round(float(total.cost), 6), "unpriced_responses": total.unpriced}
+        cost = None if total.is_unpriced else round(float(total.cost), 6)
+        facts |= {"cost": cost, "unpriced_responses": total.unpriced}
     return facts
 
 
@@ -153,6 +154,6 @@ def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str,
 
 def format_cost(total: "Total") -> str:
     """Return a cost in dollars: at least so much if some responses have no price, a dash if none has one."""
-    if total.unpriced == total.responses:
+    if total.is_unpriced:
         return NO_COST
     return f"{'≥ ' if total.unpriced else ''}${total.cost:,.2f}"

@@ -20,7 +20,7 @@ from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
-from tailhook.fleet.plan import FileRange, SourceFile, make_tasks
+from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, make_tasks
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.fleet.reduce import USAGE_HALF
@@ -41,7 +41,7 @@ HALF_KEYS: Mapping[str, Sequence[str]] = {
 }
 # A row for each bucket of a task, with its halves in Arrow's IPC format.
 PACKED_SCHEMA = pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
-WORKER_LOG = logging.getLogger("tailhook")
+ENGINE_LOG = logging.getLogger("tailhook")
 EngineFrame = TypeVar("EngineFrame")
 
 
@@ -98,13 +98,18 @@ class TaskReader(NamedTuple):
         A file that cannot be read is a warning in the worker's log.
         """
         result = scan_task(self.program, task)
-        for problem in result.problems:
-            WORKER_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
+        log_problems(result.problems)
         for batch in self.question.masked(self.table, result.batches, self.question.task_columns(self.table)):
             found = pyarrow.table(batch).slice(0, limit)
             limit = None if limit is None else limit - len(found)
             if len(found):
                 yield found.cast(plain_schema(found.schema))
+
+
+def log_problems(problems: Iterable[ScanProblem]) -> None:
+    """Warn of sources that cannot be read. A job on a cluster has no one place where a report could be shown."""
+    for problem in problems:
+        ENGINE_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
 
 
 def make_reader(question: Question, halves: str | None = None, buckets: int = 1) -> TaskReader:
@@ -120,7 +125,7 @@ def plan_scan(scan: Scan) -> tuple[TaskReader, list[list[FileRange]]]:
     if scan.table in HALVES:
         advice = "use to_daft, to_ray or engines.build"
         raise ValueError(f"rows of the table {scan.table} are joined from several tasks: {advice}")
-    return make_reader(scan._question), list(make_tasks(scan._find_files()))
+    return make_reader(scan._question), list(make_tasks(scan._find_engine_files()))
 
 
 def build(

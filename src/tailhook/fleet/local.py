@@ -103,7 +103,7 @@ def scan_file(scan: RangeScan, part: FileRange) -> int:
             session = None if is_compressed(head) else find_own_session(head)
             if session is not None:
                 return scan_own_records(scan, part, file.fileno(), session)
-    opened = open_source(part.path, part.version)
+    opened = open_source(part.url or part.path, part.version)
     if isinstance(opened.file, UrlFile):  # only its name is that of a compressed one
         opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
     try:
@@ -156,7 +156,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
         scan.end_file()
     else:
         if part.start:
-            with closing(open_source(part.path, part.version)) as opened:
+            with closing(open_source(part.url or part.path, part.version)) as opened:
                 records.read_changes(opened.file, part.start)
         feed_translated(scan, records, lines_of(BlocksFile(blocks), part.start, part.end))
     return max(0, (part.size if part.end is None else part.end) - part.start)
@@ -248,7 +248,7 @@ def find_object_session(part: FileRange, head: bytes) -> str | None:
     session = find_session(io.BytesIO(head[:end]))
     if session is not None or is_whole or end >= HEAD_BYTES:
         return session
-    with closing(open_source(part.path, part.version)) as opened:
+    with closing(open_source(part.url or part.path, part.version)) as opened:
         return find_session(opened.file)
 
 

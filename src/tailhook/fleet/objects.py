@@ -33,6 +33,8 @@ from tailhook.sources import (
     store_reason,
     version_of,
     web_address,
+    with_small_scheme,
+    without_credentials,
 )
 
 TYPE_CHECKING = False
@@ -56,7 +58,9 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
     A web server lists its files if it is one of WebDAV. An address with a query is one object.
     """
+    url = with_small_scheme(url)
     scheme = url.partition("://")[0]
+    shown = without_credentials(url)
     wanted = None
     folder = url
     if scheme in BUCKET_SCHEMES and (magic := GLOB_SIGN.search(url)):
@@ -70,7 +74,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
             yield one
             return
     except (OSError, TailhookError) as error:
-        problems.append(problem_of(url, error))
+        problems.append(problem_of(shown, error))
         return
     try:
         for file in objects_below(folder) if address == url else ():
@@ -79,10 +83,10 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
                 yield file
     except (OSError, TailhookError) as error:
         if not (may_be_object and scheme in WEB_SCHEMES):  # most web servers list nothing
-            problems.append(problem_of(url, error))
+            problems.append(problem_of(shown, error))
             return
     if not found:
-        problems.append(ScanProblem(url, "no file matches" if wanted else "nothing is there"))
+        problems.append(ScanProblem(shown, "no file matches" if wanted else "nothing is there"))
 
 
 def glob_pattern(url: str) -> re.Pattern[str]:
@@ -125,13 +129,13 @@ def next_page(pages: Iterator[Any], url: str) -> Any:
     try:
         return call_interruptibly(next, pages, None)
     except (BaseError, OSError) as error:
-        raise SourceError(f"{url} cannot be listed: {store_reason(error)}") from None
+        raise SourceError(f"{without_credentials(url)} cannot be listed: {store_reason(error)}") from None
 
 
 def source_file(url: str, facts: Any) -> SourceFile:
     """Return an object as a file to scan."""
     version = version_of(facts)
-    return SourceFile(url, version.size, version.modified, version.etag)
+    return SourceFile(without_credentials(url), version.size, version.modified, version.etag, url=url)
 
 
 # ---- reading -----------------------------------------------------------------
@@ -157,10 +161,10 @@ def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
         if part.version is None or is_named_compressed(part.path):
             continue
         if needs_head(part):
-            yield ByteSpan(number, part.path, part.version, 0, min(HEAD_BYTES, part.size))
+            yield ByteSpan(number, part.url, part.version, 0, min(HEAD_BYTES, part.size))
         end = part.size if part.end is None else min(part.end, part.size)
         for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
-            yield ByteSpan(number, part.path, part.version, start, min(BLOCK_BYTES, end - start))
+            yield ByteSpan(number, part.url, part.version, start, min(BLOCK_BYTES, end - start))
 
 
 def needs_head(part: FileRange) -> bool:
@@ -213,7 +217,7 @@ class ObjectReader:
             self.drop_first()
             self.ask_ahead(number)
         while end < part.size and part.version is not None:
-            span = ByteSpan(number, part.path, part.version, end, min(OVER_BYTES, part.size - end))
+            span = ByteSpan(number, part.url, part.version, end, min(OVER_BYTES, part.size - end))
             yield self.fetch(span)
             end += span.length
 

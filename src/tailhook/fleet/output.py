@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,8 +30,8 @@ class OutputError(TailhookError, OSError):
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
 
-    A file that is replaced keeps its mode; a new one has that of the umask. If `path` is a link, the file to which it
-    leads is replaced.
+    A file that is replaced keeps its permissions and its group; without the group, it has no permissions for one. A
+    new one has those of the umask. If `path` is a link, the file to which it leads is replaced.
 
     Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """
@@ -43,11 +42,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     part = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with naming(path):
-            mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-            file = open_new(part, 0o666 if mode is None else 0o600)
+            old = target.stat() if target.exists() else None
+            file = open_new(part, 0o666 if old is None else 0o600)
         with file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
+            if old is not None:
+                keep_access(file.fileno(), old)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -56,6 +55,20 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):  # an error of the block is the one that counts
             part.unlink()
+
+
+def keep_access(fd: int, old: os.stat_result) -> None:
+    """Give a new file the permissions and the group of the one that it will replace, but no set-user-ID bit.
+
+    Without its group, the permissions of the old group would be those of another one.
+    """
+    mode = old.st_mode & 0o777
+    if os.fstat(fd).st_gid != old.st_gid:
+        try:
+            os.fchown(fd, -1, old.st_gid)
+        except PermissionError:
+            mode &= 0o707
+    os.fchmod(fd, mode)
 
 
 def open_new(path: Path, mode: int) -> BinaryIO:

@@ -24,11 +24,12 @@ OBJECT_TASK_FACTOR = 2  # a task of objects has twice as many bytes, because eac
 class SourceFile(NamedTuple):
     """A file to scan.
 
-    path: as it is shown in rows; a URL for an object.
+    path: as it is shown in rows; a URL without credentials for an object.
     size: in bytes.
     modified: Unix seconds.
     etag: an object's, "" if it has none. None: it is a file of this computer.
     start: where the scan begins; what is before it was read by an earlier run.
+    url: by which an object is fetched.
     """
 
     path: str
@@ -36,6 +37,7 @@ class SourceFile(NamedTuple):
     modified: float
     etag: str | None = None
     start: int = 0
+    url: str = ""
 
     @property
     def version(self) -> UrlVersion | None:
@@ -50,6 +52,7 @@ class FileRange(NamedTuple):
     size: of the file, when it was found.
     version: of an object, the one that was found. None: it is a file of this computer.
     first_start: the start of the file's first range. What is before it was read by an earlier run.
+    url: by which an object is fetched.
     """
 
     path: str
@@ -58,6 +61,7 @@ class FileRange(NamedTuple):
     size: int
     version: UrlVersion | None = None
     first_start: int = 0
+    url: str = ""
 
 
 class ScanProblem(NamedTuple):
@@ -93,15 +97,15 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
             yield task
             task, size = [], 0
         if is_named_compressed(file.path):
-            task.append(FileRange(file.path, 0, None, file.size, version))
+            task.append(FileRange(file.path, 0, None, file.size, version, 0, file.url))
             size += file.size
         elif length <= limit:
-            task.append(FileRange(file.path, file.start, file.size, file.size, version, file.start))
+            task.append(FileRange(file.path, file.start, file.size, file.size, version, file.start, file.url))
             size += length
         else:
             for start in range(file.start, file.size, limit):
                 end = min(start + limit, file.size)
-                yield [FileRange(file.path, start, end, file.size, version, file.start)]
+                yield [FileRange(file.path, start, end, file.size, version, file.start, file.url)]
     if task:
         yield task
 

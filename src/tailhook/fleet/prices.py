@@ -85,7 +85,7 @@ class PriceList:
         return passed
 
     def cost(self, model: str | None, tokens: Tokens, size: int = 0, for_an_hour: int = 0) -> Decimal | None:
-        """Return the price of tokens, or None if the list lacks the model.
+        """Return the price of tokens, or None if the list lacks the model or the price of the tokens that it wrote.
 
         for_an_hour: how many of `tokens.cache_creation` stay in the cache for an hour; the others stay for five
             minutes.
@@ -95,7 +95,7 @@ class PriceList:
         Decimal('0.000060')
         """
         facts = None if model is None else self.facts(model)
-        if facts is None:
+        if facts is None or (tokens.output and RATES[1] not in facts):
             return None
         ending = f"_above_{size}k_tokens" if size else ""
         counts = (*tokens._replace(cache_creation=tokens.cache_creation - for_an_hour), for_an_hour)

@@ -289,9 +289,9 @@ def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
         with Path(file.path).open("rb") as opened:
             opened.seek(start)
             return opened.read(end - start)
-    base, name = split_url(file.path)
-    store = open_store(base, file.path)
-    return fetch_range(file.path, store, name, start, end - start, file.version)
+    base, name = split_url(file.url)
+    store = open_store(base, file.url)
+    return fetch_range(file.url, store, name, start, end - start, file.version)
 
 
 # ---- the folder --------------------------------------------------------------

@@ -128,6 +128,14 @@ class Scan:
         run.counts["older_files"] = len(found) - len(files)
         return files
 
+    def _find_engine_files(self) -> list[SourceFile]:
+        """Return the files to scan, and log the sources that cannot be read."""
+        from tailhook.fleet.engines import log_problems
+
+        files = self._find_files()
+        log_problems(self.report.skipped)
+        return files
+
     def update(self) -> list[Path]:
         """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
 
@@ -153,7 +161,7 @@ class Scan:
         self._check_engine("Daft")
         from tailhook.fleet.daft import to_daft
 
-        return to_daft(self._question, self._find_files())
+        return to_daft(self._question, self._find_engine_files())
 
     def to_ray(self) -> ray.data.Dataset:
         """Return the rows as a dataset of Ray Data. Lists the sources.
@@ -163,7 +171,7 @@ class Scan:
         self._check_engine("Ray Data")
         from tailhook.fleet.ray import to_ray
 
-        return to_ray(self._question, self._find_files())
+        return to_ray(self._question, self._find_engine_files())
 
     def _check_engine(self, engine: str) -> None:
         """Raise ValueError if the scan has what only the local engine does."""

@@ -30,6 +30,11 @@ class Total:
         self.tokens = Tokens()
         self.cost = Decimal(0)
 
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether there are responses, and the price of none is known."""
+        return 0 < self.responses == self.unpriced
+
     def add(self, responses: int, tokens: Tokens, cost: Decimal | None) -> None:
         """Add responses.  tokens: of all of them.  cost: None if their price is unknown."""
         self.responses += responses

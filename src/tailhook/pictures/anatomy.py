@@ -33,6 +33,9 @@ RECORD_KINDS = {
     "broken": "broken lines",
     "blank": "blank lines",
 }
+# Types of other hosts: records with the tokens of a response (Codex 0.169.0, Copilot 1.0.102), and Codex's thinking.
+TOKEN_TYPES = ("event_msg", "token_usage_record", "session.usage_record")
+REASONING_TYPES = ("reasoning", "agent_reasoning")
 EVENT_NAMES = {"prompts": "prompts", "tools": "tool calls", "compactions": "compactions", "signals": "signals"}
 
 
@@ -133,22 +136,23 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     largest: list[Large] = []
     times, offsets = Buckets(), Buckets(width=256)
     session_id, last, size = "", None, 0
+    in_sub_agent = transcript.is_of_sub_agent
     span: list[datetime] = []
     waiting: Counter[str] = Counter()  # what stands before the first record with a time
     for offset, length, is_blank, record in measured_lines(transcript):
         size += length
-        kind = find_kind(record) if record is not None else "blank" if is_blank else "broken"
+        kind = "blank" if is_blank else "broken" if record is None else find_kind(record, in_sub_agent)
         found = Counter({f"bytes {kind}": length})
         if not is_blank:
             records[kind] += 1
-            found.update(find_events(record) if record is not None else {})
+            found.update(find_events(record, in_sub_agent) if record is not None else {})
             one = Large(length, offset, kind)
             heappush(largest, one) if len(largest) < MAX_LARGEST else heappushpop(largest, one)
         sizes[kind] += length
         if record is not None:
             session_id = session_id or record.session_id or ""
             if kind == "other":
-                types.add(record.type, length)
+                types.add(original_type(record), length)
             for tool in record.tools if record.role == "assistant" else ():
                 tools.add(tool.name, 1)
             if (time := record.time) is not None:
@@ -180,12 +184,15 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     )
 
 
-def find_kind(record: Record) -> str:
-    """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order."""
-    if record.is_sidechain or (record.type == "progress" and has_nested_message(record)):
+def find_kind(record: Record, in_sub_agent: bool) -> str:
+    """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order.
+
+    in_sub_agent: whether it is in a sub-agent's own transcript, in which all records are of that sub-agent.
+    """
+    if (record.is_sidechain and not in_sub_agent) or (record.type == "progress" and has_nested_message(record)):
         return "sidechain"
     if record.role is None:
-        return "other"
+        return "thinking" if record.subtype in REASONING_TYPES else "other"
     if record.role != "assistant":
         if record.tool_results:
             return "result"
@@ -196,7 +203,19 @@ def find_kind(record: Record) -> str:
         return "host"
     if record.tools:
         return "call"
-    return "agent" if record.text.strip() else "thinking"
+    if record.text.strip():
+        return "agent"
+    return "other" if original_type(record) in TOKEN_TYPES else "thinking"
+
+
+def original_type(record: Record) -> str | None:
+    """Return the type of a record as its host wrote it."""
+    if record.role is None:
+        return record.type
+    try:
+        return str(record.json().get("type"))
+    except RecordError:
+        return record.type
 
 
 def has_nested_message(record: Record) -> bool:
@@ -208,8 +227,8 @@ def has_nested_message(record: Record) -> bool:
     return isinstance(data, dict) and isinstance(data.get("message"), dict)
 
 
-def find_events(record: Record) -> dict[str, int]:
-    """Return how many of each of EVENT_NAMES a record is or has."""
+def find_events(record: Record, in_sub_agent: bool) -> dict[str, int]:
+    """Return how many of each of EVENT_NAMES a record is or has.  in_sub_agent: as for `find_kind`."""
     found = {}
     if record.is_prompt:
         found["prompts"] = 1
@@ -218,6 +237,6 @@ def find_events(record: Record) -> dict[str, int]:
     elif record.role == "assistant":
         if count := len(record.tools):
             found["tools"] = count
-        if is_own_text(record) and (count := len(signals(record.text))):
+        if is_own_text(record, in_sub_agent) and (count := len(signals(record.text))):
             found["signals"] = count
     return found

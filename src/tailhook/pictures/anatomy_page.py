@@ -1,6 +1,7 @@
 """The anatomy of a transcript as an HTML page: the picture, wide or narrow, and the figures as tables."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from tailhook.pictures.anatomy import RECORD_KINDS, Anatomy
 from tailhook.pictures.anatomy_svg import (
@@ -57,6 +58,7 @@ def anatomy_page(anatomy: Anatomy, name: str) -> str:
         draw_table("Records that are not messages", ("type", "bytes"), types),
     ]
     session = f'<p class="facts">Session {escape(anatomy.session_id)}</p>' if anatomy.session_id else ""
+    command = f"tailhook explain {quote(name)} --offset BYTE"
     body = f"""<header>
 <h1>The anatomy of {escape(name)}</h1>
 <p class="facts">{" · ".join(map(escape, list_anatomy_facts(anatomy)))}</p>
@@ -67,7 +69,7 @@ def anatomy_page(anatomy: Anatomy, name: str) -> str:
 {pictures}</section>
 <div class="tables">
 {"".join(tables)}</div>
-<p class="facts">To see a record: <code>tailhook explain {escape(name)} --offset BYTE</code></p>
+<p class="facts">To see a record: <code>{escape(command)}</code></p>
 </main>"""
     return make_page(f"The anatomy of {name}", f"{PICTURE_STYLE}{KIND_STYLE}{TABLE_STYLE}", body)
 
